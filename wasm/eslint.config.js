@@ -6,6 +6,34 @@ import typescript from 'typescript-eslint';
 /** A leading underscore marks a value as unused. */
 const unused = ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }];
 
+/**
+ * Files whose longest function has more than 80 lines, with its length. The list may only shrink: a function that is
+ * split lowers its number or removes its line.
+ */
+const LONG_FUNCTIONS = {
+  'web/ship/markdown.ts': 241,
+  'web/ship/runs.ts': 127,
+  'web/src/embed/dialog.ts': 123,
+  'web/src/experiments/bench.ts': 340,
+  'web/src/lab/controls.ts': 166,
+  'web/src/lab/embedded.ts': 177,
+  'web/src/page/figure.ts': 83,
+  'web/src/plot/chart.ts': 159,
+  'web/src/plot/heatmap.ts': 132,
+  'web/src/rooms/compare.ts': 156,
+  'web/src/rooms/explore.ts': 135,
+  'web/src/rooms/figure.ts': 97,
+  'web/src/rooms/lab.ts': 134,
+  'web/src/rooms/start.ts': 234,
+  'web/src/rooms/story.ts': 122,
+  'web/src/rooms/walk.ts': 135,
+  'web/src/views/attention.ts': 124,
+  'web/src/views/heads.ts': 92,
+  'web/src/views/router.ts': 89,
+  'web/src/views/training.ts': 91,
+  'web/src/views/unmasking.ts': 99,
+};
+
 export default [
   { ignores: ['**/node_modules/', '.build/', 'models/', 'tests/golden/'] },
   js.configs.recommended,
@@ -45,4 +73,12 @@ export default [
       '@typescript-eslint/no-misused-promises': 'error',
     },
   },
+  {
+    files: ['{wasm,web/src,web/ship}/**/*.ts'],
+    rules: { 'max-lines-per-function': ['error', 80] },
+  },
+  ...Object.entries(LONG_FUNCTIONS).map(([file, lines]) => ({
+    files: [file],
+    rules: { 'max-lines-per-function': ['error', lines] },
+  })),
 ];

@@ -144,17 +144,18 @@ static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
         }
 }
 
-float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
-    double trace = 0.0, entropy = 0.0;
-    size_t size = write_gram_matrix(work, h, n, D), numbers = size * (size + 1) / 2;
-    if (size < 2) return NAN;
+/* Returns how many p_j there are and points `shares` to them, in `work`; 0 if they are undefined.
+ */
+static size_t find_shares(double *work, const float *h, size_t n, size_t D, double **shares) {
+    double trace = 0.0;
+    size_t size = n ? write_gram_matrix(work, h, n, D) : 0, numbers = size * (size + 1) / 2;
+    for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
+    if (!(trace > 0.0) || !isfinite(trace)) return 0;
     double *diagonal = work + numbers, *off_diagonal = diagonal + size, *w[2];
     w[0] = off_diagonal + size;
     w[1] = w[0] + size;
     reflection previous = {row_of(work, size - 1), w[1]}; /* changes nothing, since its w is 0 */
     memset(w[1], 0, size * sizeof *w[1]);
-    for (size_t i = 0; i < size; i++) trace += row_of(work, i)[i];
-    if (!(trace > 0.0) || !isfinite(trace)) return NAN;
     for (size_t i = 0; i < numbers; i++) work[i] /= trace;
     for (size_t i = size - 1; i > 0; i--) {
         double *w_row = w[(size - 1 - i) % 2];
@@ -163,7 +164,23 @@ float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
     }
     for (size_t i = 0; i < size; i++) diagonal[i] = row_of(work, i)[i];
     find_eigenvalues(diagonal, off_diagonal, size);
+    *shares = diagonal;
+    return size;
+}
+
+float ss_matrix_entropy(double *work, const float *h, size_t n, size_t D) {
+    double *shares = NULL, entropy = 0.0;
+    size_t size = find_shares(work, h, n, D, &shares);
+    if (size < 2) return NAN;
     for (size_t i = 0; i < size; i++)
-        if (diagonal[i] > 0.0) entropy -= diagonal[i] * ss_log(diagonal[i]);
+        if (shares[i] > 0.0) entropy -= shares[i] * ss_log(shares[i]);
     return (float)(entropy / ss_log((double)size));
+}
+
+float ss_stable_rank(double *work, const float *h, size_t n, size_t D) {
+    double *shares = NULL, largest = 0.0;
+    size_t size = find_shares(work, h, n, D, &shares);
+    for (size_t i = 0; i < size; i++)
+        if (shares[i] > largest) largest = shares[i];
+    return size ? (float)(1.0 / largest) : NAN;
 }

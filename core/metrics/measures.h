@@ -28,6 +28,7 @@ SS_MEASURE_TOKEN(row_mass);
 SS_MEASURE(row_mass_summary);
 SS_MEASURE_TOKEN(entropy);
 SS_MEASURE_ROW(entropy_mean);
+SS_MEASURE(diagonal);
 SS_MEASURE_ROW(gate_mean);
 
 SS_MEASURE(qk_dot);
@@ -67,6 +68,7 @@ SS_MEASURE_ROW(kurtosis);
 
 SS_MEASURE_ROW(tag_share);
 SS_MEASURE(tag_stream);
+SS_MEASURE(stable_rank);
 
 SS_MEASURE(matrix_entropy);
 SS_MEASURE(matrix_entropy_others);

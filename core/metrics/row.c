@@ -5,7 +5,8 @@
  * bias key; for all others, sink scores are computed from shares (operation.h), which hide the sum.
  * Entropy is -sum P ln P over the n visible keys, a bias key included, divided by ln n. It is 0 for
  * the first query, which sees one key (as in Guo et al. 2024, active-dormant heads), and NaN for a
- * row of zeros.
+ * row of zeros. A head with a diagonal pattern gives each query's own key, or one or two before it,
+ * most of its attention (arXiv 2605.08453).
  */
 #include "measures.h"
 
@@ -42,6 +43,13 @@ float ss_measure_entropy_mean(const ss_trace *trace, int head, int T) {
     double sum = 0.0;
     for (int t = 0; t < T; t++) sum += (double)entropy[t];
     return (float)(sum / (double)T);
+}
+
+void ss_measure_diagonal(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    for (int i = 0; i < SS_DIAGONALS * ss_heads(trace); i++) {
+        int queries = args->T - i % SS_DIAGONALS;
+        out[i] = queries > 0 ? (float)(trace->statistics.diagonals[i] / (double)queries) : NAN;
+    }
 }
 
 float ss_measure_gate_mean(const ss_trace *trace, int head, int T) {

@@ -60,6 +60,7 @@ void ss_add_distances(float *x, size_t n, const ss_arch *arch, int h, int t,
     if (!is_relative && arch->positions != SS_POSITIONS_ALIBI) return;
     float slope = alibi_slope(arch->H, h);
     for (size_t j = 0; j < n; j++) {
+        /* Negative where an edit has swapped positions; counts as 0, with ALiBi and T5 alike. */
         int distance = positions[t] - positions[j];
         if (is_relative)
             x[j] += bucket_of(distance);

@@ -35,6 +35,10 @@ static size_t index_of(const map_rows *rows, int i) {
     return ss_statistic_index(rows->trace, rows->head, i);
 }
 
+static double *diagonals_of(const map_rows *rows) {
+    return rows->trace->statistics.diagonals + SS_DIAGONALS * rows->head;
+}
+
 static float share_factor(const map_rows *rows, int r, float mass) {
     float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
     if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
@@ -71,6 +75,8 @@ static void add_shares(const map_rows *rows) {
         statistics->first_weight[t] =
             trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
         factors[r] = (double)statistics->factor[t];
+        for (int j = 0; j < SS_DIAGONALS && j <= rows->t + r; j++)
+            diagonals_of(rows)[j] += (double)fabsf(row[rows->t + r - j]) * factors[r];
     }
     add_columns(rows, statistics->alpha + index_of(rows, 0), factors,
                 proxy_of(rows) == SS_PROXY_SHARE_ABS);
@@ -159,6 +165,7 @@ static void clear_sums(const map_rows *rows, unsigned group) {
     if (group == SS_STATISTIC_SHARES) {
         memset(statistics->alpha + first, 0, bytes);
         memset(statistics->alpha_raw + first, 0, bytes);
+        memset(diagonals_of(rows), 0, SS_DIAGONALS * sizeof(double));
     } else if (group != SS_STATISTIC_ENTROPY) {
         memset(sums_of(statistics, group) + first, 0, bytes);
     }

@@ -170,6 +170,8 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
     statistics->first_weight = take_heads(trace, arena, sizeof *statistics->first_weight);
     statistics->alpha = take_heads(trace, arena, sizeof *statistics->alpha);
     statistics->alpha_raw = take_heads(trace, arena, sizeof *statistics->alpha_raw);
+    statistics->diagonals =
+        ss_arena_take(arena, SS_DIAGONALS * heads, sizeof *statistics->diagonals);
     statistics->lengths = take_heads(trace, arena, sizeof *statistics->lengths);
     statistics->values = take_heads(trace, arena, sizeof *statistics->values);
     if (trace->fields & SS_BIT(SS_FIELD_SEEN))
@@ -180,16 +182,17 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = ss_min_size(T, D);
-    size_t numbers;
+    size_t numbers, outputs = 0;
     if (trace->summed_fields || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
     /*
      * Working memory is the larger of two amounts. A spectrum needs half a square matrix and four
      * vectors, side (side + 1) / 2 + 4 side, and for more rows than columns floats for a tile of
      * products. Contributions of heads need a vector per head, a number per pair of heads and per
-     * head, and two rows of a matrix.
+     * head, and two rows of a matrix. The rank of what a head writes needs the spectrum of that
+     * output, its floats, and a row of W_O.
      */
-    if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
+    if (trace->fields & (SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_HEAD_OUT))) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;
         size_t parts = H * (D + H + 1) + (size_t)arch->K + ss_max_size(D, HU);
@@ -197,6 +200,9 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
         numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
+        if (trace->fields & SS_BIT(SS_FIELD_HEAD_OUT) && !ss_mul_size(&outputs, T, D))
+            outputs = SIZE_MAX / 2;
+        numbers += outputs ? (outputs + HU) / 2 + 1 : 0;
         trace->spectrum_n = ss_max_size(numbers, parts);
         trace->spectrum = ss_arena_rows(arena, ss_pool_workers(trace->pool), trace->spectrum_n,
                                         sizeof *trace->spectrum);

@@ -103,6 +103,7 @@ enum {
                           run keeps the vectors */
 };
 #define SS_STATISTICS 5 /* groups that count the first queries they have read */
+#define SS_DIAGONALS 3  /* a query's own key, the one before it, and the one before that */
 
 /*
  * Statistics gathered in one reading of the maps, or of the queries (statistics.h),
@@ -123,6 +124,8 @@ typedef struct ss_row_statistics {
     float *spectra; /* [L+1] matrix entropy of hidden states; NULL unless the run has SS_SPECTRA */
     int spectra_n;  /* number of tokens of these states; 0 until the last layer is complete */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
+    double *diagonals; /* [L][H][SS_DIAGONALS] sum over queries of the share of the key 0, 1 or 2
+                          tokens before */
     double *values,
         *outputs;      /* per key: sum over queries of |weight| / sum of |weight| |v| in the row
                           (values), and of |weight| / sum of |weight| |W_O v| (outputs) */

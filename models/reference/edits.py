@@ -360,6 +360,20 @@ def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     return torch.cat([x[:start], x[start:] - x[start:] @ basis @ basis.T])
 
 
+def _visible_keys(t: int, window: int, cached_keys: list[int], edits: list[Edit]) -> list[int]:
+    """Returns the keys that query t of a head sees under the head's edits."""
+    visible = [j for j in range(t + 1) if t - j < window and j in cached_keys]
+    for edit in edits:
+        if edit["kind"] == "hide_key" and _applies_at(edit, "query", t):
+            visible = [j for j in visible if j != _integer_parameter(edit, "key")]
+        if edit["kind"] == "self_only" and _integer_parameter(edit, "token") == t:
+            visible = [t]
+        if edit["kind"] == "mask":
+            first, recent = _integer_parameter(edit, "first"), _integer_parameter(edit, "recent")
+            visible = [j for j in range(t + 1) if j < first or t - j < recent]
+    return visible
+
+
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             errors: Tensor) -> dict[str, Any]:
     """Computes a layer's attention under the edits, from its normed input y [T, D]. Returns the recorded fields, and
@@ -392,19 +406,8 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         cache = next((_Cache(edit, layer * arch.H + h, k[g], v[g])
                       for edit in _select_kinds(head_edits, "evict")), None)
         for t in range(T):
-            window = model.windows[layer] or T
-            visible = [j for j in range(t + 1) if t - j < window]
-            if cache:
-                cached_keys = cache.add_query(t)
-                visible = [j for j in visible if j in cached_keys]
-            for edit in head_edits:
-                if edit["kind"] == "hide_key" and _applies_at(edit, "query", t):
-                    visible = [j for j in visible if j != _integer_parameter(edit, "key")]
-                if edit["kind"] == "self_only" and _integer_parameter(edit, "token") == t:
-                    visible = [t]
-                if edit["kind"] == "mask":
-                    first, recent = _integer_parameter(edit, "first"), _integer_parameter(edit, "recent")
-                    visible = [j for j in range(t + 1) if j < first or t - j < recent]
+            cached_keys = cache.add_query(t) if cache else list(range(t + 1))
+            visible = _visible_keys(t, model.windows[layer] or T, cached_keys, head_edits)
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
                 # Computes the scores of a text that has only the kept keys, with the query as its last token.

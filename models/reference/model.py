@@ -197,7 +197,7 @@ def _distance_bucket(distance: Tensor) -> Tensor:
     return torch.minimum(distance, far_bucket.floor().clamp_max(31))
 
 
-def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
+def distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
     """Returns the part of the scores that depends on the distance, [H, T, T] or [T, T]; None if there is none."""
     position = torch.arange(T, dtype=like.dtype, device=like.device)
     distance = (position[:, None] - position).clamp_min(0)
@@ -404,7 +404,7 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
         return phi_q @ phi_k.transpose(-1, -2) / math.sqrt(K)
 
     x = compute_scores(k)
-    distance = _distance_bias(arch, T, x)
+    distance = distance_bias(arch, T, x)
     if distance is not None:
         x = x + distance
     bias_key = model.layer_weight(layer, "bias_key")

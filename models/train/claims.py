@@ -26,12 +26,11 @@ procedure, and how many chance alone would give. A row has
     seen        the page's state that shows the claim, "#room=...", or null
     said        [{"file", "text", "says"}]: sentences of other files that rest on the claim
 An effect has
-    recipe      a recipe's id; "shipped models" where models of the zoo are measured on other inputs; or
-                a group of beyond.json
+    recipe      a recipe's id; a group of models, or of untrained seeds, of inputs.json; a group of beyond.json; or
+                "baseline at 3e-3" or "at 1e-3", the runs of the baseline of protocol A or B at the end of their logs
     kind        "existence" or "absence" of a sink, or "comparison"
     against     the id of the recipe, or the number, that the recipe's mean over seeds or models is compared with
-    outcome     a column of the logs; of shipped models, of inputs.json, and of a group, of beyond.json:
-                a column or a difference of two
+    outcome     a column of the logs; of a group, one of its columns or a difference of two
     name        the outcome in words, or null where its column says enough
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
     seeds       whole runs of the recipe; for shipped models and groups the number of units
@@ -68,8 +67,11 @@ MODELS = Path(__file__).resolve().parents[1]
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
 GU_ET_AL = "Gu et al. 2025"
 SHIPPED_MODELS = "shipped models"
+SINK_EPS = 0.3  # the literature's threshold of a head with a sink, as in sinkscope.metrics, which needs torch
 # For each group of effects without a recipe: the program that measures it, and what its units are.
+BASELINES = {"baseline at 3e-3": "a", "baseline at 1e-3": "b"}  # groups of runs, and their protocols
 UNIT_SOURCES = {SHIPPED_MODELS: ("inputs", "models"), "untrained models": ("inputs", "seeds"),
+            "models with a bias key": ("inputs", "models"), **dict.fromkeys(BASELINES, ("claims", "seeds")),
             "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
@@ -99,6 +101,7 @@ SECTIONS = frozenset(REQUIRED_SECTIONS) | {
     "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
     "appendix C.3", "appendix D.1", "appendix D.2", "appendix D.3", "appendix D.4", "appendix E"}
+CHANGES = ("rule", "test", "runs")  # what can make a verdict another one
 VERDICTS = ("agrees", "differs", decide.DEPENDS, "undecided", "not tested")
 
 
@@ -227,9 +230,18 @@ def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Di
     return mean_difference([a - b for a, b in zip(values, baseline_values)]), values
 
 
+def first_layer_units() -> dict[str, list[dict[str, Any]]]:
+    """Returns the first layer with a head whose alpha exceeds SINK_EPS, of each run of a baseline at the last step of
+    its log, which has alpha of each head there; null without one."""
+    runs = {"a": runs_a, "b": runs_b}
+    return {group: [{"seed": seed, "first_layer": next(
+        (layer for layer, alphas in enumerate(log["alpha_map"]) if max(alphas) > SINK_EPS), None)}
+        for seed, log in sorted(runs[name]()["softmax"][1].items())] for group, name in BASELINES.items()}
+
+
 @cache
 def read_units() -> dict[str, list[dict[str, Any]]]:
-    return json.loads(CLAIMS_FILE.with_name("inputs.json").read_text()) | json.loads(
+    return first_layer_units() | json.loads(CLAIMS_FILE.with_name("inputs.json").read_text()) | json.loads(
         CLAIMS_FILE.with_name("beyond.json").read_text())
 
 
@@ -367,7 +379,8 @@ def command_of(effects: list[Effect]) -> str:
 class Ranges:
     """The values of the placeholders in a note. {relu[alpha]} is an outcome of protocol B's runs, from the smallest to
     the largest over seeds; {relu[onset]} is their onset with its interval; {relu/a[alpha]} is an outcome of protocol
-    A's runs; {MODEL[alpha_text_start]} is a column of an open model in inputs.json."""
+    A's runs; {MODEL[alpha_text_start]} is a column of an open model in inputs.json, and
+    {ID/u[rank_rest]} one of a shipped model."""
 
     def __init__(self, values_of: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
         self.values_of, self.logs = values_of, logs
@@ -384,7 +397,8 @@ def fill_note(claim: dict[str, Any]) -> str | None:
     ranges = {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()} | {
         f"{id}/a": Ranges(partial(values_at_min_step, logs))
         for id, (_, logs) in runs_a().items()} | {
-        model["model"]: Ranges(lambda name, model=model: [model[name]]) for model in read_units()["open models"]}
+        model["model"] + suffix: Ranges(lambda name, model=model: [model[name]])
+        for group, suffix in (("open models", ""), (SHIPPED_MODELS, "/u")) for model in read_units()[group]}
     return note and note.format_map(ranges)
 
 
@@ -472,9 +486,30 @@ def describe_chance(rows: list[dict[str, Any]]) -> str:
             f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†).")
 
 
-def claims_table(rows: list[dict[str, Any]]) -> str:
+def describe_verdicts(rows: list[dict[str, Any]]) -> str:
+    """Counts the verdicts, and those that are others than by the second version of the rules, by what changed them."""
     counts = ", ".join(f"{sum(row['verdict'] == name for row in rows)} {name}" for name in VERDICTS)
-    lines = [f"{len(rows)} claims: {counts}. {describe_chance(rows)}", "",
+    earlier_rows = [row for row in rows if row["before"] is not None]
+    changes = {name: sum(row["changed"] == name for row in earlier_rows) for name in CHANGES}
+    return (f"{len(rows)} claims: {counts}. {len(earlier_rows)} of them had a verdict by the second version of the "
+            f"rules; {changes['rule']} have another one by the rule alone, {changes['test']} by another test, and "
+            f"{changes['runs']} by new runs.")
+
+
+def unexplained_changes(rows: list[dict[str, Any]]) -> list[str]:
+    """Returns what claims.toml has to say of rows whose verdict has changed, or has changed back."""
+    lines = []
+    for row in rows:
+        is_changed = row["before"] not in (None, row["verdict"])
+        if is_changed != (row["changed"] in CHANGES):
+            need = f'changed = one of {", ".join(CHANGES)}' if is_changed else "no `changed`"
+            lines.append(f"claims.toml, {row['id']}: the verdict was {row['before']} and is {row['verdict']}; "
+                         f"expected {need}")
+    return lines
+
+
+def claims_table(rows: list[dict[str, Any]]) -> str:
+    lines = [f"{describe_verdicts(rows)} {describe_chance(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "
              "| before |", "|" + "---|" * 6]
     for row in rows:
@@ -506,6 +541,7 @@ def main() -> None:
     (MODELS / "claims.json").write_text(claims_json(rows))
     readme = MODELS / "README.md"
     readme.write_text(replace_table(readme.read_text(), "claims", claims_table(rows)))
+    print("\n".join([describe_verdicts(rows), *unexplained_changes(rows)]))
 
 
 if __name__ == "__main__":

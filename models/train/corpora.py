@@ -107,7 +107,13 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
         run_git(clone, "init", "--quiet", "--bare")
     if subprocess.run(["git", "-C", str(clone), "cat-file", "-e", f"{source.commit}^{{tree}}"],
                       check=False, stderr=subprocess.DEVNULL).returncode:
-        run_git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
+        try:
+            run_git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
+        except subprocess.CalledProcessError:
+            raise SystemExit(
+                f"{site}/{source.repository}: cannot be fetched. Replace {clone} by a bare clone from any mirror that "
+                f"has commit {source.commit}; or put the text files of another machine into {folder.parent}: a recipe "
+                f"takes them by their SHA-256.") from None
     archive = io.BytesIO(run_git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
         files = {Path(member.name).name: tar.extractfile(member) for member in tar

@@ -4,7 +4,8 @@
     python -m models.train.inputs --smollm2     measures SmolLM2-135M-Instruct, which models/fetch/smollm2 fetches
 
 The shipped models are measured by the reference, and the open model by transformers. models/train/inputs.json has
-one line for each model, under "shipped models" and "open models", and for each seed of "untrained models". The shipped
+one line for each model, under "shipped models", "models with a bias key" and "open models", and for each seed of
+"untrained models". The shipped
 models are those that are causal, whose rows sum to 1, and whose first token is the sink of at least 10% of the heads.
 `short` is left out, since it is the run of `softmax` at an earlier step.
 
@@ -21,7 +22,22 @@ Columns:
                         Sink_1^EPS is 0 at the first length
     key_ratio           norm of the first key over the mean norm of the others, mean over sink heads
     cos_gap             mean cosine of queries with the first key minus that with the others, mean over sink heads
-A sink head has alpha_1 above 0.3 on average over the passages. Only shipped models have the last four columns.
+    first_layer         the first layer, from 0, with a sink head
+    diagonal_KIND       mean over KIND heads of the attention that queries give their own key, above uniform attention;
+                        KIND is sink or other
+    KIND_heads          percent of heads that are sink heads, and percent whose own key gets more than 0.3 of the
+                        attention (KIND is sink or diagonal)
+    rank_KIND           mean stable rank of what such a head adds to the stream of the other tokens
+    rank_rest           the same of sink heads, without what the first key contributes
+A sink head has alpha_1 above 0.3 on average over the passages. Only shipped models have the columns from sink_EPS_T on.
+Models with a bias key have instead, on the held-out passages:
+    bias_alpha          mean over heads of alpha_* of the bias key, minus that of the same model before its training
+    bias_sink           Sink_*^0.3, in percent
+Untrained models have instead, on one token repeated T times:
+    alpha_POSITIONS     mean over heads of alpha_1 above uniform attention
+    error_POSITIONS     the largest difference between a weight and the closed form e^g(t-i) / sum_j e^g(t-j) of Gu et
+                        al.'s propositions 1 to 3, where g is the bias of the positions
+    alpha_falling       alpha_1 above uniform attention by that closed form, with the bias of `relative` negated
 """
 
 import argparse
@@ -36,7 +52,7 @@ from sinkscope import metrics
 from torch import Tensor
 
 from ..reference.files import read_model
-from ..reference.model import Architecture, Weights, architecture, forward
+from ..reference.model import Architecture, Mask, Trace, Weights, architecture, distance_bias, forward
 from ..reference.operations import OPERATIONS
 from . import outcomes, protocol
 from .recipe import Recipe, recipes
@@ -50,6 +66,7 @@ SEQUENCES, T, SEED = 100, 64, 1
 # the longer passages have 120 tokens.
 LENGTHS = (32, 120)
 EPS = (0.2, 0.3, 0.4)
+BIAS_KEY_MODELS = ("key-bias", "key-value-bias")
 UNTRAINED_POSITIONS, UNTRAINED_SCALE = ("none", "relative", "alibi", "rotary"), 5.0
 
 
@@ -80,6 +97,34 @@ def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[f
     ratio = metrics.first_to_others(keys).mean(0)
     gap = metrics.cos_gap(trace.q, keys, torch.arange(ids.shape[1])).mean(0)
     return ratio[is_sink].mean().item(), gap[is_sink].mean().item()
+
+
+def written_ranks(arch: Architecture, weights: Weights, trace: Trace, att: Tensor) -> Tensor:
+    """Returns the stable rank of what each head adds to the stream of all tokens but the first, with the weights `att`.
+    [sequences, L, H]"""
+    outputs = att @ trace.v.repeat_interleave(arch.H // arch.G, -3)
+    ranks = [metrics.stable_rank(outputs[:, layer, :, 1:] @ weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
+                                 .view(arch.D, arch.H, -1).permute(1, 2, 0)) for layer in range(arch.L)]
+    return torch.stack(ranks, 1)
+
+
+def heads_patterns(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
+    """Returns the first layer with a sink, and the diagonal shares and ranks of heads with a sink and without."""
+    trace = forward(arch, weights, ids)
+    share = OPERATIONS[arch.operation].to_shares(trace.att)
+    alphas = metrics.alpha(share)[..., 0].mean(0)
+    is_sink = alphas > metrics.EPS
+    diagonals = metrics.diagonal(share)[..., 0].mean(0)
+    rest = trace.att.clone()
+    rest[..., 0] = 0
+    ranks, rest_ranks = (written_ranks(arch, weights, trace, att).mean(0) for att in (trace.att, rest))
+    columns = {"first_layer": metrics.first_layer(alphas, metrics.EPS),
+               "sink_heads": 100 * is_sink.double().mean().item(),
+               "diagonal_heads": 100 * (diagonals > metrics.EPS).double().mean().item()}
+    for name, kind in (("sink", is_sink), ("other", ~is_sink)):
+        columns |= {f"diagonal_{name}": diagonals[kind].mean().item() - uniform_alpha(ids.shape[1]),
+                    f"rank_{name}": ranks[kind].mean().item()}
+    return columns | {"rank_rest": rest_ranks[is_sink].mean().item()}
 
 
 def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
@@ -127,7 +172,28 @@ def measure_model(id: str) -> dict[str, Any]:
         first_sink, second_sink = (columns[f"sink_{eps}_{length}"] for length in LENGTHS)
         columns[f"fall_{eps}"] = 1 - second_sink / first_sink if first_sink else None
     columns["key_ratio"], columns["cos_gap"] = heads_geometry(arch, weights, inputs["text_start"])
+    columns |= heads_patterns(arch, weights, inputs["text_start"])
     return round_columns(columns)
+
+
+@torch.no_grad()
+def measure_bias_key(id: str) -> dict[str, Any]:
+    recipe = recipes()[id]
+    arch, weights = read_model(protocol.ZOO / id)
+    texts = json.loads((protocol.ZOO / "heldout.json").read_text())
+    ids = outcomes.encode_texts(recipe, texts[:SEQUENCES], T)
+
+    def bias_alphas(weights: Weights) -> Tensor:
+        return metrics.alpha_bias(forward(arch, weights, ids).att_bias)
+
+    alphas, first_alphas = (bias_alphas(w) for w in (weights, initial_weights(arch, recipe.seeds[0], recipe.training)))
+    return round_columns({"model": id, "bias_alpha": (alphas.mean() - first_alphas.mean()).item(),
+                          "bias_sink": metrics.sink(alphas).item()})
+
+
+def repeated_weights(bias: Tensor) -> Tensor:
+    """Returns the weights on a repeated token, whose scores differ by the bias of the positions alone."""
+    return bias.masked_fill(~Mask().visible(T, bias.device), -torch.inf).softmax(-1)
 
 
 @torch.no_grad()
@@ -143,7 +209,15 @@ def measure_untrained(seed: int) -> dict[str, Any]:
         weights = {name: w * (UNTRAINED_SCALE if w.dim() > 1 else 1)
                    for name, w in initial_weights(arch, seed, recipe.training).items()}
         ids = torch.full((1, T), 2 + seed)
-        columns[f"alpha_{positions}"] = first_alphas(arch, weights, ids).mean().item() - uniform_alpha(T)
+        att = forward(arch, weights, ids).att
+        columns[f"alpha_{positions}"] = metrics.alpha(att)[..., 0].mean().item() - uniform_alpha(T)
+        if positions == "rotary":
+            continue
+        bias = distance_bias(arch, T, att)
+        bias = torch.zeros(T, T) if bias is None else bias
+        columns[f"error_{positions}"] = (att - repeated_weights(bias)).abs().max().item()
+        if positions == "relative":
+            columns["alpha_falling"] = metrics.alpha(repeated_weights(-bias))[..., 0].mean().item() - uniform_alpha(T)
     return round_columns(columns)
 
 
@@ -189,6 +263,7 @@ def main() -> None:
     else:
         rows = json.loads((protocol.ZOO / "index.json").read_text())
         group = {"shipped models": [measure_model(id) for id in sink_models(rows)],
+                 "models with a bias key": [measure_bias_key(id) for id in BIAS_KEY_MODELS],
                  "untrained models": [measure_untrained(seed) for seed in range(1, 6)]}
     groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | group
     lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"

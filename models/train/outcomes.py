@@ -91,8 +91,7 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
         values[f"sink_{eps}"] = sinks[tokens].sum().item()
     if len(tokens) > 1:
         values |= {f"alpha_of_{k + 1}": alpha_above_uniform(trace.att, [k]) for k in tokens}
-    passing_layers = (alphas.mean(0) > metrics.EPS).any(-1).nonzero()
-    values["first_layer"] = passing_layers[0].item() if len(passing_layers) else None
+    values["first_layer"] = metrics.first_layer(alphas.mean(0))
     if trace.att_bias is not None:
         bias_alphas = metrics.alpha_bias(trace.att_bias)
         values["alpha_bias"] = bias_alphas.mean().item()

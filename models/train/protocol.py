@@ -97,6 +97,28 @@ B_ROWS = (
     Row("mechanisms", ("alibi-half", "alibi-quarter", "diffusion-alone", "muon-third", "muon-triple"),
         second_look=False),
 )
+
+
+@dataclass(frozen=True)
+class FurtherRow:
+    """Runs that are trained again from step 0, to a later step than B_STEPS or with a column that older logs lack."""
+
+    question: str
+    recipes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    until: int = B_STEPS
+    column: str = "alpha"
+
+
+B_FURTHER = (
+    FurtherRow("whether the bias key itself is a sink", ("key-bias", "key-value-bias"), (1, 2, 3), column="alpha_bias"),
+    FurtherRow("whether the sink token itself is one", ("sink-token",), (1, 2, 3), column="alpha_of_1"),
+    FurtherRow("half the batch at equal tokens", ("batch-half",), (1, 2, 3), 5600),
+    # At step 3,000 the loss of SGD is 4.1 and falls by 0.3 for each factor of e in steps; the baseline's is 3.6.
+    FurtherRow("SGD up to the baseline's loss", ("sgd",), (1, 2), STEPS),
+    FurtherRow("the paper's weight decay up to step 8,000", ("decay-small", "sigmoid+decay-small"), (1, 2), 8000),
+    FurtherRow("more steps in place of a larger rate", ("softmax",), (1, 2, 3), 12_000),
+)
 B_ORDER = tuple(id for row in B_ROWS for id in row.recipes)
 
 

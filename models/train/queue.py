@@ -2,11 +2,15 @@
 
     python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
     python -m models.train.queue --left     prints the remaining runs and the hours of all runs so far; trains nothing
+    python -m models.train.queue --further --corpora FOLDER      trains the runs of protocol.B_FURTHER
 
 Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run begins, because
 they decide whether a recipe needs a third seed or a second look. The same command continues an interrupted run from
 its checkpoint, and leaves a run that another process trains to that process. RUNS keeps the last checkpoint of a
 finished run, and RUNS/seconds.jsonl its duration.
+
+--further trains runs again that have a log: to a later step, or for a column that it lacks. It trains in RUNS/further,
+from step 0 or from its own checkpoint there, and puts the log in the place of the committed one when the run is done.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -23,6 +28,8 @@ from ..reference.model import architecture
 from ..reference.shapes import shapes
 from . import decide, protocol
 from .all import Job, resolve_folders, train
+from .corpus import Corpus
+from .protocol import FurtherRow
 from .recipe import Recipe, refuse_unknown
 from .train import is_training
 
@@ -58,6 +65,36 @@ def due_jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
                 yield from ((number, recipe, seed) for seed in due_seeds(recipe, runs_by_id))
 
 
+def further_jobs(only: list[str]) -> Iterator[tuple[FurtherRow, Recipe, int]]:
+    """Yields the runs of B_FURTHER whose log ends too early, or lacks the column. A run replaces no longer log."""
+    runs_by_id = protocol.decisive_runs()
+    names = dict(zip(protocol.B_ORDER, runs_by_id))
+    for row in protocol.B_FURTHER:
+        for recipe in (runs_by_id[names[id]] for id in row.recipes):
+            logs = {seed: protocol.read_log(recipe, seed) for seed in row.seeds}
+            last_steps = {seed: log["points"][-1]["step"] if log["points"] else 0 for seed, log in logs.items()}
+            yield from ((replace(row, until=max(row.until, last_steps[seed])), recipe, seed)
+                        for seed, log in logs.items() if not only or recipe.id in only
+                        if not protocol.is_done(log, row.until)
+                        or any(row.column not in point for point in log["points"]))
+
+
+def train_further_run(row: FurtherRow, recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
+    folder = runs / "further"
+    code = train(recipe.id, seed, corpora, folder, "--until", str(row.until), "--zoo", str(folder / "zoo"))
+    if code == 0:
+        protocol.write_log(protocol.read_log(recipe, seed, folder / "zoo"), protocol.log_file(recipe, seed))
+    return code
+
+
+def train_further_runs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
+    Corpus(corpora, runs / "further" / "corpus")
+    jobs = list(further_jobs(only))
+    with ThreadPoolExecutor(count) as pool:
+        codes = pool.map(lambda job: train_further_run(*job, corpora, runs), jobs)
+        return [(recipe.id, seed) for (_, recipe, seed), code in zip(jobs, codes) if code]
+
+
 def parameter_count(recipe: Recipe) -> int:
     return sum(math.prod(shape) for shape in shapes(architecture(recipe.config)).values())
 
@@ -78,12 +115,18 @@ def describe_remaining_runs(runs: Path, only: list[str]) -> str:
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
     bounds = (median(rates) * baseline_count,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
-    for number, recipe, seed in due_jobs(only):
-        steps = steps_left(recipe, seed)
+    further_rows: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
+
+    def price(recipe: Recipe, seed: int, steps: int) -> tuple[str, tuple[float, ...]]:
         step_seconds = ((measured_seconds[recipe.id],) * len(bounds) if recipe.id in measured_seconds else
                         tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds))
-        rows.setdefault(number, []).append(
-            (f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in step_seconds)))
+        return f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in step_seconds)
+
+    for number, recipe, seed in due_jobs(only):
+        rows.setdefault(number, []).append(price(recipe, seed, steps_left(recipe, seed)))
+    for row, recipe, seed in further_jobs(only):
+        question = f"{row.question}, to step {row.until:,}"
+        further_rows.setdefault(question, []).append(price(recipe, seed, row.until))
 
     def sum_hours(hours: list[tuple[float, ...]]) -> str:
         return " to ".join(f"{sum(bound):.1f}" for bound in zip(*hours)) or "0"
@@ -96,8 +139,10 @@ def describe_remaining_runs(runs: Path, only: list[str]) -> str:
     all_runs = [run for row in rows.values() for run in row]
     # Only recipes without a second seed may need a third that is not listed yet.
     third_seed_hours = [hours for name, hours in all_runs if name.endswith(" 2")]
-    return "\n".join([*lines, f"In all {describe_runs(all_runs)}. Their logs may ask for {len(third_seed_hours)} third "
-                              f"seeds ({sum_hours(third_seed_hours)}) and for second looks."])
+    further_lines = [f"With --further, {question}: {describe_runs(row)}: " + ", ".join(name for name, _ in row)
+                     for question, row in further_rows.items()]
+    return "\n".join([*lines, *further_lines, f"In all {describe_runs(all_runs)}. Their logs may ask for "
+                      f"{len(third_seed_hours)} third seeds ({sum_hours(third_seed_hours)}) and for second looks."])
 
 
 def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
@@ -140,6 +185,7 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=1, help="one CPU core each")
+    parser.add_argument("--further", action="store_true", help="train the runs of B_FURTHER instead")
     parser.add_argument("--left", action="store_true", help="print the remaining runs, and train nothing")
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, protocol.decisive_runs())
@@ -147,7 +193,8 @@ def main() -> None:
         print(describe_remaining_runs(arguments.runs, arguments.only))
         print(decide.describe_hours())
         return
-    failed_jobs = train_jobs(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
+    train_all = train_further_runs if arguments.further else train_jobs
+    failed_jobs = train_all(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
     raise SystemExit(f"failed: {failed_jobs}" if failed_jobs else 0)
 
 

@@ -30,6 +30,8 @@ def read_documents(corpora: Path) -> dict[str, list[str]]:
     """Reads the documents of each corpus, in order. Raises ValueError for a file with another digest."""
     texts_by_file = {}
     for name in SHA256:
+        if not (corpora / name).exists():
+            raise SystemExit(f"{corpora / name} is missing: python -m models.train.corpora {corpora} builds it")
         data = (corpora / name).read_bytes()
         check_digest(name, data)
         texts = data.decode("ascii").split(END)

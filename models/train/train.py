@@ -320,6 +320,8 @@ def main() -> None:
                         help="folder with the text files (default: $SINKSCOPE_CORPORA)")
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"),
                         help="folder for checkpoints and logs")
+    parser.add_argument("--zoo", type=Path, default=protocol.ZOO,
+                        help="folder for the log of a protocol's run (default: models/zoo)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--until", type=int, metavar="STEP",
@@ -333,7 +335,7 @@ def main() -> None:
         parser.error(f"--until is {arguments.until}, expected a multiple of {SAVE_EVERY}")
     torch.set_num_threads(arguments.threads)
     train(recipes_by_id[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
-          arguments.device, arguments.until)
+          arguments.device, arguments.until, arguments.zoo)
 
 
 if __name__ == "__main__":

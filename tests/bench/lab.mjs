@@ -7,7 +7,8 @@
  * A recipe is what a link to the lab writes: operation:softmax,learning_rate:0.005; `-` is the default.
  */
 import { parseArgs } from 'node:util';
-import { LAB_MODEL, createEngine, labConfig } from '../../wasm/index.ts';
+import { createEngine, labConfig } from '../../wasm/index.ts';
+import { LAB_MODEL } from '../../wasm/internal.ts';
 
 const { values, positionals } = parseArgs({
   options: { seeds: { type: 'string' }, steps: { type: 'string' } },

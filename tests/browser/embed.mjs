@@ -185,7 +185,7 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks arrows outputs geometry scores threshold length contribution norms ratios channels likeness mass heads ' +
-      'effects reach loss next suffix tasks training logit-parts compression secondary sink-tag'
+      'effects reach loss next suffix tasks training logit-parts compression diagonal secondary sink-tag'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.ts';
+import { createEngine, judge, openTokenizer } from '../../wasm/index.ts';
+import { fieldsFor } from '../../wasm/internal.ts';
 import {
   WATCHES_SHIFTS,
   ask,

@@ -20,8 +20,11 @@ async function ofPage() {
   const web = join(root, 'web');
   const vite = createRequire(join(web, 'package.json')).resolve('vite');
   const { runnerImport } = await import(pathToFileURL(vite).href);
-  const resolve = { alias: { sinkscope: join(root, 'wasm/index.ts') } };
-  const options = { configFile: false, root: web, logLevel: 'error', resolve };
+  const alias = {
+    'sinkscope/internal': join(root, 'wasm/internal.ts'),
+    sinkscope: join(root, 'wasm/index.ts'),
+  };
+  const options = { configFile: false, root: web, logLevel: 'error', resolve: { alias } };
   const at = async (path) => (await runnerImport(join(web, path), options)).module;
   const { table } = await at('src/ask/state.ts');
   const { ROOMS } = await at('src/rooms/names.ts');

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 #include "files.h"
+#include "../../core/math/spectrum.h"
 
 #include <math.h>
 
@@ -606,6 +607,56 @@ static void check_matrix_entropy(void) {
     CHECK(isnan(spectrum(rows, 2, 4, false)) && isnan(spectrum(rows, 4, 2, false)));
 }
 
+static void check_diagonals(void) {
+    CASE("a head that attends to itself has the diagonal shares 1, 0, 0, and one that attends to "
+         "the token before 1/4, 1, 0");
+    fake f;
+    fake_open(&f, 1, 4, 4, 1, "softmax");
+    for (int t = 0; t < 4; t++) {
+        *weight_at(&f, 0, t, t) = 1;
+        *weight_at(&f, 1, t, t ? t - 1 : 0) = 1;
+        for (int k = 0; k <= t; k++) *weight_at(&f, 2, t, k) = 1.0f / (float)(t + 1);
+    }
+    float *shares = measure(&f.trace, "diagonal", 0.3f, 0, 0, 0, NULL);
+    const float expected[12] = {1,
+                                0,
+                                0,
+                                0.25f,
+                                1,
+                                0,
+                                (1 + 1.0f / 2 + 1.0f / 3 + 1.0f / 4) / 4,
+                                (1.0f / 2 + 1.0f / 3 + 1.0f / 4) / 3,
+                                (1.0f / 3 + 1.0f / 4) / 2,
+                                0,
+                                0,
+                                0};
+    for (int i = 0; i < 12; i++) CHECK_NEAR(shares[i], expected[i], 1e-7);
+    free(shares);
+    CASE("a diagonal share is NaN for a text that is too short to have one");
+    shares = measure(&f.trace, "diagonal", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(shares[0], 1, 0);
+    CHECK(isnan(shares[1]) && isnan(shares[2]));
+    free(shares);
+    fake_close(&f);
+}
+
+static void check_stable_rank(void) {
+    CASE("the stable rank is 1 for multiples of one row, n for n orthogonal rows of one length, "
+         "and 5/4 for lengths 2 and 1");
+    double work[256];
+    const float multiples[6] = {3, 4, 6, 8, -3, -4}, lengths[4] = {2, 0, 0, 1}, zeros[4] = {0};
+    float identity[35] = {0};
+    for (size_t i = 0; i < 5; i++) identity[8 * i] = 2;
+    CHECK_NEAR(ss_stable_rank(work, multiples, 3, 2), 1, 1e-6);
+    CHECK_NEAR(ss_stable_rank(work, multiples, 1, 2), 1, 0);
+    CHECK_NEAR(ss_stable_rank(work, multiples, 2, 1), 1, 0);
+    CHECK_NEAR(ss_stable_rank(work, identity, 5, 7), 5, 1e-6);
+    CHECK_NEAR(ss_stable_rank(work, lengths, 2, 2), 1.25, 1e-6);
+    CASE("the stable rank is NaN without rows, for zeros, and where a square is not finite");
+    CHECK(isnan(ss_stable_rank(work, zeros, 2, 2)) && isnan(ss_stable_rank(work, zeros, 0, 2)));
+    CHECK(isnan(ss_stable_rank(work, (float[]){1e30f, 0, 0, 1}, 2, 2)));
+}
+
 static void check_gates(void) {
     CASE("two active and two dormant heads have loads 1, 1, 0, 0 and a Gini coefficient of 0.5");
     fake f;
@@ -669,6 +720,8 @@ int main(void) {
     check_gates();
     check_gate_of_a_bias_key();
     check_matrix_entropy();
+    check_diagonals();
+    check_stable_rank();
     check_all_on_first();
     check_all_on_self();
     check_strictly_greater();

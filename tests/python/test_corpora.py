@@ -124,6 +124,16 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
     corpora.build_corpora(tmp_path, "file:///nowhere")
 
 
+def test_a_source_that_cannot_be_fetched_is_named_with_a_way_out(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as end:
+        corpora.fetch_files(corpora.BOOK_SOURCE, tmp_path / "sources", str(tmp_path / "nowhere"))
+    clone = tmp_path / "sources" / "birmingham-ccr-corpora"
+    assert str(end.value) == (
+        f"{tmp_path}/nowhere/birmingham-ccr/corpora: cannot be fetched. Replace {clone} by a bare clone from any "
+        f"mirror that has commit {corpora.BOOK_SOURCE.commit}; or put the text files of another machine into "
+        f"{tmp_path}: a recipe takes them by their SHA-256.")
+
+
 def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="children_lit.txt: sha256 is [0-9a-f]{64}, expected 9a87cc6b"):
         corpora.build_corpora(tmp_path, site.as_uri())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,6 +45,7 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(inputs, "first_alphas", alphas)
     monkeypatch.setattr(inputs, "read_model", lambda folder: (folder.name, None))
     monkeypatch.setattr(inputs, "heads_geometry", lambda arch, weights, ids: (0.12345, 0.5))
+    monkeypatch.setattr(inputs, "heads_patterns", lambda arch, weights, ids: {"first_layer": 1, "rank_rest": 2.25})
     result = inputs.measure_model("softmax")
     uniform_alpha = sum(1 / n for n in range(1, 65)) / 64
     assert result == {
@@ -57,7 +59,7 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
         "sink_0.2_32": 75.0, "sink_0.3_32": 50.0,
         "sink_0.4_32": 0.0, "sink_0.2_120": 50.0, "sink_0.3_120": 25.0, "sink_0.4_120": 0.0,
         "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # without a sink nothing falls
-        "key_ratio": 0.1235, "cos_gap": 0.5}
+        "key_ratio": 0.1235, "cos_gap": 0.5, "first_layer": 1, "rank_rest": 2.25}
     text, text_without_start, random, random_without_start, repeat, repeat_without_start, short, long = inputs_read
     assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
     assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], text_without_start[:, :-1])
@@ -92,10 +94,43 @@ def test_the_geometry_is_computed_over_sink_heads(monkeypatch: pytest.MonkeyPatc
     assert inputs.heads_geometry(arch, {}, torch.zeros(2, 3, dtype=torch.long))[0] == 0.5
 
 
+def test_patterns_are_those_of_heads_with_a_sink_and_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second layer has a sink head, which writes two multiples of its first value, and a head that attends to
+    itself and writes two orthogonal vectors; the heads of the first layer attend evenly."""
+    arch = dataclasses.replace(inputs.read_model(protocol.ZOO / "softmax")[0], L=2, H=2, G=2, D=4)
+    uniform = torch.tensor([[1.0, 0, 0], [1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, 1 / 3]])
+    to_first, to_self = torch.tensor([[1.0, 0, 0]] * 3), torch.eye(3)
+    att = torch.stack([torch.stack([uniform, uniform]), torch.stack([to_first, to_self])])[None]
+    values = torch.tensor([[1.0, 0], [1, 0], [0, 1]]).expand(1, 2, 2, 3, 2)
+    weights = {f"model.layers.{layer}.self_attn.o_proj.weight": torch.eye(4) for layer in range(2)}
+    monkeypatch.setattr(inputs, "forward", lambda arch, weights, ids: SimpleNamespace(att=att, v=values))
+    monkeypatch.setattr(inputs.metrics, "EPS", 0.7)
+    columns = inputs.heads_patterns(arch, weights, torch.zeros(1, 3, dtype=torch.long))
+    uniform_share = inputs.uniform_alpha(3)
+    assert columns["first_layer"] == 1 and columns["sink_heads"] == columns["diagonal_heads"] == 25
+    assert columns["diagonal_sink"] == pytest.approx(1 / 3 - uniform_share)
+    assert columns["diagonal_other"] == pytest.approx((1 - uniform_share) / 3)
+    assert columns["rank_sink"] == pytest.approx(1)
+    # The uniform heads write (1, 0) and (2/3, 1/3); squared singular values add up to 14/9 and multiply to 1/9.
+    largest = 7 / 9 + (49 / 81 - 1 / 9) ** 0.5
+    assert columns["rank_other"] == pytest.approx((2 + 2 * 14 / 9 / largest) / 3, rel=1e-6)
+    assert math.isnan(columns["rank_rest"])  # without the first key the sink head writes nothing
+
+
+def test_the_bias_key_of_a_stored_model_is_a_sink_that_training_made() -> None:
+    columns = inputs.measure_bias_key("key-bias")
+    stored = next(unit for unit in json.loads(inputs.FILE.read_text())["models with a bias key"]
+                  if unit["model"] == "key-bias")
+    assert columns["bias_alpha"] == pytest.approx(stored["bias_alpha"], abs=1e-3) and columns["bias_alpha"] > 0.5
+    card = next(row for row in json.loads((protocol.ZOO / "index.json").read_text()) if row["id"] == "key-bias")
+    assert columns["bias_sink"] == pytest.approx(card["measured"]["sink_bias"], abs=0.1)
+
+
 def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "FILE", tmp_path / "inputs.json")
     monkeypatch.setattr(inputs, "sink_models", lambda rows: [row["id"] for row in rows[:2]])
     monkeypatch.setattr(inputs, "measure_model", lambda id: {"model": id, "alpha": 0.5})
+    monkeypatch.setattr(inputs, "measure_bias_key", lambda id: {"model": id, "bias_alpha": 0.5})
     monkeypatch.setattr(inputs, "measure_untrained", lambda seed: {"seed": seed})
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
@@ -108,7 +143,9 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     lines = ",\n".join(f'{{"model": "{id}", "alpha": 0.5}}' for id in ids)
     assert inputs.FILE.read_text() == (
         '{\n"open models": [\n{"model": "SmolLM2", "alpha": 0.6}\n],\n"shipped models": [\n'
-        + lines + '\n],\n"untrained models": [\n'
+        + lines + '\n],\n"models with a bias key": [\n'
+        + ",\n".join(f'{{"model": "{id}", "bias_alpha": 0.5}}' for id in inputs.BIAS_KEY_MODELS)
+        + '\n],\n"untrained models": [\n'
         + ",\n".join(f'{{"seed": {seed}}}' for seed in range(1, 6)) + "\n]\n}\n")
 
 
@@ -133,3 +170,16 @@ def test_a_repeated_token_shows_what_positions_alone_do() -> None:
     assert result["alpha_relative"] == pytest.approx(alpha(buckets) - inputs.uniform_alpha(inputs.T), abs=1e-3)
     assert abs(result["alpha_rotary"]) < 0.02
 
+
+def test_propositions_of_a_repeated_token_hold_to_the_closed_form_and_the_sign_of_the_bias_decides() -> None:
+    columns = inputs.measure_untrained(1)
+    assert all(columns[f"error_{positions}"] < 1e-4 for positions in ("none", "relative", "alibi"))
+
+    def first_alpha(sign: int) -> float:
+        """alpha_1 above uniform attention with T5's bucket of the distance, times the sign, as the score."""
+        buckets = [d if d < 16 else min(31, 16 + math.floor(math.log(d / 16) / math.log(8) * 16)) for d in range(64)]
+        return sum(math.exp(sign * buckets[t]) / sum(math.exp(sign * d) for d in buckets[:t + 1]) - 1 / (t + 1)
+                   for t in range(64)) / 64
+
+    assert columns["alpha_relative"] == pytest.approx(first_alpha(1), abs=1e-4) and first_alpha(1) > 0.25
+    assert columns["alpha_falling"] == pytest.approx(first_alpha(-1), abs=1e-4) and first_alpha(-1) < 0

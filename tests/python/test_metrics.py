@@ -142,6 +142,35 @@ def test_matrix_entropy_counts_directions() -> None:
     assert metrics.matrix_entropy(two_directions.half()).dtype == torch.float16
 
 
+def test_a_diagonal_head_gives_its_own_key_its_attention() -> None:
+    shifted = torch.eye(4, dtype=torch.float64).roll(-1, -1)  # each query gives the key before it everything
+    shifted[0], shifted[1:] = torch.eye(4, dtype=torch.float64)[0], torch.eye(4, dtype=torch.float64)[:-1]
+    assert_equal(metrics.diagonal(torch.eye(4, dtype=torch.float64)), [1.0, 0, 0])
+    assert_equal(metrics.diagonal(shifted), [0.25, 1.0, 0])
+    uniform = torch.ones(4, 4, dtype=torch.float64).tril() / torch.arange(1.0, 5, dtype=torch.float64)[:, None]
+    means = [(1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, (1 / 2 + 1 / 3 + 1 / 4) / 3, (1 / 3 + 1 / 4) / 2]
+    assert_equal(metrics.diagonal(uniform), means)
+    assert metrics.diagonal(torch.ones(1, 1)).isnan().tolist() == [False, True, True]
+
+
+def test_the_first_layer_is_the_first_with_a_head_above_eps() -> None:
+    alphas = torch.zeros(4, 2)
+    assert metrics.first_layer(alphas) is None
+    alphas[3, 1] = 0.5
+    assert metrics.first_layer(alphas) == 3 and metrics.first_layer(alphas, 0.6) is None
+    alphas[1, 0] = 0.5
+    assert metrics.first_layer(alphas) == 1
+    assert metrics.first_layer(torch.full((2, 2), 0.5), 0.5) is None
+
+
+def test_the_stable_rank_is_one_of_multiples_of_a_vector_and_n_of_orthogonal_rows() -> None:
+    assert_equal(metrics.stable_rank(matrix([3.0, 4], [6, 8], [-3, -4])), 1.0)
+    assert_equal(metrics.stable_rank(2 * torch.eye(5, 7, dtype=torch.float64)), 5.0)
+    assert_equal(metrics.stable_rank(matrix([2.0, 0], [0, 1])), 1.25)
+    assert_equal(metrics.stable_rank(matrix([5.0, 0])), 1.0)
+    assert metrics.stable_rank(torch.zeros(3, 2)).isnan()
+
+
 def test_runs_are_compared_token_by_token() -> None:
     base, logits = matrix([math.log(3), 0], [0, 0], [9, 0]), matrix([0.0, 0], [0, 0], [0, 0])
     assert_equal(metrics.divergence(base, logits), [0.75 * math.log(1.5) + 0.25 * math.log(0.5), 0.0])

@@ -157,6 +157,42 @@ def test_the_recorded_duration_is_the_time_between_start_and_end_of_the_run(
         "recipe": "b-relu", "seed": 1, "steps": 3000, "seconds": 90}
 
 
+def test_a_further_run_is_due_until_its_log_is_long_enough_and_has_the_column(logs: Logs) -> None:
+    def due(id: str) -> list[tuple[int, int]]:
+        return [(seed, row.until) for row, _, seed in queue.further_jobs([id])]
+
+    assert due("b-batch-half") == [(1, 5600), (2, 5600), (3, 5600)]
+    logs["b-batch-half", 2] = make_log(RUNS["b-batch-half"], 2, 0.1, until=5600)
+    assert due("b-batch-half") == [(1, 5600), (3, 5600)]
+    for seed in (1, 2):
+        logs["b-key-bias", seed] = make_log(RUNS["b-key-bias"], seed, 0.1, until=4000)
+    for point in logs["b-key-bias", 2]["points"]:
+        point["alpha_bias"] = 0.5
+    assert due("b-key-bias") == [(1, 4000), (3, 3000)]  # the log that is replaced is not longer than the new one
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_further_run_replaces_the_log_only_when_it_is_done(
+        code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe, zoo = RUNS["b-sgd"], tmp_path / "zoo"
+    old_log = make_log(recipe, 1, 0.1)
+    committed_file = protocol.log_file(recipe, 1, zoo)
+    protocol.write_log(old_log, committed_file)
+    monkeypatch.setattr(protocol, "log_file", lambda recipe, seed, folder=zoo: folder / f"sgd/b/{seed}.json")
+
+    def fake_train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
+        assert (id, seed, runs, options) == (
+            "b-sgd", 1, tmp_path / "further", ("--until", "16000", "--zoo", str(tmp_path / "further" / "zoo")))
+        protocol.write_log(make_log(recipe, 1, 0.2, until=3200), tmp_path / "further/zoo/sgd/b/1.json")
+        assert json.loads(committed_file.read_text())["points"] == old_log["points"]
+        return code
+
+    monkeypatch.setattr(queue, "train", fake_train)
+    row = next(row for row in protocol.B_FURTHER if row.recipes == ("sgd",))
+    assert queue.train_further_run(row, recipe, 1, Path("texts"), tmp_path) == code
+    assert len(json.loads(committed_file.read_text())["points"]) == len(old_log["points"]) + (code == 0)
+
+
 def test_the_remaining_runs_are_listed_with_their_estimated_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
     recipe, or a time in proportion to the number of parameters."""

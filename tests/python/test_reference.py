@@ -42,5 +42,5 @@ def test_scaled_slopes_of_alibi_scale_the_bias_of_the_scores() -> None:
     """The ratio of a row's weights on two keys, equal but for their distance, is exp(-slope * distance)."""
     quarter = architecture(recipes()["alibi-quarter"].config)
     like = torch.zeros(1, dtype=torch.float64)
-    biases = [model._distance_bias(arch, 4, like) for arch in (quarter, dataclasses.replace(quarter, alibi_scale=1.0))]
+    biases = [model.distance_bias(arch, 4, like) for arch in (quarter, dataclasses.replace(quarter, alibi_scale=1.0))]
     assert torch.equal(biases[0] * 4, biases[1]) and biases[1][0, 3, 0] == -3 * 2.0 ** -2

@@ -98,3 +98,23 @@ def test_the_cost_of_a_small_cache_for_the_softmax_model_is_as_stated() -> None:
         compute_loss(mask) - baseline_loss for mask in (Mask("window", 24), Mask("window", 23, first=1)))
     assert_stated("web/README.md", f"rises by {cost:.3f} nats over 40 passages of 120 tokens, with the first "
                   f"token kept by {cost_with_first:.3f}")
+
+
+def test_the_measures_of_newer_papers_are_as_stated() -> None:
+    units = claims.read_units()
+    means = {name: mean(unit[name] for unit in units[claims.SHIPPED_MODELS])
+             for name in ("rank_sink", "rank_other", "rank_rest")}
+    assert_stated("models/paper.md", f"a model without positions loses "
+                  f"{mean(decide.mean_outcomes(claims.runs_b()['no-positions'][1], 'eviction')):.1f} nats without its "
+                  f"first token and has no sink")
+    layers = {name: [unit["first_layer"] for unit in units[name]]
+              for name in (*claims.BASELINES, claims.SHIPPED_MODELS)}
+    assert set(layers["baseline at 3e-3"]) == {1} and set(layers["baseline at 1e-3"]) == {1, 2}
+    assert (len(layers["baseline at 3e-3"]), len(layers["baseline at 1e-3"])) == (5, 8)
+    assert (min(layers[claims.SHIPPED_MODELS]), max(layers[claims.SHIPPED_MODELS])) == (0, 3)
+    assert all(unit["diagonal_heads"] == 0 for unit in units[claims.SHIPPED_MODELS])
+    # read_prose leaves out the lines of a table.
+    text = (ROOT / "models/README.md").read_text()
+    assert "at 3e-3 layer 1 in each of five seeds at step 12,800, at 1e-3 layer 1 or 2 in eight" in text
+    assert (f"{means['rank_sink']:.1f} on average in heads with a sink, "
+            f"{means['rank_other']:.1f} in the others; without the first key {means['rank_rest']:.1f}") in text

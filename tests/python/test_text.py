@@ -43,6 +43,13 @@ def test_a_held_out_document_that_shares_13_words_is_dropped(shared_count: int, 
     assert (len(train), len(held_out["a"])) == (11, kept_count)
 
 
+def test_a_missing_file_is_named_with_the_command_that_builds_it(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as end:
+        text.read_documents(tmp_path)
+    assert str(end.value) == (
+        f"{tmp_path / 'children_lit.txt'} is missing: python -m models.train.corpora {tmp_path} builds it")
+
+
 def test_a_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
     for name in text.SHA256:
         (tmp_path / name).write_text("another text")

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { cutText, cutTokens, openTokenizer, splitText } from '../../wasm/index.ts';
+import { openTokenizer } from '../../wasm/index.ts';
+import { cutText, cutTokens, splitText } from '../../wasm/internal.ts';
 import { golden, root } from './helper.mjs';
 
 const { splits, cuts, texts, T } = JSON.parse(readFileSync(new URL('cuts.json', golden), 'utf8'));

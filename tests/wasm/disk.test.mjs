@@ -1,7 +1,8 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { filesOfDrop, filesOfList, modelFiles, planFiles, planText } from '../../wasm/index.ts';
+import { filesOfDrop, modelFiles, planFiles } from '../../wasm/index.ts';
+import { filesOfList, planText } from '../../wasm/internal.ts';
 import { repositories } from '../hub/repositories.mjs';
 import { files, softmax, withEngine } from './helper.mjs';
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { readEdit } from '../../wasm/index.ts';
+import { readEdit } from '../../wasm/internal.ts';
 import { files, root, tiny, withEngine } from './helper.mjs';
 
 const outcomes = fileURLToPath(new URL('.build/native/outcomes', root));

@@ -1,7 +1,7 @@
 // Runs that begin from others, the effects of ablating heads that they measure, and the heads' labels.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { headEffects, labelHead } from '../../wasm/index.ts';
+import { headEffects, labelHead } from '../../wasm/internal.ts';
 import { failure, files, golden, readSafetensors, softmax, withEngine } from './helper.mjs';
 
 test('effects are those of the reference, at any number of workers', async () => {

@@ -2,9 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import * as sinkscope from '../../wasm/index.ts';
+import * as promised from '../../wasm/index.ts';
+import * as internal from '../../wasm/internal.ts';
 import { binaries, files, root, softmax, tiny } from './helper.mjs';
 
+const sinkscope = { ...promised, ...internal };
 const {
   checkLabRecipe,
   compareRecordings,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { groupsOf } from '../../wasm/index.ts';
+import { groupsOf } from '../../wasm/internal.ts';
 
 const root = new URL('../../', import.meta.url);
 const cli = fileURLToPath(new URL('wasm/cli.js', root));

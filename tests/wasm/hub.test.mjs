@@ -1,6 +1,7 @@
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { findPlan, resolveHub, modelFiles, openTokenizer, planText } from '../../wasm/index.ts';
+import { findPlan, resolveHub, modelFiles, openTokenizer } from '../../wasm/index.ts';
+import { planText } from '../../wasm/internal.ts';
 import { parseHubId } from '../../wasm/loading/hub.ts';
 import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 import { TOKENS } from '../hub/repositories.mjs';

@@ -11,15 +11,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  cacheBytes,
-  cacheClear,
-  cacheKind,
-  cacheList,
-  modelFiles,
-  planText,
-  resolveHub,
-} from '../../wasm/index.ts';
+import { modelFiles, resolveHub } from '../../wasm/index.ts';
+import { cacheBytes, cacheClear, cacheKind, cacheList, planText } from '../../wasm/internal.ts';
 import { openCached } from '../../wasm/loading/cache.ts';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { openDownload } from '../../wasm/index.ts';
+import { openDownload } from '../../wasm/internal.ts';
 import { readWeights } from '../../wasm/loading/files.ts';
 import { createMeter } from '../../wasm/loading/meter.ts';
 import { openHub } from '../hub/server.mjs';

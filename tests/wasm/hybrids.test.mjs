@@ -9,7 +9,8 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine, headEffects, load } from '../../wasm/index.ts';
+import { createEngine, load } from '../../wasm/index.ts';
+import { headEffects } from '../../wasm/internal.ts';
 import { binaries, failure, files, golden, root } from './helper.mjs';
 
 const lfm2 = new URL('hf-lfm2/', golden);

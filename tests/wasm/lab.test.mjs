@@ -4,15 +4,8 @@
  */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import {
-  LAB_MODEL,
-  checkLabRecipe,
-  heldLoss,
-  labConfig,
-  labFolder,
-  labOnward,
-  labTokenizer,
-} from '../../wasm/index.ts';
+import { checkLabRecipe, labConfig, labFolder, labOnward, labTokenizer } from '../../wasm/index.ts';
+import { LAB_MODEL, heldLoss } from '../../wasm/internal.ts';
 import { Helper, help } from '../../wasm/engine/share.ts';
 import { Trainer } from '../../wasm/engine/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';

@@ -1,7 +1,7 @@
 // Checks that every edit of the table has a label that a reader understands.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { editLabel, readEdit } from '../../wasm/index.ts';
+import { editLabel, readEdit } from '../../wasm/internal.ts';
 import { withEngine } from './helper.mjs';
 
 const labels = {

@@ -2,15 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import {
-  cutText,
-  fieldsFor,
-  judge,
-  leastTokens,
-  measure,
-  openTokenizer,
-  sweep,
-} from '../../wasm/index.ts';
+import { judge, measure, openTokenizer } from '../../wasm/index.ts';
+import { cutText, fieldsFor, leastTokens, sweep } from '../../wasm/internal.ts';
 import { failure, files, golden, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));

@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { readEdit, uniformAlphas } from '../../wasm/index.ts';
+import { readEdit, uniformAlphas } from '../../wasm/internal.ts';
 import { fileOf } from '../safetensors.mjs';
 import {
   files,

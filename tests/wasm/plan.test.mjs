@@ -1,7 +1,8 @@
 /** Tests which files of a model are chosen, and its cost in memory, with fake listings. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { modelFiles, planText } from '../../wasm/index.ts';
+import { modelFiles } from '../../wasm/index.ts';
+import { planText } from '../../wasm/internal.ts';
 import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 import { failure } from './helper.mjs';
 

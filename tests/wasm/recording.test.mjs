@@ -5,12 +5,12 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
   compareRecordings,
-  cutText,
   measure,
   openTokenizer,
   recordMaps,
   recordStudy,
 } from '../../wasm/index.ts';
+import { cutText } from '../../wasm/internal.ts';
 import { loadModule } from '../../wasm/engine/load_module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
 import { QUIET_JOB } from '../../wasm/engine/job.ts';

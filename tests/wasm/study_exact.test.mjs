@@ -4,25 +4,22 @@
  */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { judge, measure, spread, unmask } from '../../wasm/index.ts';
 import {
   copyTask,
   cutText,
   groupsOf,
   headEffects,
-  judge,
   labelHead,
   leastTokens,
   uniformAlphas,
-  measure,
   measureTask,
   measureUnmasking,
   recallTask,
   searchSuffix,
-  spread,
   sweep,
   textTask,
-  unmask,
-} from '../../wasm/index.ts';
+} from '../../wasm/internal.ts';
 import { drawItems, meanWithError } from '../../wasm/study/tasks.ts';
 import { refuses } from './helper.mjs';
 

@@ -2,7 +2,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { searchSuffix } from '../../wasm/index.ts';
+import { searchSuffix } from '../../wasm/internal.ts';
 import { failure, golden, near, withModelOf } from './helper.mjs';
 
 const known = JSON.parse(readFileSync(new URL('suffix/golden.json', golden), 'utf8'));

@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { openTokenizer, searchSuffix } from '../../wasm/index.ts';
+import { openTokenizer } from '../../wasm/index.ts';
+import { searchSuffix } from '../../wasm/internal.ts';
 import { files, root, runCli, softmax, withEngine } from './helper.mjs';
 
 const path = (name) => fileURLToPath(new URL(name, root));

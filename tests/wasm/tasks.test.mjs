@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { copyTask, measureTask, openTokenizer, recallTask, textTask } from '../../wasm/index.ts';
+import { openTokenizer } from '../../wasm/index.ts';
+import { copyTask, measureTask, recallTask, textTask } from '../../wasm/internal.ts';
 import {
   failure,
   files,

@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { createEngine, cutText, measure, openTimeline, openTokenizer } from '../../wasm/index.ts';
+import { createEngine, measure, openTimeline, openTokenizer } from '../../wasm/index.ts';
+import { cutText } from '../../wasm/internal.ts';
 import { binaries, failure, root, tiny, readSafetensors } from './helper.mjs';
 import {
   CHECKPOINTS,

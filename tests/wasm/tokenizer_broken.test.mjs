@@ -2,7 +2,8 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.ts';
+import { openTokenizer } from '../../wasm/index.ts';
+import { tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/internal.ts';
 import { golden, softmax } from './helper.mjs';
 
 const folder = new URL('tokenizers/', golden);

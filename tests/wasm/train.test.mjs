@@ -20,7 +20,6 @@ import { promisify } from 'node:util';
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
-  LAB_MODEL,
   SinkscopeError,
   checkLabRecipe,
   createEngine,
@@ -30,6 +29,7 @@ import {
   openTimeline,
   openTokenizer,
 } from '../../wasm/index.ts';
+import { LAB_MODEL } from '../../wasm/internal.ts';
 import { Trainer } from '../../wasm/engine/trainer.ts';
 import { train } from '../../wasm/command/train.ts';
 import { stampFiles } from '../../wasm/loading/stamp.ts';

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { measureUnmasking, unmask } from '../../wasm/index.ts';
+import { unmask } from '../../wasm/index.ts';
+import { measureUnmasking } from '../../wasm/internal.ts';
 import {
   failure,
   files,

@@ -1,20 +1,13 @@
 // Uses every promise of the package once. The program is not run, but the type check reads it.
 import {
-  cacheBytes,
-  cacheClear,
-  cacheKind,
-  cacheList,
   createEngine,
   filesOfDrop,
-  filesOfList,
   findPlan,
   load,
   modelFiles,
-  openDownload,
   openTimeline,
   openTokenizer,
   planFiles,
-  planText,
   compareRecordings,
   measure,
   recordMaps,
@@ -27,6 +20,15 @@ import {
   type Plan,
   type Tensor,
 } from '../../wasm/index.ts';
+import {
+  cacheBytes,
+  cacheClear,
+  cacheKind,
+  cacheList,
+  filesOfList,
+  openDownload,
+  planText,
+} from '../../wasm/internal.ts';
 
 export async function explore(files: URL, text: string): Promise<Tensor> {
   const tokenizer = openTokenizer(await (await fetch(new URL('tokenizer.json', files))).text());

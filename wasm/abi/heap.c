@@ -1,7 +1,8 @@
 /*
- * The C library's memory functions. Emscripten's small allocator overflows 32 bits on a request for
- * nearly 4 GB and returns an invalid pointer; its large one costs 3 KB to download. This allocator
- * is made for a few large blocks (files, models, runs) and the many nodes of a JSON text.
+ * The C library's memory functions. Emscripten's small allocator adds sizes to addresses without a
+ * check, so that a request for 2 GB beside as much in use can return a block that is in use; its
+ * large one gives no block of 2 GB. This allocator is made for a few large blocks (files, models,
+ * runs) and the many nodes of a JSON text.
  *
  * Blocks, each after its header, tile the heap and have pointers to their neighbors, so that free
  * merges adjacent free blocks. Free blocks are listed in bins by size: a bin of small blocks has

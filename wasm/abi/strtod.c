@@ -7,14 +7,44 @@
  * (tests/native/test_strtod.c). Digits after the 40th only count as "a little more". It reads
  * neither hexadecimal numbers nor infinity, which JSON lacks.
  */
-#include "big_integer.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { DIGITS_MAX = 40, EXPONENT_MAX = 400 };
+
+/* Number of 32-bit words: the smallest doubles need the most bits, 2547 for 2^53 * 5^1074. */
+enum { WORDS = 80 };
+
+/* An integer. Its lowest 32 bits come first; words from n on are zero. */
+typedef struct big_integer {
+    uint32_t words[WORDS];
+    int n;
+} big_integer;
+
+/* Computes x = x * factor + term; the caller ensures that the result fits. */
+static void multiply_add(big_integer *x, uint32_t factor, uint32_t term) {
+    uint64_t carry = term;
+    for (int i = 0; i < x->n; i++) {
+        carry += (uint64_t)x->words[i] * factor;
+        x->words[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry) x->words[x->n++] = (uint32_t)carry;
+}
+
+/* Computes x = x / divisor, rounded down, and returns the remainder. */
+static uint32_t divide(big_integer *x, uint32_t divisor) {
+    uint64_t remainder = 0;
+    for (int i = x->n; i-- > 0;) {
+        remainder = remainder << 32 | x->words[i];
+        x->words[i] = (uint32_t)(remainder / divisor);
+        remainder %= divisor;
+    }
+    while (x->n > 0 && !x->words[x->n - 1]) x->n--;
+    return (uint32_t)remainder;
+}
 
 /* The parsed number, digits * 10^exponent; `has_rest`: a digit other than 0 was dropped. */
 typedef struct decimal {

@@ -16,7 +16,7 @@ export class ThreadPool {
   #threadCount;
   #minMultiplications;
   #startedThreads: ReturnType<typeof startThread>[] = [];
-  #started = false;
+  #started: Promise<unknown> | undefined;
   #ended = false;
 
   /** @param threads including the caller's */
@@ -28,11 +28,13 @@ export class ThreadPool {
 
   /**
    * Starts the threads, which then share each computation; without them one thread computes alone.
+   * Every caller waits until they are ready.
    */
   async start() {
-    const threads = this.#threadCount;
-    if (this.#started || threads === 1) return;
-    this.#started = true;
+    if (this.#threadCount > 1) await (this.#started ??= this.#startThreads(this.#threadCount));
+  }
+
+  #startThreads(threads: number) {
     const { binary, memory } = this.#module;
     // The core's pool must be set up first: threads read it as soon as they start.
     this.#module.call('pool', threads, this.#minMultiplications);
@@ -40,7 +42,7 @@ export class ThreadPool {
       const stack = this.#module.reserve(STACK_BYTES) + STACK_BYTES;
       return this.#startThread({ binary, memory, stack, worker: i + 1 });
     });
-    await Promise.all(starts);
+    return Promise.all(starts);
   }
 
   #startThread(task: Task) {

@@ -100,27 +100,11 @@ export async function sweep(
     (streaming ? streamedMetrics(describe) : summaryMetrics(model, cases));
   const names = rows.map(({ name }) => name);
   const comparedNames = rows.filter(needsBase).map(({ name }) => name);
-  // Metrics with a threshold are read again for each further threshold.
-  const thresholdNames = rows
-    .filter((row) => row.arguments.includes('eps'))
-    .map(({ name }) => name);
-  const furtherReads = thresholds
-    .slice(1)
-    .flatMap((threshold) => thresholdNames.map((metric) => ({ metric, eps: threshold })));
-  const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
+  const { thresholdNames, reads } = readsOf(rows, thresholds);
   const fields = fieldsFor(describe, reads);
   const T = commonLength(sequences);
-  // An edited run begins from the plain run where both are equal: first tokens, lower layers.
-  const delayedKinds = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
-  const isAboveLayer0 = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
   const derivedCases =
-    T > model.architecture.context || streaming
-      ? []
-      : cases.filter(
-          (edits) =>
-            edits.length &&
-            (edits.every((edit) => delayedKinds.has(edit?.kind)) || edits.every(isAboveLayer0)),
-        );
+    T > model.architecture.context || streaming ? [] : casesFromPlainRun(describe, cases);
   const isShared = derivedCases.length > (comparedNames.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
   // Maps and vectors are needed only by runs that begin from a plain one, and by some metrics.
@@ -163,32 +147,42 @@ export async function sweep(
       tensors.forEach((tensor, i) =>
         addUp(sums[caseIndex][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),
       );
-      onSequence?.(
-        Object.fromEntries(names.map((name, i) => [name, tensors[i]])),
-        sequenceCount,
-        caseIndex,
-      );
+      const byName = Object.fromEntries(names.map((name, i) => [name, tensors[i]]));
+      onSequence?.(byName, sequenceCount, caseIndex);
     });
     sequenceCount++;
   }
-  return sums.map(([sumsAtFirst, ...others]) => {
-    const metrics = meansOf(sumsAtFirst, sequenceCount);
-    const thresholdMetrics = Object.fromEntries(
-      thresholdNames.map((name) => [name, metrics[name]]),
-    );
-    const metricsByEps = [
-      thresholdMetrics,
-      ...others.map((otherSums) => meansOf(otherSums, sequenceCount)),
-    ];
-    const byEps = metricsByEps.map((subset, i) => ({ eps: thresholds[i], metrics: subset }));
-    return {
-      eps,
-      T,
-      sequences: sequenceCount,
-      metrics,
-      ...(Array.isArray(options.eps) && { byEps }),
-    };
+  return sums.map((sumsByEps) => {
+    const [metrics, ...others] = sumsByEps.map((part) => meansOf(part, sequenceCount));
+    const atFirst = Object.fromEntries(thresholdNames.map((name) => [name, metrics[name]]));
+    const byEps = [atFirst, ...others].map((part, i) => ({ eps: thresholds[i], metrics: part }));
+    const isList = Array.isArray(options.eps);
+    return { eps, T, sequences: sequenceCount, metrics, ...(isList && { byEps }) };
   });
+}
+
+/** Returns what is read of each run: metrics with a threshold again for each further threshold. */
+function readsOf(rows: readonly Metric[], [eps, ...furtherThresholds]: readonly number[]) {
+  const withThreshold = rows.filter((row) => row.arguments.includes('eps'));
+  const thresholdNames = withThreshold.map(({ name }) => name);
+  const first = rows.map(({ name }) => ({ metric: name, eps }));
+  const further = furtherThresholds.flatMap((threshold) =>
+    thresholdNames.map((metric) => ({ metric, eps: threshold })),
+  );
+  return { thresholdNames, reads: [...first, ...further] };
+}
+
+/**
+ * Returns the cases whose runs can begin from the plain run, because both are equal in the first
+ * tokens or in the lower layers.
+ */
+function casesFromPlainRun(describe: Describe, cases: readonly (readonly Edit[])[]) {
+  const delayedKinds = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
+  const isDelayed = (edit: Edit) => delayedKinds.has(edit?.kind);
+  const isAboveLayer0 = (edit: Edit) => typeof edit?.layer === 'number' && edit.layer > 0;
+  return cases.filter(
+    (edits) => edits.length && (edits.every(isDelayed) || edits.every(isAboveLayer0)),
+  );
 }
 
 function checkThresholds(eps: number | readonly number[]) {

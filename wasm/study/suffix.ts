@@ -57,27 +57,8 @@ export async function searchSuffix(
   pair: Pair,
   options: SuffixOptions,
 ): Promise<SuffixResult> {
-  check(model, 'model', 'model');
-  checkOptions(options, {
-    goal: 'text',
-    never: 'list',
-    edits: 'list',
-    others: 'list',
-    signal: 'signal',
-    onStep: 'call',
-  });
+  const allowedIds = checkSearch(model, pair, options);
   const { goal, length, steps, width, seed = 0, edits, others = [], signal, onStep } = options;
-  if (!Object.hasOwn(GOALS, goal)) throw argumentError('goal', Object.keys(GOALS).join(', '), goal);
-  expectInteger(length, 1, COUNT_MAX, 'length');
-  expectInteger(steps, 0, COUNT_MAX, 'steps');
-  expectInteger(width, 1, COUNT_MAX, 'width');
-  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
-  if (goal === 'loss') expectHead(model.architecture);
-  const { V, context } = model.architecture;
-  const allowedIds = listAllowedIds(options.never ?? [], V);
-  [pair, ...others].forEach((item, i) =>
-    checkPair(item, i ? `others[${i - 1}]` : 'pair', V, context - length),
-  );
   const random = randomBits(seed);
   const drawIndex = (n: number) => Math.floor((random() * n) / 2 ** 32);
   const drawSuffix = () => Array.from({ length }, () => allowedIds[drawIndex(allowedIds.length)]);
@@ -145,6 +126,26 @@ export async function searchSuffix(
         }
       : null,
   };
+}
+
+/** Checks the arguments of a search, and returns the tokens that a suffix may have. */
+function checkSearch(model: StudyModel, pair: Pair, options: SuffixOptions) {
+  check(model, 'model', 'model');
+  const lists = { never: 'list', edits: 'list', others: 'list' };
+  checkOptions(options, { goal: 'text', ...lists, signal: 'signal', onStep: 'call' });
+  const { goal, length, steps, width, seed = 0, never = [], others = [] } = options;
+  if (!Object.hasOwn(GOALS, goal)) throw argumentError('goal', Object.keys(GOALS).join(', '), goal);
+  expectInteger(length, 1, COUNT_MAX, 'length');
+  expectInteger(steps, 0, COUNT_MAX, 'steps');
+  expectInteger(width, 1, COUNT_MAX, 'width');
+  expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  if (goal === 'loss') expectHead(model.architecture);
+  const { V, context } = model.architecture;
+  const allowedIds = listAllowedIds(never, V);
+  [pair, ...others].forEach((item, i) =>
+    checkPair(item, i ? `others[${i - 1}]` : 'pair', V, context - length),
+  );
+  return allowedIds;
 }
 
 function listAllowedIds(never: readonly number[], V: number) {

@@ -13,7 +13,10 @@ import { CHROMIUM, chromium } from '../../tests/browser/chromium.mjs';
 const nameFilter = process.argv[2] ?? '';
 const here = import.meta.dirname;
 const root = join(here, '..');
-const alias = { sinkscope: join(root, '../wasm/index.ts') };
+const alias = {
+  'sinkscope/internal': join(root, '../wasm/internal.ts'),
+  sinkscope: join(root, '../wasm/index.ts'),
+};
 const options = { configFile: false, root, resolve: { alias } };
 const load = async (file) => (await runnerImport(join(root, file), options)).module;
 const { cards, fingerprintOf, figureSvgs, SIZE } = await load('ship/cards.ts');

@@ -14,7 +14,10 @@ import { openStage, saveFrom } from '../../tests/browser/stage.mjs';
 const nameFilter = process.argv[2] ?? '';
 const here = import.meta.dirname;
 const pictures = join(here, 'pictures');
-const alias = { sinkscope: join(here, '../../wasm/index.ts') };
+const alias = {
+  'sinkscope/internal': join(here, '../../wasm/internal.ts'),
+  sinkscope: join(here, '../../wasm/index.ts'),
+};
 const options = { configFile: false, root: join(here, '..'), resolve: { alias } };
 const load = async (file) => (await runnerImport(join(here, '..', file), options)).module;
 

@@ -15,7 +15,10 @@ const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const PROMPT = 'The process by which plants turn sunlight into food is called photosynthesis. It';
 const [COUNT, SEEDS] = [64, 8];
 
-const alias = { sinkscope: join(here, '../../wasm/index.ts') };
+const alias = {
+  'sinkscope/internal': join(here, '../../wasm/internal.ts'),
+  sinkscope: join(here, '../../wasm/index.ts'),
+};
 const options = { configFile: false, root: join(here, '..'), resolve: { alias } };
 const load = async (file) => (await runnerImport(join(here, '../src', file), options)).module;
 const { CONDITION_NAMES, runTrial } = await load('run/without_first.ts');

@@ -8,7 +8,12 @@ export const SHARED_CONFIG = {
   root,
   base: './',
   publicDir: false,
-  resolve: { alias: { sinkscope: resolve(root, '../wasm/index.ts') } },
+  resolve: {
+    alias: {
+      'sinkscope/internal': resolve(root, '../wasm/internal.ts'),
+      sinkscope: resolve(root, '../wasm/index.ts'),
+    },
+  },
   worker: { format: 'es' },
 } satisfies UserConfig;
 

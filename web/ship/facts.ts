@@ -6,6 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Card } from '../src/ask/zoo.ts';
 import type { TestedClaim } from '../src/rooms/chapters.ts';
+import { studentT } from '../src/timeline/student.ts';
 
 const models = join(import.meta.dirname, '../../models');
 const readJson = (file: string): unknown => JSON.parse(readFileSync(join(models, file), 'utf8'));
@@ -65,21 +66,14 @@ function onsetOf({ points }: Log): number {
 export const meanOf = (values: readonly number[]) =>
   values.reduce((a, b) => a + b, 0) / values.length;
 
-/** Student's t of a two-sided 95% interval for 1, 2 ... degrees of freedom (scipy.stats.t.ppf(0.975, n)). */
-const STUDENT_T = [
-  ...[12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281],
-  ...[2.201, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.093],
-] as const;
-
-/** Returns the mean of paired differences and its 95% interval, for 2 to 20 pairs. */
+/** Returns the mean of paired differences and its 95% interval. */
 export function intervalOfPairs(differences: readonly number[]) {
   const n = differences.length;
-  const t = STUDENT_T[n - 2] ?? NaN;
   const mean = meanOf(differences);
   const deviation = Math.sqrt(
     differences.reduce((sum, difference) => sum + (difference - mean) ** 2, 0) / (n - 1),
   );
-  const halfWidth = (t * deviation) / Math.sqrt(n);
+  const halfWidth = (studentT(n - 1) * deviation) / Math.sqrt(n);
   return { mean, low: mean - halfWidth, high: mean + halfWidth, seeds: n };
 }
 

@@ -77,7 +77,7 @@ const KIND_SENTENCES: Readonly<Record<Kind, (token: string) => string>> = {
   many: (token) => `Many tokens attend mostly to ${token}.`,
   weak: (token) => `More attention than an even share goes to ${token}.`,
   none: (token) => `This head does not single out ${token}.`,
-  short: () => 'This text is too short to tell a sink from an even spread of attention.',
+  short: () => 'This text is too short to distinguish a sink from an even spread of attention.',
   empty: () => 'This head gives the tokens almost no attention: its rows sum to almost nothing.',
 };
 

@@ -366,7 +366,7 @@ export const firstTokenWeights = (frame: Frame): Float32Array => alphaOfKey(fram
  * Returns the first prompt's numbers, [L, H], of a tensor that has a row for each prompt; undefined if there is no such
  * tensor.
  */
-export function rowOfFirstPrompt(
+function rowOfFirstPrompt(
   { tensors, architecture: { L, H } }: Frame,
   name: 'first_alphas' | 'first_raw_alphas',
 ): Float32Array | undefined {

@@ -4,6 +4,7 @@ import type { Frame } from '../src/frame';
 import { logitParts, partsOf } from '../src/views/logit_parts';
 import { keysByAttention, secondary } from '../src/views/secondary';
 import { sinkTag } from '../src/views/sink_tag';
+import { diagonal } from '../src/views/diagonal';
 import { compression, valleyOf } from '../src/views/compression';
 import { frameOf, tensor } from './fixture';
 
@@ -113,6 +114,37 @@ describe('the parts of a logit', () => {
       { logit_parts: undefinedTensor, logit_parts_heads: headParts(NaN, NaN) },
     );
     expect(logitParts.says(edited, { layer: 1, head: 1 })).toMatch(/^L1H1: the stream is no sum/);
+  });
+});
+
+describe('sinks and diagonals', () => {
+  // Two layers of two heads over four tokens. Head L1H0 is a sink; head L0H1 attends to its own key.
+  const diagonalFrame = (alphas: number[], ranks: number[]) =>
+    frameOf(
+      { T: 4, sequences: 1, eps: 0.3 },
+      {
+        alpha: tensor(
+          [2, 2, 4],
+          alphas.flatMap((alpha) => [alpha, 0, 0, 0]),
+        ),
+        diagonal: tensor([2, 2, 3], [0.25, 0.125, 0, 0.75, 0.0625, 0, 0.25, 0.5, 0, 0.5, 0, 0]),
+        stable_rank: tensor([2, 2], ranks),
+      },
+    );
+
+  it('state the first layer with a sink, and what heads with a sink and without do', () => {
+    expect(diagonal.says(diagonalFrame([0.25, 0.25, 0.75, 0.125], [2, 3, 1.5, 4]), at)).toBe(
+      '1 of 4 heads have α₁ > 0.3, the first of them in layer 1. Attention on the query’s own key: 25.0% in these heads ' +
+        'and 50.0% in the others; uniform attention has 52.1%. Stable rank of what a head writes: 1.50 in these heads and ' +
+        '3.00 in the others. Head L0H0: 25.0% on its own key, 12.5% on the one before.',
+    );
+  });
+
+  it('leave out a layer without a sink, and ranks that a gate makes undefined', () => {
+    expect(diagonal.says(diagonalFrame([0.25, 0.25, 0.25, 0.125], [NaN, 3, 1.5, 4]), at)).toBe(
+      '0 of 4 heads have α₁ > 0.3. Attention on the query’s own key: 43.8% on average; uniform attention has 52.1%. ' +
+        'Head L0H0: 25.0% on its own key, 12.5% on the one before.',
+    );
   });
 });
 

@@ -78,7 +78,7 @@ describe('the content of the picture', () => {
       ['“word word', 48, 48, '600 30px', ink],
       ['word word ', 48, 87, '600 30px', ink],
       ['58%', 48, 138, '700 92px', '#b0305a'],
-      [findingWords(frame, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 22px', ink],
+      [findingWords(frame, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 20px', ink],
     ]);
     expect(lines.slice(3, -2).join(' ')).toBe(`${findingWords(frame, at)} ${stampWords(frame)}`);
     expect(lines.every((line) => line.length <= 63)).toBe(true);

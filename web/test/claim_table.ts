@@ -57,6 +57,14 @@ export const CLAIMS: Readonly<
     new RegExp(`gives ${TOKEN} a mean weight of (<?[\\d.]+)%`, 'g'),
     ({ map }, n) => isWritten(n!, map.given),
   ],
+  'the highest head': [
+    /Highest of \d+ heads: L\d+H\d+ \(.*?\) gives \S+ (<?[\d.]+)% on average/g,
+    ({ shown }, n) => isWritten(n!, shown.given),
+  ],
+  'a bound on the highest head': [
+    /gives \S+ below ([\d.]+)% on average/g,
+    ({ raw }, n) => Math.max(...raw) <= Number(n) / 100 + 1e-6,
+  ],
   'a bound on all heads': [
     new RegExp(`No head gives ${TOKEN} more than ([\\d.]+)%`, 'g'),
     ({ raw, normalizes }, n) => !normalizes && Math.max(...raw) <= Number(n) / 100 + 1e-6,
@@ -125,7 +133,10 @@ export const CLAIMS: Readonly<
     /gives the tokens almost no attention/g,
     ({ shown }) => shown.rowSum < 0.05,
   ],
-  'a text too short to tell': [/too short to tell/g, ({ T, eps }) => uniformOf(T) > eps],
+  'a text too short to tell': [
+    /too short to distinguish a sink|^short text/g,
+    ({ T, eps }) => uniformOf(T) > eps,
+  ],
   'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
   'almost every token': [
     /Almost every token attends/g,

@@ -374,11 +374,25 @@ const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   'sink-tag': ({ architecture: { D } }) => [1 / D],
+  secondary: ({ tensors, T }) => [
+    mean(Array.from(tensors.alpha_raw!.data).filter((_, i) => i % T === 0)),
+  ],
+  // Means over heads with a sink, over the others, and over all, and the uniform share.
+  diagonal: ({ T, eps, tensors, architecture: { L, H } }) => {
+    const all = Array.from({ length: L * H }, (_, i) => i);
+    const isSink = (i: number) => tensors.alpha_raw!.data[i * T]! > Math.fround(eps);
+    const groups = [all, all.filter(isSink), all.filter((i) => !isSink(i))];
+    return [
+      ...groups.map((group) => mean(group.map((i) => tensors.diagonal!.data[3 * i]!))),
+      ...groups.map((group) => mean(group.map((i) => tensors.stable_rank!.data[i]!))),
+      mean(Array.from({ length: T }, (_, t) => 1 / (t + 1))),
+    ];
+  },
   // The mean cosine with the first key and that with the others, over the keys that queries after the first one see.
   geometry: ({ T, head }) => {
     const cosines = head!.tensors.qk_cos!.data;
     const all = Array.from({ length: T * T }, (_, i) => i);
-    const visible = all.filter((i) => i >= T && i % T <= i / T);
+    const visible = all.filter((i) => i % T <= i / T);
     const meanOf = (isFirst: boolean) =>
       mean(visible.filter((i) => (i % T === 0) === isFirst).map((i) => cosines[i]!));
     return [meanOf(true), meanOf(false)];

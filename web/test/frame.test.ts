@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { judge, leastTokens } from 'sinkscope';
+import { judge } from 'sinkscope';
+import { leastTokens } from 'sinkscope/internal';
 import {
   alphaOfKey,
   drawnMap,

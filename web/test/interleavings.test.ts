@@ -25,6 +25,7 @@ const hub = vi.hoisted(() => ({
   cacheClear: async () => {},
 }));
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('sinkscope/internal', async (load) => ({ ...(await load<object>()), ...hub }));
 afterEach(() => void vi.unstubAllGlobals());
 
 const HUB = 'hub:o/n';

@@ -23,6 +23,9 @@ vi.mock('idb-keyval', () => ({
 vi.mock('sinkscope', async (original) => ({
   ...(await original<object>()),
   createEngine: vi.fn(),
+}));
+vi.mock('sinkscope/internal', async (original) => ({
+  ...(await original<object>()),
   heldLoss,
 }));
 

@@ -14,6 +14,7 @@ const hub = vi.hoisted(() => ({
   openTimeline: vi.fn(),
 }));
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('sinkscope/internal', async (load) => ({ ...(await load<object>()), ...hub }));
 
 const card = (id: string, change: Partial<Card> = {}) =>
   ({

@@ -151,7 +151,7 @@ const plain = (template: TemplateResult): string => {
 
 const sentencesOf = (text: string) =>
   text
-    .split(/(?<=[.:…])\s+(?=[A-Z◀])/)
+    .split(/(?<=[.…])\s+(?=[A-Z◀])/)
     .map((one) => one.trim())
     .filter(Boolean);
 
@@ -181,10 +181,17 @@ function screenOf(frame: Frame, state: { layer: number; head: number }): string[
   ].flatMap(sentencesOf);
 }
 
+/** Returns the cells of the picture: no query attends to a later token. */
+function drawnCells({ head, T }: Frame): Float32Array {
+  return Float32Array.from(head!.tensors.att!.data.subarray(0, T * T), (weight, i) =>
+    i % T > i / T ? NaN : weight,
+  );
+}
+
 /** Returns what is wrong on one screen: claims that are untrue, sentences that are no claims, and contradictions. */
 function problemsOf(frame: Frame, state: { layer: number; head: number }): string[] {
   const at = selectedHead(frame, state);
-  const truth = truthFrom(frame, at, frame.head!.tensors.att!.data);
+  const truth = truthFrom(frame, at, drawnCells(frame));
   const sentences = [...new Set(screenOf(frame, state))];
   const made = new Map<string, Set<string>>();
   const problems = sentences.flatMap((sentence) => {
@@ -244,13 +251,13 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
           problems.push(
             ...problemsOf(frame, state).map((what) => `${frame.subject} “${prompt}”: ${what}`),
           );
+        const pair = frames.slice(0, 2);
         const truths = new Map(
-          frames.map((frame) => [
+          pair.map((frame) => [
             modelName(frame),
-            truthFrom(frame, selectedHead(frame, state), frame.head!.tensors.att!.data),
+            truthFrom(frame, selectedHead(frame, state), drawnCells(frame)),
           ]),
         );
-        const pair = frames.slice(0, 2);
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
         problems.push(
           ...falseModelClaims(heading, truths, seen).map((what) => `“${prompt}”: ${what}`),

@@ -19,6 +19,7 @@ const hub = vi.hoisted(() => ({
   filesOfDrop: vi.fn(),
 }));
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('sinkscope/internal', async (load) => ({ ...(await load<object>()), ...hub }));
 
 const URL_ = 'https://hub.example/model.safetensors';
 const plan = (change: Partial<Plan> = {}): Plan => ({

@@ -122,11 +122,11 @@ describe('the rose', () => {
   });
 
   it('separates the first key from the others', () => {
-    // A masked key forms no pair, and the first token has no other key.
+    // A masked key forms no pair, and the first token's query sees its own key alone.
     const cos = [1, 0.25, 0.25, 0, -1, 0.25, 0.5, NaN, 1];
     const frame = { T: 3, architecture: { mask: { kind: 'causal' } } } as never;
     const { first, others } = anglesOf(cos, frame);
-    expect(first.map((a) => a.toFixed(3))).toEqual(['1.571', '1.047']);
+    expect(first.map((a) => a.toFixed(3))).toEqual(['0.000', '1.571', '1.047']);
     expect(others.map((a) => a.toFixed(3))).toEqual(['3.142', '0.000']);
   });
 });

@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import { csvField, type Metric } from 'sinkscope';
+import type { Metric } from 'sinkscope';
+import { csvField } from 'sinkscope/internal';
 import {
   promptsCsv,
   sortRows,

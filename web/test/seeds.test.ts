@@ -8,10 +8,10 @@ import {
   statisticsByStep,
   seedRuns,
   seedWords,
-  studentT,
   spreadOf,
   type SeedRun,
 } from '../src/timeline/seeds';
+import { studentT } from '../src/timeline/student';
 import { seedsOf, type Card } from '../src/ask/zoo';
 
 const createRun = (seed: number, ...sinks: (number | null)[]): SeedRun => ({

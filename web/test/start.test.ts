@@ -209,9 +209,13 @@ describe('the rest of Start', () => {
     expect(startRoom({ shown }, [{ ...previewFrame, model }]).text('.facts .lines')).toMatch(
       /8\.0 bits per weight · Softmax model|stored at 8\.0 bits per weight/,
     );
-    expect(startRoom({ shown }, [{ ...previewFrame, model }]).text('.facts .lines')).toMatch(
-      /over 100 passages its Sink₁ is 39%, of the exact weights 40%\)$/,
+    // A quick look is marked, its numbers are rounded, and it names no head.
+    const preview = startRoom({ shown }, [{ ...previewFrame, model }]);
+    expect(preview.text('.preview')).toBe('Quick look at 8.0 bits a weight, exact in a moment');
+    expect(preview.text('.twin')).toMatch(
+      /^Softmax model Highest of 4 heads: one head gives <s> about/,
     );
+    expect(preview.root.textContent).not.toMatch(/L\dH\d/);
     expect(text('.facts .lines')).not.toContain('preview');
   });
 

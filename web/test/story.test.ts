@@ -40,7 +40,7 @@ vi.mock('../src/page/figure', () => ({
 const at = { layer: 1, head: 0 };
 /** Returns the cosines of three queries with the first, the second and the third key, as far as they see them. */
 const cosines = (first: number, second: number, third: number) =>
-  tensor([3, 3], [1, 0, 0, first, second, 0, first, second, third]);
+  tensor([3, 3], [first, 0, 0, first, second, 0, first, second, third]);
 const withKeys = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
   frameOf(
     {
@@ -64,6 +64,12 @@ describe('queries and keys as arrows', () => {
     expect(compareKeys(withKeys(), at)).toEqual({
       ...{ rowCount: 2, winCount: 2, alignedCount: 2, alignedWinCount: 2 },
       ...{ firstCosine: 0.5, normRatio: 0.25 },
+      otherCosine: expect.closeTo(-0.4167, 4),
+    });
+    // As in cos_gap, the first token's own query counts in the mean.
+    const ownCosine = tensor([3, 3], [-0.4, 0, 0, 0.5, -0.25, 0, 0.5, -0.25, -0.75]);
+    expect(compareKeys(withKeys(ownCosine), at)).toMatchObject({
+      firstCosine: expect.closeTo(0.2, 6),
       otherCosine: expect.closeTo(-0.4167, 4),
     });
     expect(answerTo()).toBe(
@@ -734,7 +740,7 @@ describe('the story', () => {
       ['the softmax model 2.000 2.300 (+0.300) –'],
       [''],
     ]);
-    expect((await lossRows([withKeys()]))[0]).toEqual(['Softmax model 2.000 … …']);
+    expect((await lossRows([withKeys()]))[0]).toEqual(['the softmax model 2.000 … …']);
     expect(await lossRows([withKeys()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 

@@ -506,14 +506,14 @@ describe('query-key geometry', () => {
   );
 
   it('gives the mean cosines and the norm of the first key', () => {
-    // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
+    // The first query sees no other key: (1 + 0.5 + 0) / 3, and (-0.5 - 1 - 1) / 3.
     expect(geometry.says(frame, at)).toBe(
-      'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
+      'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(mapFrame(), at)).toBe('');
     expect(geometry.says({ ...frame, sequences: 8 }, at)).toMatch(
-      /^Cosine of query and key on the first prompt: \+0\.25 .*‖k₁‖ is 0\.25×/,
+      /^Cosine of query and key on the first prompt: \+0\.50 .*‖k₁‖ is 0\.25×/,
     );
     expect(shapesOf(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
@@ -548,10 +548,10 @@ describe('query-key geometry', () => {
     const inDegrees = (angles: readonly number[]) =>
       angles.map((angle) => Math.round((angle * 180) / Math.PI));
     expect([inDegrees(firstAngles!.angles), inDegrees(otherAngles!.angles)]).toEqual([
-      [60, 90],
+      [0, 60, 90],
       [120, 180, 180],
     ]);
-    expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
+    expect(view.text('.chart-key')).toBe('first key, mean 50°other keys, mean 160°');
     expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([true, false]);
     view.draw(frame, { map: 'angle' });
     expect(roses).toHaveLength(1);
@@ -1182,7 +1182,7 @@ describe('views with a number for each head and a line over the text', () => {
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
     const hybridView = drawView(gate, hybridOf(frame));
-    expect(hybridView.text('.caption')).toContain('Head L3H0: 1.00 at the first token');
+    expect(hybridView.text('.caption')).toContain('Head L3H0: 1.00 at <s>');
     expect(hybridView.charts()[0]!.label).toContain('head L3H0');
     const fitsGate = (kind: unknown) =>
       gate.fits!(mapFrame({ architecture: architecture({ gate: kind }) } as never));
@@ -1301,7 +1301,7 @@ describe('views with a number for each head and a line over the text', () => {
       tensors: { ...frame.tensors, alpha_raw },
     };
     expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
-      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives <s> 75% of its row sums,/,
+      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives <s> a mean weight of 10%,/,
     );
     // A text that is too short for a verdict has no head with a sink, and none without one.
     const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };
@@ -1776,14 +1776,15 @@ it('each view declares how figures draw it', () => {
       .toSorted();
   const namesFor = (more: object) =>
     fittingNames({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causalNames = ['compression', 'effects', 'length', 'loss', 'next', 'sink-tag'];
+  const causalNames = ['compression', 'diagonal', 'effects', 'length', 'loss', 'next', 'sink-tag'];
   expect(namesFor({})).toEqual(causalNames);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fittingNames(encoder)).toEqual(['compression', 'sink-tag', 'unmasking']);
+  expect(fittingNames(encoder)).toEqual(['compression', 'diagonal', 'sink-tag', 'unmasking']);
   expect(fittingNames({ ...encoder, maskToken: 7 })).toEqual([
     'compression',
+    'diagonal',
     'masked',
     'sink-tag',
     'unmasking',
@@ -1791,6 +1792,7 @@ it('each view declares how figures draw it', () => {
   expect(fittingNames({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
   expect(namesFor({ E: 4 })).toEqual([
     'compression',
+    'diagonal',
     'effects',
     'length',
     'loss',
@@ -1800,6 +1802,7 @@ it('each view declares how figures draw it', () => {
   ]);
   expect(namesFor({ gate: 'head' })).toEqual([
     'compression',
+    'diagonal',
     'effects',
     'gate',
     'length',
@@ -1810,6 +1813,7 @@ it('each view declares how figures draw it', () => {
   expect(namesFor({ bias_key: 'head' })).toEqual([
     'bias',
     'compression',
+    'diagonal',
     'effects',
     'length',
     'loss',

@@ -148,8 +148,8 @@ static const ss_edit_kind table[] = {
          .check = ss_check_project, .idle_tokens = ss_idle_tokens_project,
          .kept_numbers = ss_kept_numbers_project),
     EDIT(swap_positions,
-         "two tokens exchange their positions (vectors, angles or distances), or one takes the "
-         "other's",
+         "two tokens exchange their positions (vectors, angles, or distances of at least 0), or "
+         "one takes the other's",
          "replace=yes?{a} moved to the position of {b}|positions of {a} and {b} swapped",
          "Gu et al. 2025, table 7", .counterfactual = true, .needs = SS_NEEDS_POSITIONS,
          .hook_points = SS_AT_START,

@@ -143,11 +143,11 @@ def _head_outputs(model: _Llama, trace: Trace, layer: int) -> Tensor:
 
 
 def _split_output(model: _Llama, layer: int, head_outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Splits the product of head outputs with W_O: returns what each head adds to the stream, [H, D], and the bias of
-    W_O, [D].  head_outputs [H, 1, K]"""
+    """Splits the product of head outputs with W_O: returns what each head adds to the stream, [H, n, D], and the bias
+    of W_O, [D].  head_outputs [H, n, K]"""
     bias = model.merge(torch.zeros_like(head_outputs), layer)
     one_hot = torch.eye(len(head_outputs), dtype=head_outputs.dtype)
-    head_vectors = [(model.merge(head_outputs * head_mask[:, None, None], layer) - bias)[0] for head_mask in one_hot]
+    head_vectors = [model.merge(head_outputs * head_mask[:, None, None], layer) - bias for head_mask in one_hot]
     return torch.stack(head_vectors), bias[0]
 
 
@@ -161,9 +161,20 @@ def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, 
     shares = {"tag_share": metrics.tag_share(head_outputs[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
         return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
-    added_vectors = torch.stack([_split_output(model, layer, values[layer, :, None])[0] for layer in range(arch.L)])
+    added_vectors = torch.stack([
+        _split_output(model, layer, values[layer, :, None])[0][:, 0] for layer in range(arch.L)])
     stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
     return shares | {"tag_stream": metrics.tag_share(stream, added_vectors, centered=True)}
+
+
+def stable_ranks(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
+    """Returns the stable rank of what each head adds to the stream of all tokens but the first, without a value bias.
+    [L, H]"""
+    model = _build_model(arch, weights)
+    if (arch.gate or "").startswith("output"):
+        return torch.full((arch.L, arch.H), torch.nan)
+    return torch.stack([metrics.stable_rank(_split_output(model, layer, _head_outputs(model, trace, layer)[:, 1:])[0])
+                        for layer in range(arch.L)])
 
 
 class _FirstKeyLogit:
@@ -234,6 +245,7 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
         if value_bias is not None:
             head_outputs = head_outputs + value_bias[:, None]
         head_vectors, bias = _split_output(model, source_layer, head_outputs)
+        head_vectors = head_vectors[:, 0]
         assert torch.allclose(head_vectors.sum(0) + bias, trace.att_out[source_layer, 0], atol=1e-9)
         for layer in range(source_layer + 1, arch.L):
             logits = _FirstKeyLogit(model, trace, layer)
@@ -262,7 +274,7 @@ def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: 
         "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw_alpha) / 100,
         "near_eps": metrics.near(alpha), "row_mass": mass,
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
-        "entropy": entropy, "entropy_mean": entropy.mean(-1),
+        "entropy": entropy, "entropy_mean": entropy.mean(-1), "diagonal": metrics.diagonal(share[..., -T:]),
         "loss_mean": _token_losses(arch, trace, tokens).mean()[None],
         "accuracy": metrics.accuracy(_drop_seen_tokens(arch, metrics.rank(trace.logits, tokens)))[None],
     }
@@ -292,7 +304,7 @@ def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: 
     results |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
     results["logit_parts"] = logit_parts(arch, weights, trace)
     results["logit_parts_heads"] = logit_parts_heads(arch, weights, trace)
-    results |= tag_shares(arch, weights, trace)
+    results |= tag_shares(arch, weights, trace) | {"stable_rank": stable_ranks(arch, weights, trace)}
     if arch.E == 0 and arch.feed_forward != "none":
         results["super_weight"] = metrics.super_weight(compute_spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):

@@ -3,17 +3,14 @@
  * random tokens: the inputs of the paper's table 1), their start token, their length and their number.
  */
 import {
-  cutText,
-  cutTokens,
-  groupsOf,
   sha256,
-  splitText,
   type LabeledTexts,
   type AnyTokenizer as Tokenizer,
   type SpecialToken,
   type Splitting,
   type Token,
 } from 'sinkscope';
+import { cutText, cutTokens, groupsOf, splitText } from 'sinkscope/internal';
 import { InputError } from './errors';
 import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';

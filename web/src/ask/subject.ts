@@ -11,7 +11,8 @@
  * in the order of the table or named, as in clamp_channel(35,to=mean); an empty place, as in hide_key(0,,,5), keeps
  * its default. Indices count from 0.
  */
-import { editLabel, type Describe, type Edit, type OperationEdit } from 'sinkscope';
+import type { Describe, Edit, OperationEdit } from 'sinkscope';
+import { editLabel } from 'sinkscope/internal';
 import { InputError } from './errors';
 
 export const MAX_SUBJECTS = 6;

@@ -181,11 +181,14 @@ export const streaming: Experiment = {
     )}`;
   },
   footer: () =>
-    html`<div class="reported-note">
-      <h2>In a large model <span class="badge">REPORTED</span></h2>
-      <p class="hint">
-        Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
-        ${REPORTED_PERPLEXITIES.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
+    html`<p class="hint">
+        What eviction costs is no evidence of a sink: a model that has none can lose as much.
       </p>
-    </div>`,
+      <div class="reported-note">
+        <h2>In a large model <span class="badge">REPORTED</span></h2>
+        <p class="hint">
+          Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
+          ${REPORTED_PERPLEXITIES.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
+        </p>
+      </div>`,
 };

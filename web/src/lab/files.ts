@@ -1,6 +1,7 @@
 /** Writes a lab's model as files for other programs, and its log as CSV or JSON. */
 import { strToU8, zipSync } from 'fflate';
-import { csvOf, labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
+import { labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
+import { csvOf } from 'sinkscope/internal';
 import type { Facts } from '../save/numbers';
 import type { Settings } from './settings';
 import type { Setup } from './setup';

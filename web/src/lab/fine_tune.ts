@@ -1,6 +1,7 @@
 /** Sets up fine-tuning: a model of the zoo continues from a checkpoint, on the page's passages or the reader's text. */
 import { signal } from '@preact/signals-core';
-import { cutText, labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
+import { labOnward, openTokenizer, type Tokenizer } from 'sinkscope';
+import { cutText } from 'sinkscope/internal';
 import { base } from '../base';
 import { type Models } from '../run/models';
 import { fetchNamed, InputError } from '../ask/errors';

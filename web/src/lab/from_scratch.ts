@@ -1,5 +1,6 @@
 /** Sets up a model with random initial weights: its shape, its task, and characters for its tokens. */
-import { LAB_MODEL, labConfig, labTokenizer } from 'sinkscope';
+import { labConfig, labTokenizer } from 'sinkscope';
+import { LAB_MODEL } from 'sinkscope/internal';
 import { pickSettings, type Settings } from './settings';
 import type { Setup } from './setup';
 

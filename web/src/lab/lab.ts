@@ -3,14 +3,8 @@
  * counts their updates, at most ten a second while the model trains.
  */
 import { signal } from '@preact/signals-core';
-import {
-  createEngine,
-  heldLoss,
-  SinkscopeError,
-  type Engine,
-  type LogEntry,
-  type Training,
-} from 'sinkscope';
+import { createEngine, SinkscopeError, type Engine, type LogEntry, type Training } from 'sinkscope';
+import { heldLoss } from 'sinkscope/internal';
 import { base } from '../base';
 import { errorSentence } from '../ask/errors';
 import type { TrainedModel } from './files';

@@ -4,7 +4,7 @@
  * in the table.
  */
 import type { Describe } from 'sinkscope';
-import { LAB_MODEL } from 'sinkscope';
+import { LAB_MODEL } from 'sinkscope/internal';
 import { PASSAGE_FILES, type Card } from '../ask/zoo';
 import {
   FROM_SCRATCH,

@@ -2,7 +2,8 @@
  * The settings of a lab: a table for models with random initial weights, and one for fine-tuning. A row without a
  * default has the default of the trainer's setting with the same name; failing that, its first choice is the default.
  */
-import { LAB_MODEL, labOnward } from 'sinkscope';
+import { labOnward } from 'sinkscope';
+import { LAB_MODEL } from 'sinkscope/internal';
 
 export type Value = number | string;
 type Choices = readonly (readonly [Value, string])[];

@@ -2,7 +2,7 @@
  * The numbers that a lesson's text states about the run behind a figure. They are computed from what the figure's event
  * `run` carries, for the lesson's own text and for the reader's.
  */
-import { uniformAlphas } from 'sinkscope';
+import { uniformAlphas } from 'sinkscope/internal';
 import type { Quantity } from '../save/numbers';
 import { formatFixed, formatPercent, formatRatio } from './format';
 
@@ -103,8 +103,7 @@ function firstRatios(result: Result | undefined, name: string): number[] {
 }
 
 /**
- * Returns the mean of a map's first column, the mean of its other visible cells, both over the queries after the first
- * one, and the visible cells of the last row.
+ * Returns the mean of a map's first column, the mean of its other visible cells, and the visible cells of the last row.
  */
 function columnMeans(result: Result | undefined, name: string) {
   const map = quantityOf(result, name);
@@ -114,7 +113,8 @@ function columnMeans(result: Result | undefined, name: string) {
     Array.from(map.data).slice((i + 1) * T, (i + 1) * T + i + 2),
   );
   return {
-    first: mean(rows.map((row) => row[0]!)),
+    // With the first row, like `cos_gap`.
+    first: mean([map.data[0]!, ...rows.map((row) => row[0]!)]),
     others: mean(rows.flatMap((row) => row.slice(1))),
     lastRow: rows.at(-1)!,
   };

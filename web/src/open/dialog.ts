@@ -1,7 +1,8 @@
 /** The dialog in which the reader opens a model. It only draws the opener's stage; the opener decides what happens. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { filesOfList, type Plan } from 'sinkscope';
+import type { Plan } from 'sinkscope';
+import { filesOfList } from 'sinkscope/internal';
 import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Candidate, type Stage } from './opener';
 import { isDownload, planRows } from './words';

@@ -3,16 +3,8 @@
  * sees the cost and agrees, the page loads the weights. Until then the page reads only small files. It opens one model
  * at a time; models of further links wait in a queue.
  */
-import {
-  cacheBytes,
-  cacheClear,
-  cacheList,
-  planFiles,
-  resolveHub,
-  type DiskFile,
-  type HubOptions,
-  type Plan,
-} from 'sinkscope';
+import { planFiles, resolveHub, type DiskFile, type HubOptions, type Plan } from 'sinkscope';
+import { cacheBytes, cacheClear, cacheList } from 'sinkscope/internal';
 import { type Models } from '../run/models';
 import { loadWords, type LoadProgress } from '../run/progress';
 import { isDownload } from './words';

@@ -1,7 +1,8 @@
 /** The controls that rooms share. Each function returns a template, which changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { splitText, tokenNotes, type Splitting } from 'sinkscope';
+import type { Splitting } from 'sinkscope';
+import { splitText, tokenNotes } from 'sinkscope/internal';
 import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
 import {
   isHeadless,

@@ -1,4 +1,5 @@
 /** The text that the reader typed last, which rooms and lessons offer each other while the browser's tab is open. */
+import { shorten } from '../ask/state';
 import { base } from '../base';
 
 const KEY = 'sinkscope:text';
@@ -22,8 +23,5 @@ export function rememberedText(): string {
   }
 }
 
-/** Shortens a text for the label of a button. */
-export const excerptOf = (text: string): string => {
-  const characters = [...text.replace(/\s+/g, ' ').trim()];
-  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : characters.join('');
-};
+/** Returns a text's beginning on one line, for the label of a button. */
+export const excerptOf = (text: string): string => shorten(text.replace(/\s+/g, ' ').trim());

@@ -1,5 +1,6 @@
 /** The metrics of the comparison's table. Each is a column of the table and of its files. */
-import { csvOf, type Describe, type Metric } from 'sinkscope';
+import type { Describe, Metric } from 'sinkscope';
+import { csvOf } from 'sinkscope/internal';
 import {
   attentionOf,
   firstKey,

@@ -13,7 +13,7 @@ const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
     `◀ attention sink${least > 0.995 && most < 1.005 ? '; rows sum to 100%' : ''}`,
   many: ({ column }) => `◀ ${column!.strongRows} of ${column!.rows} tokens attend mostly here`,
   weak: () => '◀ a weaker column',
-  short: () => 'too short to tell',
+  short: () => 'short text: no sink can be seen',
   empty: ({ rowSum }) => `almost empty; rows sum to ${sumWords(rowSum)} on average`,
   none: ({ isShare, rowSum }) =>
     `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,

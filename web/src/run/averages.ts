@@ -1,5 +1,6 @@
 /** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
-import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
+import { measure, type Describe, type Tensor } from 'sinkscope';
+import { sweep } from 'sinkscope/internal';
 import { deviation, mean, numbersOfKey, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';

@@ -3,7 +3,6 @@
  * describe. The queue takes them after the numbers of a single run are shown.
  */
 import {
-  headEffects,
   spread,
   type Architecture,
   type Edit,
@@ -11,6 +10,7 @@ import {
   type RunOptions,
   type Tensor,
 } from 'sinkscope';
+import { headEffects } from 'sinkscope/internal';
 import { deviation, mean, predictsNext, type Frame } from '../frame';
 import { averagesOf } from './averages';
 import type { OpenModel } from './opened';

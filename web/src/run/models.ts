@@ -3,7 +3,6 @@
  * closed once no room shows it; its plan is kept for the rest of the visit.
  */
 import {
-  cacheClear,
   modelFiles,
   openTokenizer,
   planTokenizer,
@@ -13,6 +12,7 @@ import {
   type Plan,
   type Tokenizer,
 } from 'sinkscope';
+import { cacheClear } from 'sinkscope/internal';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';

@@ -1,14 +1,6 @@
 /** Turns the run of an opened model into a frame: chooses the fields to record, and reads the metrics. */
-import {
-  editLabel,
-  fieldsFor,
-  type Describe,
-  type Edit,
-  type NamedEdit,
-  type RunRead,
-  type Run,
-  type Tensor,
-} from 'sinkscope';
+import type { Describe, Edit, NamedEdit, RunRead, Run, Tensor } from 'sinkscope';
+import { editLabel, fieldsFor } from 'sinkscope/internal';
 import { ALWAYS_READ, addPromptNumbers } from './averages';
 import { EXACT_SIDE, pooledSide, predictsNext, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';

@@ -1,7 +1,6 @@
 /** Opens recordings, which are subjects like models, and reads frames from their files. */
 import {
   SinkscopeError,
-  uniformAlphas,
   type Architecture,
   type Describe,
   type Engine,
@@ -12,6 +11,7 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
+import { uniformAlphas } from 'sinkscope/internal';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';

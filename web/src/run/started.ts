@@ -2,12 +2,6 @@
  * Measurements that a reader starts. Each has runs of its own. A view takes one by its name and shows partial results.
  */
 import {
-  copyTask,
-  measureTask,
-  measureUnmasking,
-  recallTask,
-  searchSuffix,
-  textTask,
   unmask,
   type SuffixResult,
   type SuffixOptions,
@@ -17,6 +11,14 @@ import {
   type UnmaskOptions,
   type UnmaskStep,
 } from 'sinkscope';
+import {
+  copyTask,
+  measureTask,
+  measureUnmasking,
+  recallTask,
+  searchSuffix,
+  textTask,
+} from 'sinkscope/internal';
 import type { Frame } from '../frame';
 import type { OpenModel } from './opened';
 

@@ -1,7 +1,8 @@
 /**
  * Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them.
  */
-import { csvOf, type Tensor } from 'sinkscope';
+import type { Tensor } from 'sinkscope';
+import { csvOf } from 'sinkscope/internal';
 import { layerNumber, promptCountOf, type Frame } from '../frame';
 import { CLASS_WORDS, verdictOf, stampWords } from '../words';
 

@@ -5,6 +5,7 @@
 import { mean, deviation } from '../frame';
 import { cachedPromise } from '../ask/cached';
 import { fetchText } from '../ask/zoo';
+import { studentT } from './student';
 import type { Quantity } from './course';
 
 export interface SeedRun {
@@ -22,8 +23,6 @@ const MIN_RANGE_SEEDS = 2;
 const MIN_INTERVAL_SEEDS = 4;
 /** The page claims nothing about earlier steps. TOO_EARLY of models/train/protocol.py is the same. */
 const FIRST_CLAIMED_STEP = 4000;
-const COVERAGE = 0.95;
-
 const runsById = new Map<string, Promise<readonly SeedRun[]>>();
 
 /** Returns the runs of a model of the zoo; empty without logs. */
@@ -89,31 +88,6 @@ export const OUTCOMES: readonly Outcome[] = [
 export function formatNumber(x: number, digits: number): string {
   const text = x.toFixed(digits);
   return (Number(text) === 0 ? text.replace('-', '') : text).replace('-', '−');
-}
-
-/** Returns the probability that |t| is at most √ν tan θ (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4). */
-function probabilityWithin(theta: number, degrees: number): number {
-  const isOdd = degrees % 2 === 1;
-  const cosine = Math.cos(theta);
-  let term = isOdd ? cosine : 1;
-  let sum = degrees > 1 ? term : 0;
-  for (let k = isOdd ? 3 : 2; k <= degrees - 2; k += 2) sum += term *= ((k - 1) / k) * cosine ** 2;
-  return isOdd ? (2 / Math.PI) * (theta + Math.sin(theta) * sum) : Math.sin(theta) * sum;
-}
-
-/**
- * Returns the 97.5th percentile of Student's t.
- * @param degrees the degrees of freedom ν, a whole number from 1 on
- */
-export function studentT(degrees: number): number {
-  let [low, high] = [0, Math.PI / 2];
-  // Ends when no floating-point number is inside the interval.
-  for (;;) {
-    const middle = (low + high) / 2;
-    if (middle === low || middle === high) return Math.sqrt(degrees) * Math.tan(low);
-    if (probabilityWithin(middle, degrees) < COVERAGE) low = middle;
-    else high = middle;
-  }
 }
 
 /**

@@ -26,15 +26,16 @@ function keyVectorsOf(frame: Frame, at: Head) {
   return { cos: cos.data, norms: ofHead(norms, group) };
 }
 
-/** Compares the first key with the others over all queries after the first one. */
+/** Compares the first key with the others over all queries that see it. */
 export function compareKeys(frame: Frame, at: Head) {
   const vectors = keyVectorsOf(frame, at);
   if (!vectors) return undefined;
   const { T } = frame;
   const { cos, norms } = vectors;
-  const [firstCosines, otherCosines]: [number[], number[]] = [[], []];
-  let [winCount, alignedCount, alignedWinCount] = [0, 0, 0];
   const key = firstKey(frame);
+  // The means are those of `cos_gap`, with the first token's own query, which sees no other key.
+  const [firstCosines, otherCosines]: [number[], number[]] = [[cos[key * T + key]!], []];
+  let [winCount, alignedCount, alignedWinCount] = [0, 0, 0];
   for (let t = key + 1; t < T; t++) {
     const firstCosine = cos[t * T + key]!;
     const otherKeys = Array.from({ length: visibleKeyEnd(frame, t) }, (_, j) => j).filter(

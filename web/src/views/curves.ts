@@ -1,5 +1,5 @@
 /** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
-import { uniformAlphas } from 'sinkscope';
+import { uniformAlphas } from 'sinkscope/internal';
 import {
   firstTokenWeights,
   usesRawWeights,

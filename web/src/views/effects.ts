@@ -1,6 +1,6 @@
 /** Draws how much the loss changes when a head is ablated, and classifies the heads. */
 import { html, render } from 'lit';
-import { labelHead } from 'sinkscope';
+import { labelHead } from 'sinkscope/internal';
 import {
   firstTokenWeights,
   usesRawWeights,

@@ -28,12 +28,15 @@ const MAPS = {
 } as const;
 const KINDS = { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖', angle: 'angles' } as const;
 
-/** Returns the cosines of all queries after the first one, with the first key and with the other keys. */
+/**
+ * Returns the cosines of all queries with the first key and with the other keys. Like `cos_gap`, counts the first token's
+ * own query, which sees no other key.
+ */
 function cosinesOf(cos: ArrayLike<number>, frame: Pick<Frame, 'T' | 'firstAt' | 'architecture'>) {
   const [first, others]: [number[], number[]] = [[], []];
   const { T } = frame;
   const key = firstKey(frame);
-  for (let t = key + 1; t < T; t++)
+  for (let t = key; t < T; t++)
     for (let j = 0; j < visibleKeyEnd(frame, t); j++)
       if (Number.isFinite(cos[t * T + j]))
         (j === key ? first : others).push(Math.max(-1, Math.min(1, cos[t * T + j]!)));

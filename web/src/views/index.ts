@@ -9,6 +9,7 @@ import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
 import { length, threshold } from './curves';
+import { diagonal } from './diagonal';
 import { domains } from './domains';
 import { effects } from './effects';
 import { likeness } from './likeness';
@@ -121,6 +122,10 @@ export const QUESTIONS: readonly Question[] = [
 const RESEARCH_VIEWS: readonly (readonly [View, string])[] = [
   [logitParts, 'Which layers make the first key attractive: each layer’s part of the score.'],
   [sinkTag, 'Whether the sink adds one and the same vector to every token.'],
+  [
+    diagonal,
+    'Which heads are sinks, which attend to themselves, and in how many directions they write.',
+  ],
   [compression, 'In which layers all hidden states point in nearly the same directions.'],
   [suffix, 'A search for a few tokens that move the sink or spoil what follows.'],
   [gate, 'A factor by which each head scales what it writes.'],

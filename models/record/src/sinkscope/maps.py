@@ -1,6 +1,7 @@
 """Makes recordings of attention maps that another program computed, such as nanoGPT, JAX, TransformerLens or
 nnsight, or that a file holds."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,68 +69,30 @@ def record_maps(
     The other arguments are those of `record`.
     """
     settings = Settings.from_arguments(None, eps, keep, FIELDS, "auto", first, mask)
-    if operation not in operation_names():
-        raise ValueError(f"operation: expected one of {', '.join(operation_names())}, found {operation!r}")
+    _check_operation(operation)
     _refuse_steps_of_generation(maps)
     assembly = Assembly(settings.eps, settings.first)
-    vectors = {
-        name: iter(x)
-        for name, x in zip((*VECTORS, "hidden"), (q, k, v, hidden), strict=True)
-        if x is not None
-    }
-    facts: Facts | None = None
-    D, V = 0, 1
-    prompts = iter(tokens if isinstance(tokens, Iterator) else to_list(tokens, "tokens"))
-    for i, layer_maps in enumerate(maps):
-        prompt_tokens = next(prompts, None)
-        if prompt_tokens is None:
-            raise ValueError(f"tokens: expected those of each prompt of maps, found {i}")
-        prompt_vectors = {name: next(x, None) for name, x in vectors.items()}
-        missing = [name for name, x in prompt_vectors.items() if x is None]
-        if missing:
-            raise ValueError(f"{missing[0]}: expected those of each prompt of maps, found {i}")
+    given = zip((*VECTORS, "hidden"), (q, k, v, hidden), strict=True)
+    vectors = {name: iter(x) for name, x in given if x is not None}
+    facts, layer_masks, D, V = None, [], 0, 1
+    for i, (layer_maps, prompt_tokens, prompt_vectors) in enumerate(_prompts_of(maps, tokens, vectors)):
         calls = list(_read_calls(layer_maps, prompt_vectors, f"maps[{i}]"))
         if facts is None:
             facts = _infer_facts(calls, settings, operation, layers, blocks, _known_facts)
-            known_ranges = _known_facts.ranges if _known_facts else [None] * len(calls)
-            ranges = [
-                known_range or _visible_range(call, facts)
-                for call, known_range in zip(calls, known_ranges, strict=True)
-            ]
-            layer_masks = [mask_of_ranges(*key_range) for key_range in ranges]
-            facts = replace(
-                facts,
-                windows=[window_of(*key_range, facts.kind) for key_range in ranges],
-                ranges=tuple(ranges),
-            )
+            facts, layer_masks = _with_ranges(facts, calls, _known_facts)
         ids, token_texts = _parse_tokens(prompt_tokens, facts.T, i)
         is_kept = i < keep
-        heads = HeadMetrics(facts, settings, 1, int(is_kept))
-        for call in calls:
-            _check_call(call, facts, operation)
-            visible_keys = layer_masks[len(heads.layers) % facts.L]
-            _refuse_hidden_weight(call, ~visible_keys, "its window")
-            heads.visit(replace(call, seen=visible_keys))
+        heads = _measure_heads(calls, layer_masks, facts, settings, operation, is_kept)
         results = {name: x[0] for name, x in heads.metrics().items()}
         kept_fields = heads.kept_fields(0, ids) if is_kept else {}
         if "hidden" in prompt_vectors:
-            states = _to_array(prompt_vectors["hidden"])
-            if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):
-                raise ValueError(
-                    f"hidden: expected {facts.blocks + 1} states of {facts.T} tokens, found a shape of "
-                    f"{list(states.shape)}"
-                )
-            D = states.shape[2]
-            state_metrics = stream_metrics(torch.from_numpy(states), settings.first)
-            results |= {name: x.numpy() for name, x in state_metrics.items()}
-            if kept_fields:
-                kept_fields["hidden_norm"] = results["hidden_norm"]
+            D, state_metrics = _measure_states(prompt_vectors["hidden"], facts, settings)
+            results |= state_metrics
+            kept_fields |= {"hidden_norm": results["hidden_norm"]} if is_kept else {}
         V = max([V, *(1 + i for i in ids or ())])
         assembly.add(Measurement(results, kept_fields, token_texts, ids[settings.first] if ids else None))
     if facts is None:
         raise ValueError("maps: expected those of one prompt or more, found none")
-    if next(prompts, None) is not None:
-        raise ValueError("tokens: expected as many prompts as maps, found more")
     conditions = make_conditions(
         facts,
         settings,
@@ -145,6 +108,63 @@ def record_maps(
         command=command,
     )
     return assembly.recording(with_edits(conditions, parse_edits(edits)))
+
+
+def _check_operation(operation: str) -> None:
+    if operation not in operation_names():
+        raise ValueError(f"operation: expected one of {', '.join(operation_names())}, found {operation!r}")
+
+
+def _prompts_of(
+    maps: Iterable[Any], tokens: Iterable[Sequence[Any]], vectors: Mapping[str, Iterator[Any]]
+) -> Iterator[tuple[Any, Sequence[Any], dict[str, Any]]]:
+    """Yields the maps, the tokens and the vectors of each prompt."""
+    count, prompts = 0, iter(tokens if isinstance(tokens, Iterator) else to_list(tokens, "tokens"))
+    for count, layer_maps in enumerate(maps, 1):
+        of_prompt = {"tokens": next(prompts, None)} | {name: next(x, None) for name, x in vectors.items()}
+        for name, x in of_prompt.items():
+            if x is None:
+                raise ValueError(f"{name}: expected those of each prompt of maps, found {count - 1}")
+        prompt_tokens = of_prompt.pop("tokens")
+        yield layer_maps, prompt_tokens, of_prompt
+    if count and next(prompts, None) is not None:
+        raise ValueError("tokens: expected as many prompts as maps, found more")
+
+
+def _with_ranges(
+    facts: Facts, calls: Sequence[Call], known_facts: "KnownFacts | None"
+) -> tuple[Facts, list[Tensor]]:
+    """Adds the keys that each layer's queries see, and returns their masks as well."""
+    known_ranges = known_facts.ranges if known_facts else [None] * len(calls)
+    ranges = [
+        known_range or _visible_range(call, facts)
+        for call, known_range in zip(calls, known_ranges, strict=True)
+    ]
+    windows = [window_of(*key_range, facts.kind) for key_range in ranges]
+    masks = [mask_of_ranges(*key_range) for key_range in ranges]
+    return replace(facts, windows=windows, ranges=tuple(ranges)), masks
+
+
+def _measure_heads(
+    calls: Sequence[Call], layer_masks: list[Tensor], facts: Facts, settings: Settings, operation: str, is_kept: bool
+) -> HeadMetrics:
+    heads = HeadMetrics(facts, settings, 1, int(is_kept))
+    for call, visible_keys in zip(calls, itertools.cycle(layer_masks)):
+        _check_call(call, facts, operation)
+        _refuse_hidden_weight(call, ~visible_keys, "its window")
+        heads.visit(replace(call, seen=visible_keys))
+    return heads
+
+
+def _measure_states(hidden: Any, facts: Facts, settings: Settings) -> tuple[int, dict[str, Array]]:
+    """Returns the width of the residual stream and its metrics."""
+    states = _to_array(hidden)
+    if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):
+        raise ValueError(
+            f"hidden: expected {facts.blocks + 1} states of {facts.T} tokens, found a shape of {list(states.shape)}"
+        )
+    metrics = stream_metrics(torch.from_numpy(states), settings.first)
+    return states.shape[2], {name: x.numpy() for name, x in metrics.items()}
 
 
 def _refuse_steps_of_generation(maps: Any) -> None:

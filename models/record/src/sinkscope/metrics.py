@@ -73,6 +73,19 @@ def entropy(share: Tensor, seen: Tensor) -> Tensor:
     return torch.where(share.sum(-1) > 0, entropy, torch.nan)
 
 
+def diagonal(share: Tensor) -> Tensor:
+    """Mean share of attention that a query gives to its own key, and to the keys one and two before it; of each, over
+    the queries that have such a key (arXiv 2605.08453, diagonal patterns).  [..., T, T] -> [..., 3]"""
+    return torch.stack([share.diagonal(-j, -2, -1).mean(-1) for j in range(3)], -1)
+
+
+def first_layer(alphas: Tensor, eps: float = EPS) -> int | None:
+    """The first layer, from 0, with a head whose alpha of the sink exceeds eps (arXiv 2603.06591, where the sink's
+    circuit forms); None without one.  [L, H]"""
+    layers = (alphas > eps).any(-1).nonzero()
+    return int(layers[0]) if len(layers) else None
+
+
 def distance(share: Tensor, rows: slice) -> Tensor:
     """Mean distance in tokens from each query to the keys, weighted by the shares of its row.
     [..., t, T] -> [..., t]"""
@@ -243,6 +256,14 @@ def matrix_entropy(hidden: Tensor) -> Tensor:
     p = torch.linalg.eigvalsh(torch.where(is_finite[..., None, None], gram, 0)).clamp_min(0)
     p = p / torch.where(is_finite, trace, torch.nan)[..., None]
     return (-torch.xlogy(p, p).sum(-1) / math.log(size)).to(hidden)
+
+
+def stable_rank(rows: Tensor) -> Tensor:
+    """|O|_F^2 / |O|_2^2 of what a head adds to the tokens' residual streams (arXiv 2606.08105: a sink that broadcasts
+    one vector has outputs of low rank): 1 if all rows are multiples of one vector, n for n orthogonal rows of one
+    length; NaN if all are zero.  [..., n, D] -> [...]"""
+    squares = torch.linalg.svdvals(rows.double()).square()
+    return (squares.sum(-1) / squares.amax(-1)).to(rows)
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:
