@@ -27,6 +27,7 @@ import { long } from './long.mjs';
 import { recording } from './recording.mjs';
 import { packed } from './packed.mjs';
 import { releases } from './releases.mjs';
+import { visits } from './visits.mjs';
 
 /** Ends a test that hangs. The limit is long, because a busy machine may be slow. */
 const LIMIT_MS = 300_000;
@@ -53,7 +54,7 @@ const lists = [
   recording,
   { ...few, ...saving, ...printing },
   story,
-  { ...installed, ...trouble, ...releases, ...packed },
+  { ...installed, ...trouble, ...releases, ...packed, ...visits },
 ];
 
 async function work() {

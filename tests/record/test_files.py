@@ -285,12 +285,7 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
             sinkscope.compare(recording, incomparable)
 
 
-def test_a_recording_gives_data_frames_and_its_citation(recording: sinkscope.Recording) -> None:
-    pytest.importorskip("pandas")
-    frame = recording.to_pandas()
-    assert list(frame["metric"]) == [row["metric"] for row in recording.table()]
-    heads = recording.to_dataframe()
-    assert len(heads) == 12 and np.isclose(heads["alpha"].mean(), recording["mean.alpha"][..., 0].mean())
+def test_a_recording_gives_its_citation(recording: sinkscope.Recording) -> None:
     output = recording.cite()
     assert "2410.10781" in output and "n = 5 prompts of T = 48 tokens, eps 0.1, 0.2, 0.3" in output
 
@@ -351,3 +346,21 @@ with atomic_replacement(sys.argv[1]) as part:
         assert {path.name for path in tmp_path.iterdir()} == {target.name, own.name, running.name}
     assert {path.name for path in tmp_path.iterdir()} == {target.name, own.name, "other"}
     assert target.read_bytes() == b"whole" and (tmp_path / "other").read_bytes() == b"all"
+
+
+def test_a_folder_of_a_study_removes_the_parts_of_killed_writers(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from sinkscope.storage import Folder
+
+    kill = """
+import os, pathlib, signal, sys
+from sinkscope.storage import Folder
+os.replace = pathlib.Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+Folder(sys.argv[1]).write("rows.parquet", b"half")
+"""
+    source = Path(sinkscope.__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": str(source)}
+    assert subprocess.run([sys.executable, "-c", kill, tmp_path], env=environment).returncode == -9
+    assert [path.suffix for path in tmp_path.iterdir()] == [".part"]
+    Folder(tmp_path).write("other.parquet", b"all")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.parquet"]

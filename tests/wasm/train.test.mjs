@@ -569,6 +569,32 @@ test('commands that create the same folder at once do not fail', async () => {
   for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
 });
 
+test('writers of one file at once leave one of their files and no part', async () => {
+  const path = join(folder, 'contested');
+  const outFolders = await Promise.all(Array.from({ length: 4 }, () => openOut(path, [], 5000)));
+  const data = Array.from('abcd', (letter) => letter.repeat(2 ** 20));
+  const abandoned = join(path, '.sinkscope-part-p4194305-x');
+  writeFileSync(abandoned, 'of a process that has ended');
+  const files = (text) => [{ path: 'r.safetensors', data: text }];
+  await Promise.all(outFolders.map((outFolder, i) => outFolder.write(files(data[i]))));
+  assert.deepEqual(readdirSync(path), ['r.safetensors']);
+  const written = readFileSync(join(path, 'r.safetensors'), 'utf8');
+  assert.ok(data.includes(written));
+  // A disk on which the file does not fit, here a limit of 20 KB, keeps the old file and no part.
+  const code = `
+    import { openOut } from ${JSON.stringify(new URL('wasm/command/out_folder.ts', root).href)};
+    process.on('SIGXFSZ', () => {});
+    const folder = await openOut(${JSON.stringify(path)});
+    await folder.write([{ path: 'r.safetensors', data: 'e'.repeat(2 ** 20) }]);`;
+  const command = 'ulimit -f 20; exec "$0" --input-type=module -e "$1"';
+  await assert.rejects(
+    promisify(execFile)('bash', ['-c', command, process.execPath, code]),
+    /--out: .*found EFBIG/,
+  );
+  assert.deepEqual(readdirSync(path), ['r.safetensors']);
+  assert.equal(readFileSync(join(path, 'r.safetensors'), 'utf8'), written);
+});
+
 test('interrupted training is stored with its number of steps', async () => {
   const out = join(folder, 'interrupted');
   const choices = Object.entries(SMALL_MODEL).flatMap(([k, v]) => [`--${k}`, `${v}`]);

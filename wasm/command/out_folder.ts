@@ -12,8 +12,10 @@ import { codeOf } from './text_file.ts';
 /** Milliseconds until a silent file system, such as a lost network mount, counts as failed. */
 const PATIENCE_MS = 30_000;
 
-/** Begins the names of what only a killed command leaves behind. */
+/** Begins the names of what only a killed command leaves behind; the number of its process comes next. */
 const TEMPORARY_PREFIX = '.sinkscope-part-';
+
+const temporaryName = () => `${TEMPORARY_PREFIX}p${process.pid}-${randomUUID()}`;
 
 export type OutFile = { path: string; data: string | Uint8Array };
 
@@ -56,15 +58,20 @@ export async function openOut(
     const target = join(folder, path);
     return attempt(target, async () => {
       await expectReplaceable(target);
-      const temporaryPath = `${target}.partial`;
-      await rm(temporaryPath, { force: true });
-      await writeFile(temporaryPath, data, { flag: 'wx', flush: true });
-      await rename(temporaryPath, target);
+      await removeTemporaries(folder);
+      const temporaryPath = join(folder, temporaryName());
+      try {
+        await writeFile(temporaryPath, data, { flag: 'wx', flush: true });
+        await rename(temporaryPath, target);
+      } catch (error) {
+        await rm(temporaryPath, { force: true }).catch(() => {});
+        throw error;
+      }
     });
   };
   const writeAll = async (files: readonly OutFile[]) => {
     await attempt(folder, () => removeTemporaries(folder));
-    const temporaryFolder = join(folder, `${TEMPORARY_PREFIX}${randomUUID()}`);
+    const temporaryFolder = join(folder, temporaryName());
     try {
       await attempt(folder, () => mkdir(temporaryFolder));
       for (const { path, data } of files)
@@ -81,7 +88,7 @@ export async function openOut(
   await attempt(resolve(folder), () => createFolder(resolve(folder)));
   for (const path of paths)
     await attempt(join(folder, path), () => expectReplaceable(join(folder, path)));
-  const trial = join(folder, `${TEMPORARY_PREFIX}${randomUUID()}`);
+  const trial = join(folder, temporaryName());
   await attempt(trial, async () => {
     await writeFile(trial, '', { flag: 'wx' });
     await rm(trial, { force: true });
@@ -93,11 +100,20 @@ export async function openOut(
   };
 }
 
-/** Removes what killed commands left, so that the disk does not fill up. */
+/** Removes what killed commands left, so that the disk does not fill up; another command may be writing beside. */
 async function removeTemporaries(folder: string) {
   for (const name of await readdir(folder))
-    if (name.startsWith(TEMPORARY_PREFIX))
+    if (name.startsWith(TEMPORARY_PREFIX) && !isProcess(/-p(\d+)-/.exec(name)?.[1]))
       await rm(join(folder, name), { recursive: true, force: true });
+}
+
+/** Whether a process with this number runs on this machine; false for none. */
+function isProcess(number: string | undefined): boolean {
+  try {
+    return number !== undefined && process.kill(Number(number), 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 /** Replaces files by those in another folder beside them, which disappears. */

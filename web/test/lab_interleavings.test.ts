@@ -62,7 +62,8 @@ function hash(...parts: unknown[]): number {
 /** Stands for the engine and the storage. Each answer waits until the scheduler releases it. */
 class World {
   readonly stored = new Map<string, unknown>();
-  readonly openTrainings = new Set<object>();
+  /** The trainings of the present visit: a reload ends the workers. */
+  openTrainings = new Set<object>();
   readonly #scheduler: Scheduler;
   failures: string[] = [];
   now = 0;
@@ -73,11 +74,16 @@ class World {
     outside.storage.mockImplementation((name: string, ...args: [string, unknown]) =>
       this.#act(`storage ${name}`, () => this.#store(name, args)),
     );
-    outside.createEngine.mockImplementation(async () => ({
+    outside.createEngine.mockImplementation(async () => this.#engine(this.openTrainings));
+  }
+
+  #engine(openTrainings: Set<object>) {
+    return {
       describe: describe_,
-      train: (options: { state?: Uint8Array }) => this.#act('train', () => this.#training(options)),
+      train: (options: { state?: Uint8Array }) =>
+        this.#act('train', () => this.#training(options, openTrainings)),
       close: async () => {},
-    }));
+    };
   }
 
   async #act<T>(label: string, act: () => T): Promise<T> {
@@ -93,7 +99,10 @@ class World {
     return [key].flat().forEach((one) => stored.delete(one));
   }
 
-  #training(options: { state?: Uint8Array; config?: unknown; recipe?: unknown }) {
+  #training(
+    options: { state?: Uint8Array; config?: unknown; recipe?: unknown },
+    openTrainings: Set<object>,
+  ) {
     const key = keyOf(options);
     const saved = options.state && JSON.parse(new TextDecoder().decode(options.state));
     if (saved) expect(saved.key).toBe(key);
@@ -113,16 +122,18 @@ class World {
       },
       state: () => act('state', () => new TextEncoder().encode(JSON.stringify({ key, step }))),
       weights: async () => Uint8Array.of(1),
-      close: async () => void this.openTrainings.delete(training),
+      close: async () => void openTrainings.delete(training),
     };
     const act = <T>(label: string, run: () => T) =>
       this.#act(label, () => {
-        if (!this.openTrainings.has(training)) throw new SinkscopeError('closed', key, 'is closed');
+        if (!openTrainings.has(training)) throw new SinkscopeError('closed', key, 'is closed');
         const code = this.failures.shift();
-        if (code) throw new SinkscopeError(code, 'training', 'it failed');
-        return run();
+        if (!code) return run();
+        // The trainings of a lost worker are lost with it.
+        openTrainings.delete(training);
+        throw new SinkscopeError(code, 'training', 'it failed');
       });
-    this.openTrainings.add(training);
+    openTrainings.add(training);
     return training;
   }
 }
@@ -158,6 +169,7 @@ async function visit(runs: readonly string[]) {
     scope = new Scope();
     pair = new Pair(context as never, scope);
     await pair.openEngine({ zoo: { cards: [] } } as never);
+    await Promise.all(pair.labs.map((lab) => lab.engine()));
     pair.applyState();
   };
   await enter();
@@ -239,6 +251,7 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
     if (act.name === 'reload') {
       const { leftRun, rightRun } = page.state.peek();
       page.leave();
+      world.openTrainings = new Set();
       page = await visit([leftRun, rightRun]);
     } else await andAll(() => act.perform(page, world));
     check();
@@ -254,6 +267,7 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
     expect(recipeOf(lab.settings)).toBe(recipeOf(settings));
     expect(lab.stage).toMatch(/^(ready|ended|lost|refused)$/);
   });
+  expect(world.openTrainings.size).toBe(page.pair.labs.filter((lab) => lab.hasModel).length);
   page.leave();
   while (scheduler.count()) await scheduler.waitOne(andAll);
   return checked;

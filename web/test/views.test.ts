@@ -1307,7 +1307,7 @@ describe('views with a number for each head and a line over the text', () => {
     const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };
     const shortView = drawView(effects, { ...frame, tensors: shortTensors }, { isAnswered: true });
     expect(shortView.text('.caption')).toMatch(
-      /^Heads are not counted: .* Head L1H0 gives <s> 50% of its attention, and ablating/,
+      /^Heads are not counted: .* Head L0H1 gives <s> 75% of its attention, and ablating/,
     );
     expect(shortView.all('.table-place')[0]!.hidden).toBe(true);
     const weakFrame = {

@@ -296,6 +296,22 @@ const STEP_TITLES = [
   'Can you make one?',
 ] as const;
 
+/** Asks for the exact weights once the first picture is painted, unless the reader's browser saves data. */
+function fetchExact(entriesNow: () => SubjectEntry[], scope: Scope, askExact: () => void): void {
+  scope.effect(() => {
+    const entries = entriesNow();
+    const isDrawn = entries.every(({ frame, error }) => frame ?? error);
+    if (isDrawn && framesOf(entries).some(isPreview) && !savesData())
+      requestAnimationFrame(() => setTimeout(askExact));
+  });
+}
+
+/** Says what the steps wait for if there is no text. */
+const waitingWords = (frames: readonly Frame[], { prompt, input }: State): string =>
+  !frames.length && !prompt.trim() && input === 'text'
+    ? 'This step waits for a text: type one above.'
+    : '';
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'start-head');
   const stage = addElement(root, 'start-stage');
@@ -330,13 +346,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const askExact = () => void (isExactRequested.value = true);
   /** Whether this visit has shown a preview, whose numbers the exact ones replace. */
   let wasPreview = false;
-  // Fetches the exact weights once the first picture is painted.
-  scope.effect(() => {
-    const entries = currentEntries();
-    const isDrawn = entries.every(({ frame, error }) => frame ?? error);
-    if (isDrawn && framesOf(entries).some(isPreview) && !savesData())
-      requestAnimationFrame(() => setTimeout(askExact));
-  });
+  fetchExact(currentEntries, scope, askExact);
 
   const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
@@ -512,9 +522,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       detailsPlace,
     );
-    const isWaiting = !frames.length && !state.prompt.trim() && state.input === 'text';
-    for (const { waiting } of steps)
-      setText(waiting, isWaiting ? 'This step waits for a text: type one above.' : '');
+    for (const { waiting } of steps) setText(waiting, waitingWords(frames, state));
     steps.forEach(({ title, heading }, i) =>
       render(
         html`<a class="step-number" href=${context.link({ why: i + 1 })} aria-label="Step ${i + 1}"

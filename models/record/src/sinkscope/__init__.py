@@ -11,14 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "1.0.0"
-__all__ = ["Recording", "compare", "from_maps", "load", "metrics", "observe", "open_recording", "picture",
-           "record", "record_maps", "show", "study", "watching"]
+__all__ = ["Monitor", "Recording", "Series", "compare", "from_maps", "load", "metrics", "observe", "open_recording",
+           "picture", "record", "record_maps", "series", "show", "study", "watching"]
 
 if TYPE_CHECKING:
     from . import metrics
     from .attention import observe
+    from .checkpoints import Series, series
     from .loading import load
     from .maps import from_maps, record_maps
+    from .monitor import Monitor
     from .recorder import record
     from .recording import Recording, compare, open_recording
     from .studies import study
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 _MODULES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
           "compare": "recording", "open_recording": "recording", "study": "studies", "show": "widget",
           "picture": "widget",
-          "from_maps": "maps", "record_maps": "maps", "watching": "watch"}
+          "from_maps": "maps", "record_maps": "maps", "watching": "watch",
+          "Monitor": "monitor", "Series": "checkpoints", "series": "checkpoints"}
 
 
 def __getattr__(name: str) -> Any:

@@ -39,8 +39,14 @@ def _make_parser() -> argparse.ArgumentParser:
         format_group = command.add_mutually_exclusive_group()
         format_group.add_argument("--json", action="store_true", help="print the table as JSON")
         format_group.add_argument("--csv", action="store_true", help="print the table as CSV")
-    measure.add_argument("--heads", action="store_true", help="a row for each head, by the model's own "
-                                                           "layer numbers")
+    rows = measure.add_mutually_exclusive_group()
+    rows.add_argument("--heads", action="store_true", help="a row for each head, by the model's own layer numbers")
+    rows.add_argument("--long", action="store_true", help="a row for each number, as Recording.to_pandas has them")
+    record.add_argument("--revisions", metavar="A,B,C",
+                        help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
+                             "every folder with a number")
+    record.add_argument("--generate", type=int, default=0, metavar="N",
+                        help="tokens that the model appends to each prompt")
     record.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
                                     "vision_model")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
@@ -54,10 +60,13 @@ def _make_parser() -> argparse.ArgumentParser:
     study.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
     study.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
     for command, keep in ((record, 2), (study, 1)):
-        command.add_argument("--texts", required=True, metavar="FILE", type=Path,
-                             help="a .json list, .jsonl with text, or text with blank lines between")
+        command.add_argument("--texts", "--dataset", required=True, metavar="FILE", type=Path,
+                             help="a .json list, .jsonl, .csv or .parquet with a column of texts, or text with blank "
+                                  "lines between")
+        command.add_argument("--column", default="text", help="the column of texts (%(default)s)")
+        command.add_argument("--take", "--prompts", type=int, metavar="N", help="use the first N texts")
+        command.add_argument("--by", metavar="COLUMN", help="a column of labels: each has its share of the N texts")
         command.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
-        command.add_argument("--prompts", type=int, default=None, help="use the first N texts")
         command.add_argument("--eps", type=_parse_eps, default=[0.1, 0.2, 0.3], metavar="E,E",
                              help="thresholds of Sink_k (0.1,0.2,0.3)")
         command.add_argument("--keep", type=int, default=keep, help="prompts with maps (%(default)s)")
@@ -107,7 +116,11 @@ def _measure(options: dict[str, Any]) -> int:
 
     recording = Recording.open(options["recording"])
     table = recording.table()
-    if options["heads"]:
+    if options["long"]:
+        from .frames import long_rows
+
+        table = long_rows(recording)
+    elif options["heads"]:
         table = Table(recording.heads())
         table.title = recording.title
     _print_table(table, options["json"], options["csv"])
@@ -117,7 +130,8 @@ def _measure(options: dict[str, Any]) -> int:
 def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .texts import read_texts
 
-    path, n = arguments.pop("texts"), arguments.pop("prompts")
+    path = arguments.pop("texts")
+    columns = {name: arguments.pop(name) for name in ("column", "take", "by")}
     attention, revision = arguments.pop("attention"), arguments.pop("revision")
     options = {"dtype": arguments.pop("dtype"), "device": arguments.pop("device")}
     if attention:
@@ -125,7 +139,7 @@ def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     if revision:
         options["revision"] = revision
     arguments["source"] = arguments["source"] or path.name
-    return read_texts(path)[:n], options
+    return read_texts(path, **columns), options
 
 
 def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -140,8 +154,11 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     from .loading import load
     from .recorder import record
 
-    loaded = load(options.pop("model"), **load_options)
     out, as_json, as_csv = options.pop("out"), options.pop("json"), options.pop("csv")
+    if options["revisions"] is not None:
+        return _series(options, texts, load_options, out, as_json, as_csv)
+    del options["revisions"]
+    loaded = load(options.pop("model"), **load_options)
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")
     recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
@@ -149,6 +166,21 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     size = recording.save(out)
     _print_table(recording.table(), as_json, as_csv)
     _print(f"{out}: {size} bytes", file=sys.stderr)
+    return 0
+
+
+def _series(options: dict[str, Any], texts: list[str], load_options: dict[str, Any], out: Path, as_json: bool,
+            as_csv: bool) -> int:
+    from .checkpoints import series
+
+    names = options.pop("revisions")
+    revisions = None if names == "all" else names.split(",")
+    for name in ("model_id", "generate", "part"):
+        if options.pop(name):
+            raise ValueError(f"--{name.removeprefix('model_')}: expected none beside --revisions, found one")
+    result = series(options.pop("model"), texts, revisions, out, load_options=load_options, **options)
+    _print_table(result.table(), as_json, as_csv)
+    _print(f"{out}: {out.stat().st_size} bytes", file=sys.stderr)
     return 0
 
 

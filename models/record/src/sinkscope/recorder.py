@@ -26,6 +26,7 @@ from .gather import HeadMetrics, StreamMetrics
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import FIELDS, Settings
+from .texts import select_texts
 
 CHECKED_POSITIONS = 64  # number of positions where the logits are compared with those of the unobserved model
 PROMPT_MEANS = (
@@ -68,6 +69,10 @@ def record(
     eps: Sequence[float] = (0.1, 0.2, 0.3),
     keep: int = 2,
     *,
+    generate: int = 0,
+    column: str | None = None,
+    take: int | None = None,
+    by: str | None = None,
     fields: Sequence[str] = FIELDS,
     maps: str = "auto",
     first: int = 0,
@@ -87,7 +92,12 @@ def record(
     """Runs each of `texts` through `model` and measures its attention.
 
     texts: strings, lists of token ids, or mappings of model inputs (`input_ids`, `pixel_values`). Each row of a
-        mapping's batch is a prompt; tokens that its `attention_mask` hides are cut off.
+        mapping's batch is a prompt; tokens that its `attention_mask` hides are cut off. Or rows with columns, such as
+        a `datasets.Dataset`.
+    generate: how many tokens the model appends to each prompt, greedily; their rows are recorded as well, each computed
+        once. The recording then has maps and their metrics alone: no norms, no loss.
+    column, take, by: the rows' column of texts; the largest number of texts; a column of labels of which each gets its
+        share of `take` (`sinkscope.texts.select_texts`).
     tokens: the length T that every prompt is cut to; shorter prompts are left out. None cuts all prompts to the
         length of the shortest.
     eps: the thresholds of Sink_k^eps.
@@ -112,7 +122,14 @@ def record(
         raise ValueError(f"batch: expected 1 or more, found {batch}")
     changes = parse_edits(edits)
     recorder = Recorder(model, tokenizer, settings, part)
-    prompts = recorder.make_prompts(texts)
+    prompts = recorder.make_prompts(select_texts(texts, column, take, by))
+    if generate:
+        from .generation import record_generation
+
+        return record_generation(
+            recorder, prompts, generate, eps=settings.eps, keep=keep, first=first, mask=mask, edits=edits,
+            source=source, license=license, command=command,
+            model_id=model_id or recorder.name, identity=recorder.identity(revision, file_sha256))
     assembly = Assembly(settings.eps, settings.first)
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
@@ -227,7 +244,7 @@ class Recorder:
         self.model = _find_part(self.whole_model, part)
         self.tokenizer, self.settings = tokenizer, settings
         self.facts: Facts | None = None
-        self.device = _find_device(self.model)
+        self.device = find_device(self.model)
         self.config: Any = config_of(self.model)
         self.output_width = 0
         self.reads_ids = True  # False if attention is over the patches of an image
@@ -247,11 +264,6 @@ class Recorder:
 
     def make_prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """Converts texts to prompts of one length. Leaves shorter texts out, with a warning."""
-        if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-            raise ValueError(
-                f"texts: expected a list of texts, lists of ids or mappings, found a "
-                f"{type(texts).__name__} alone: put it into a list"
-            )
         parsed_prompts = [prompt for text in texts for prompt in self._parse_prompts(text)]
         self._warn_of_repeated_starts(parsed_prompts)
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
@@ -441,7 +453,7 @@ class Recorder:
 
     def _measure_or_split(self, prompts: list[Prompt], keep: int) -> list[Measurement | None]:
         try:
-            with _evaluation_mode(self.whole_model):
+            with evaluation_mode(self.whole_model):
                 if self.facts is None:
                     self.facts = self._check_first_prompt(prompts[0])
                 return list(self._measure(prompts, keep))
@@ -520,6 +532,20 @@ class Recorder:
         )
         return f"{dtype}{autocast}".replace("torch.", "")
 
+    @property
+    def name(self) -> str:
+        return getattr(self.config, "_name_or_path", "") or class_name(self.model)
+
+    def identity(self, revision: str | None = None, file_sha256: str | None = None) -> dict[str, Any]:
+        """Returns the conditions that say which model was run, and how."""
+        return {
+            "revision": revision or getattr(self.config, "_commit_hash", None),
+            "sha256": file_sha256,
+            "family": getattr(self.config, "model_type", None) or class_name(self.model),
+            "dtype": self._dtype_name(),
+            "attention": getattr(self.config, "_attn_implementation", None) or "eager",
+        }
+
     def conditions(
         self,
         prompts: Sequence[Prompt],
@@ -532,7 +558,7 @@ class Recorder:
     ) -> dict[str, Any]:
         """Returns the conditions of a recording, without those that `Assembly.recording` adds. Call it after the first
         prompt was measured."""
-        facts, config, settings = self.facts, self.config, self.settings
+        facts, settings = self.facts, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
         ids = prompts[0].ids if self.reads_ids else None
@@ -541,14 +567,10 @@ class Recorder:
         return make_conditions(
             facts,
             settings,
-            id=model_id or getattr(config, "_name_or_path", "") or class_name(self.model),
-            revision=revision or getattr(config, "_commit_hash", None),
-            sha256=file_sha256,
-            family=getattr(config, "model_type", None) or class_name(self.model),
+            id=model_id or self.name,
+            **self.identity(revision, file_sha256),
             D=D or facts.H * facts.K,
             V=V or max(1, self.output_width),
-            dtype=self._dtype_name(),
-            attention=getattr(config, "_attn_implementation", None) or "eager",
             first_token=token_strings(self.tokenizer, [first_id])[0] if first_id is not None else None,
             first_id=first_id,
             prompts={"source": source, "sha256": _digest_of_ids(prompts) if self.reads_ids else None,
@@ -689,7 +711,7 @@ def _find_part(whole_model: nn.Module, part: str | None) -> nn.Module:
     )
 
 
-def _find_device(model: nn.Module) -> torch.device:
+def find_device(model: nn.Module) -> torch.device:
     """Returns the device of the model's inputs. If accelerate offloads the model, its hook names the device."""
     for module in model.modules():
         device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
@@ -803,7 +825,7 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 @contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
     training_modules = [m for m in model.modules() if m.training]
     model.eval()
     try:

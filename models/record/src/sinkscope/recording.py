@@ -8,7 +8,7 @@ lists. The conditions are a JSON text in the file's metadata, with the schema of
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -201,6 +201,21 @@ class Recording:
             raise ValueError(f"head: expected 0 to {self.model['H'] - 1}, got {head}")
         return self.attention(prompt)[self.layers.index(layer), head]
 
+    def share(self, tokens: Sequence[int], prompt: int = 0) -> Array:
+        """Returns the attention that several tokens of a kept prompt receive together in each head, [L, H]: the sum of
+        their weights, as the mean over the queries that see all of them. Of one token it is its alpha.
+
+        tokens: positions, from 0. Raises ValueError for a position beyond the prompt, and if its maps are pooled.
+        """
+        T, positions = len(self.tokens(prompt)), sorted(set(tokens))
+        if not positions or not all(0 <= t < T for t in positions):
+            raise ValueError(f"tokens: expected positions from 0 to {T - 1}, found {list(tokens)}")
+        if f"{prompt}.att" not in self:
+            raise ValueError(f"tokens: expected full maps of prompt {prompt}, found none: record(maps='full')")
+        kind = (self.model.get("mask") or {}).get("kind")
+        queries = slice(0 if kind == "bidirectional" else positions[-1], None)
+        return self.attention(prompt)[..., queries, positions].sum(-1).mean(-1)
+
     def measure(self, eps: float | None = None) -> dict[str, Any]:
         """Returns the sink metrics as means over the prompts, under the keys of the JavaScript package's `measure`.
 
@@ -314,17 +329,22 @@ class Recording:
             if f"mean.{name}" in self and f"deviation.{name}" in self:
                 yield name, label.format(k=self.first + 1), coverage
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Returns the table as a pandas DataFrame, a row for each metric. Needs pandas."""
-        return _import_pandas().DataFrame(list(self.table()))
+    def to_pandas(self, wide: bool = False) -> "pandas.DataFrame":
+        """Returns every number of the summary as a pandas DataFrame: a row for each prompt (missing for the mean over
+        all), layer, head and quantity, or with `wide` a column for each quantity. Needs pandas."""
+        from .frames import long_rows, to_frame, wide_rows
 
-    def to_dataframe(self) -> "pandas.DataFrame":
-        """Returns a pandas DataFrame with one row for each head, under the model's own layer numbers, and the mean,
-        deviation, minimum and maximum over prompts of each metric of heads. Needs pandas."""
-        return _import_pandas().DataFrame(self.heads())
+        return to_frame(wide_rows(self) if wide else long_rows(self))
+
+    def to_parquet(self, path: str | PathLike[str], wide: bool = False) -> int:
+        """Writes the rows of `to_pandas` as a Parquet file and returns its size in bytes. Needs pyarrow."""
+        from .frames import long_rows, wide_rows, write_parquet
+
+        return write_parquet(wide_rows(self) if wide else long_rows(self), path)
 
     def heads(self) -> list[dict[str, Any]]:
-        """Returns the rows of `to_dataframe` as dictionaries."""
+        """Returns a row for each head, under the model's own layer numbers, with the mean, deviation, minimum and
+        maximum over prompts of each metric of heads."""
         H = self.model["H"]
         columns: dict[str, Array] = {}
         for name, _, coverage in self.summarized():
@@ -353,8 +373,9 @@ class Recording:
             else "no common first token"
         )
         position = f" at position {self.first}" if self.first else ""
+        generated = f" ({prompts['generated']} of them generated)" if prompts.get("generated") else ""
         return (
-            f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} tokens, eps {eps}, "
+            f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} tokens{generated}, eps {eps}, "
             f"{token}{position}."
         )
 
@@ -385,7 +406,7 @@ class Recording:
                 conditions = _parse_conditions(path, metadata)
                 names = file.keys()  # safe_open is no mapping: it cannot be iterated
                 tensors = {name: file.get_tensor(name) for name in names}
-            return cls(conditions, _check_tensors(path, conditions, tensors))
+            return cls(conditions, check_tensors(path, conditions, tensors))
         except (OSError, RecordingError):
             raise
         except Exception as error:  # each kind of damage raises another exception
@@ -477,14 +498,6 @@ def _finite_mean(x: Array) -> float:
     return float(finite_values.mean()) if finite_values.size else float("nan")
 
 
-def _import_pandas() -> Any:
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("to_pandas: expected pandas, found none: pip install pandas") from error
-    return pandas
-
-
 def recording_bytes(recording: Recording) -> bytes:
     return save(
         {name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
@@ -507,7 +520,7 @@ def _parse_conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
         raise RecordingError(f"{path}: {error}") from error
 
 
-def _check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Array]:
+def check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Array]:
     """Returns the tensors in the shapes that the conditions give them. Means may lack dimensions of 1."""
     model, prompts = conditions["model"], conditions["prompts"]
     sizes = {name: model[name] for name in "LHG"} | {"T": prompts["T"], "N": prompts["count"]}

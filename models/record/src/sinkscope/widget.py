@@ -12,12 +12,15 @@ from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import __version__
 from .recording import Array, Recording, recording_bytes
+
+if TYPE_CHECKING:
+    from .series import Series
 
 try:
     import anywidget
@@ -72,46 +75,103 @@ class Widget(anywidget.AnyWidget):
         return data | still_formats, metadata
 
 
+# Widths in inches of a two-column paper, as of IEEE, ACM and ACL.
+PAPER_WIDTHS = {"column": 3.3, "text": 6.9}
+PAPER_SETTINGS = {"font.size": 7, "axes.titlesize": 7, "axes.linewidth": 0.5, "xtick.major.width": 0.5,
+                  "ytick.major.width": 0.5}
+# Keeps letters as text in a vector file.
+VECTOR_SETTINGS = {"svg.fonttype": "none", "pdf.fonttype": 42}
+
+
 def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
-            head: int | None = None, format: str = "png") -> bytes:
+            head: int | None = None, format: str = "png", width: str | None = None, part: str | None = None) -> bytes:
     """Draws a picture (png, svg or pdf) of alpha of the first token in all heads and of the map of one head, with the
     recording's caption below.
 
     layer, head: the head to draw, its layer by the model's own number. If either is None, the head with the largest
         alpha of the first token is chosen among those that match the other.
+    width: "column" (3.3 inches) or "text" (6.9), for a paper: letters of 7 points, embedded in a pdf, and no caption,
+        which the paper sets itself (`recording.caption()`).
+    part: "heads" or "map", to draw only one of both.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    first, alpha = recording.first, _first_token_alpha(recording, prompt)
-    has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
-    figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
-    alpha_axes, map_axes = figure.subplots(1, 2)
-    # Formulas are disabled: a $ in a model's name does not begin one.
-    footer = f"{recording.caption()} Drawn by Sinkscope {__version__}."
-    figure.supxlabel(fill(footer, 130), fontsize=7, parse_math=False)
-    if alpha is not None:
-        image = alpha_axes.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        alpha_axes.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
-        rows = range(0, len(alpha), -(-len(alpha) // 12))
-        alpha_axes.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
-        figure.colorbar(image, ax=alpha_axes)
-    else:
-        alpha_axes.set_axis_off()
-        alpha_axes.set_title("alpha: not recorded")
-    if has_map:
-        row, head = _select_head(recording, alpha, layer, head)
-        map_axes.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1)
-        name = f"L{recording.layers[row]}H{head}"
-        map_axes.set(xlabel="key", ylabel="query", title=f"attention of {name}")
-    else:
-        map_axes.set_axis_off()
-        map_axes.set_title("map: not kept")
+    for name, value, choices in (("width", width, tuple(PAPER_WIDTHS)), ("part", part, ("heads", "map"))):
+        if value is not None and value not in choices:
+            raise ValueError(f"{name}: expected {' or '.join(choices)}, found {value!r}")
+    parts = [part] if part else ["heads", "map"]
+    inches = 9 if width is None else PAPER_WIDTHS[width]
+    columns = 1 if width == "column" else len(parts)
+    rows = len(parts) // columns
+    size = inches, inches * (0.49 if columns == 2 else 0.8 * rows)
     out = BytesIO()
-    # These settings keep letters as text in a vector file.
-    with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+    with rc_context(VECTOR_SETTINGS | (PAPER_SETTINGS if width else {})):
+        figure = Figure(figsize=size, dpi=300 if width else 100, layout="constrained")
+        for name, axes in zip(parts, figure.subplots(rows, columns, squeeze=False).flat, strict=True):
+            if name == "heads":
+                _draw_heads(recording, prompt, axes)
+            else:
+                _draw_map(recording, prompt, layer, head, axes)
+        if width is None:
+            # Formulas are disabled: a $ in a model's name does not begin one.
+            footer = f"{recording.caption()} Drawn by Sinkscope {__version__}."
+            figure.supxlabel(fill(footer, 130), fontsize=7, parse_math=False)
         figure.savefig(out, format=format)
     return out.getvalue()
+
+
+def draw_series(series: "Series", metric: str | None, format: str, width: str) -> bytes:
+    """Draws a metric of a series' table against the step, as `Series.picture` describes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if width not in PAPER_WIDTHS:
+        raise ValueError(f"width: expected {' or '.join(PAPER_WIDTHS)}, found {width!r}")
+    table = series.table()
+    labels = list(dict.fromkeys(row["metric"] for row in table))
+    chosen = metric or next((label for label in reversed(labels) if label.startswith("Sink_")), labels[0])
+    if chosen not in labels:
+        raise ValueError(f"metric: expected one of {', '.join(labels)}, found {metric!r}")
+    rows = [row for row in table if row["metric"] == chosen]
+    low, mean, high = ([row[key] for row in rows] for key in ("low", "mean", "high"))
+    out = BytesIO()
+    with rc_context(VECTOR_SETTINGS | PAPER_SETTINGS):
+        figure = Figure(figsize=(PAPER_WIDTHS[width], 2.2), dpi=300, layout="constrained")
+        axes = figure.subplots()
+        axes.plot(series.steps, mean, marker="o", markersize=2, linewidth=1)
+        axes.fill_between(series.steps, low, high, alpha=0.2, linewidth=0)
+        # The axis is linear below the first step, since 0 has no logarithm.
+        first_step = next((step for step in series.steps if step), 1)
+        axes.set_xscale("symlog", linthresh=first_step)
+        axes.set(xlabel="step", ylabel=f"{chosen} ({rows[0]['unit']})")
+        axes.set_ylim(bottom=min(0, *mean))
+        figure.savefig(out, format=format)
+    return out.getvalue()
+
+
+def _draw_heads(recording: Recording, prompt: int, axes: Any) -> None:
+    first, alpha = recording.first, _first_token_alpha(recording, prompt)
+    if alpha is None:
+        axes.set_axis_off()
+        axes.set_title("alpha: not recorded")
+        return
+    image = axes.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
+    rows, heads = (range(0, n, -(-n // 12)) for n in alpha.shape)
+    axes.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
+    axes.set_xticks(list(heads))
+    axes.figure.colorbar(image, ax=axes)
+
+
+def _draw_map(recording: Recording, prompt: int, layer: int | None, head: int | None, axes: Any) -> None:
+    if f"{prompt}.att" not in recording and f"{prompt}.att_pooled" not in recording:
+        axes.set_axis_off()
+        axes.set_title("map: not kept")
+        return
+    row, head = _select_head(recording, _first_token_alpha(recording, prompt), layer, head)
+    axes.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1)
+    axes.set(xlabel="key", ylabel="query", title=f"attention of L{recording.layers[row]}H{head}")
 
 
 def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
