@@ -170,7 +170,6 @@ export class Figure {
 
   #addHeader(): void {
     const { title, question, how, formula, source } = this.#view;
-    const { isUnstamped = false } = this.#look;
     const header = addElement(this.root, 'figure-head', 'header');
     const titlePlace = addElement(header, 'figure-title');
     render(
@@ -185,14 +184,13 @@ export class Figure {
         <div>
           <p>${explainTerms(how)}</p>
           <p class="hint">
-            ${isUnstamped ? '' : explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
+            ${this.#look.isUnstamped ? '' : explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}
         </div>`,
       howMenu,
     );
-    if (isUnstamped) this.#measuredPlace = addElement(howMenu.lastElementChild!, 'hint', 'p');
     const menu = addKinds(header, title, KINDS, (kind) => {
       const state = this.#context.state.peek();
       const frames = framesOf(this.#entries);
@@ -327,18 +325,21 @@ export class Figure {
       // Keeps the last picture but not its stamp: the conditions that the room states may have changed.
       else this.#stamp(cell);
     });
-    if (this.#measuredPlace) {
-      const conditions = [...this.#cells.values()].flatMap((cell) => cell.conditions.split(' · '));
-      render(
-        explainTerms(`How measured: ${[...new Set(conditions)].join(' · ')}.`),
-        this.#measuredPlace,
-      );
-    }
+    if (this.#look.isUnstamped) this.#drawConditions();
     const notes = framesOf(this.#entries).map((frame) => lackWords(this.#view, frame));
     render(
       notes.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
       this.#missingPlace,
     );
+  }
+
+  /** States the conditions of all cells in the menu. */
+  #drawConditions(): void {
+    const menu = this.root.querySelector('.how > div')!;
+    this.#measuredPlace ??= addElement(menu, 'hint', 'p');
+    const conditions = [...this.#cells.values()].flatMap((cell) => cell.conditions.split(' · '));
+    const words = `How measured: ${[...new Set(conditions)].join(' · ')}.`;
+    render(explainTerms(words), this.#measuredPlace);
   }
 
   #clusters(): { readonly lead: SubjectEntry; readonly members: readonly SubjectEntry[] }[] {

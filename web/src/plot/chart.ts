@@ -152,6 +152,34 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
+/**
+ * Writes the names of strong lines beside them: left of the end of a line that rises, above one that stays low.
+ * @param place returns where a point is on the picture
+ */
+function nameLines(
+  { series, named }: ChartData,
+  segments: readonly [number, number][][][],
+  place: (point: readonly [number, number]) => readonly [number, number],
+  [width, floor]: readonly [number, number],
+) {
+  return series.flatMap(({ name, color, faint, band }, i) => {
+    const end = segments[i]!.flat().at(-1);
+    if (!named || !end || faint || band) return [];
+    const [endX, endY] = place(end);
+    const isLow = endY > floor - 16;
+    const [x, y] = isLow ? [endX - width / 3, endY - 14] : [endX - 40, endY - 8];
+    return svg`<text class="name" style=${`fill: var(${color})`} text-anchor="end" x=${x} y=${y}>${name}</text>`;
+  });
+}
+
+/** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */
+function legendOf({ series, named }: ChartData): Series[] {
+  return series
+    .filter(({ faint, band }) => !named || faint || band)
+    .filter((a, i, list) => i === list.findIndex((b) => a.name === b.name && a.color === b.color))
+    .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
+}
+
 /** Draws a chart into an element, or updates the chart there. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!chartData.has(root)) watcher?.observe(root);
@@ -264,25 +292,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           : nothing
       }`;
   });
-  /** The name of a line, left of its last point; the higher of two is above its line and the lower one below it. */
-  const names = allSeries
-    .map((series, i) => ({ series, end: segmentsOfSeries[i]!.flat().at(-1) }))
-    .filter(({ series, end }) => data.named && end && !series.faint && !series.band)
-    .sort((a, b) => b.end![1] - a.end![1]);
-  const nameOf = ({ series, end }: (typeof names)[number], i: number) => {
-    const [endX, endY] = [x(end![0]), y(end![1])];
-    // Above a line that rises there is room left of its end; a low line has room only above itself.
-    const isLow = endY > height - bottom - 16;
-    return svg`<text class="name" style=${`fill: var(${series.color})`} text-anchor="end" x=${endX - (isLow ? width / 3 : 40 + 6 * i)}
-      y=${isLow ? endY - 14 : endY - 8}>${series.name}</text>`;
-  };
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const needsLineSamples = kind === 'lines' && allSeries.some(({ dash }) => dash);
-  // The legend lists faint lines last, and lines of the same name and color once.
-  const legendSeries = allSeries
-    .filter((series) => !data.named || series.faint || series.band)
-    .filter((a, i, list) => i === list.findIndex((b) => a.name === b.name && a.color === b.color))
-    .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
+  const legendSeries = legendOf(data);
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -301,7 +313,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           (tick) =>
             svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
-        ${seriesShapes} ${names.map(nameOf)}
+        ${seriesShapes}
+        ${nameLines(data, segmentsOfSeries, ([a, b]) => [x(a), y(b)], [width, height - bottom])}
         ${
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing

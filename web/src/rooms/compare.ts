@@ -17,7 +17,7 @@ import {
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
 import { firstKey, isCommonToken, selectedHead, type Frame } from '../frame';
-import { defaults } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
 import { drawScale } from '../plot/legend';
@@ -153,6 +153,15 @@ function panelButtons({ state, set }: Context): TemplateResult {
   </details>`;
 }
 
+/** Returns how the map of a card is drawn: plainly, with the number of its first column. */
+function cardOptions(frame: Frame, state: State) {
+  const claim = claimOf(frame, selectedHead(frame, state), state);
+  if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
+  const kind = claim.attention > frame.eps ? 'sink' : 'weak';
+  const text = `◀ ${firstName(frame)}: ${attentionWords(claim)}`;
+  return { isPlain: true, remark: { kind, text } };
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
   const chaptersPlace = addElement(side, 'chapters');
@@ -193,14 +202,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const stage = createStage(addElement(pictures, 'stage'), context, scope, {
     isUnstamped: true,
     about,
-    extra: (frame) => {
-      const state = context.state.peek();
-      const claim = claimOf(frame, selectedHead(frame, state), state);
-      if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
-      const kind = claim.attention > frame.eps ? 'sink' : 'weak';
-      const text = `◀ ${firstName(frame)}: ${attentionWords(claim)}`;
-      return { isPlain: true, remark: { kind, text } };
-    },
+    extra: (frame) => cardOptions(frame, context.state.peek()),
   });
   const sinkMap = new Figure(pictures, sinks, context, scope, {
     isBare: true,

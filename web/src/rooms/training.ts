@@ -73,16 +73,8 @@ function numbersSentence(frames: readonly Frame[]): string {
   return `${place}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
 
-export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const headingPlace = addElement(root, 'room-head');
-  const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
-  const grid = addElement(root, 'training-grid');
-  const [beforePlace, nowPlace, curvesPlace] = ['before', 'now', 'inspector'].map((name) =>
-    addElement(grid, name),
-  ) as [HTMLElement, HTMLElement, HTMLElement];
-  const [beforeWords, nowWords, courseTitle] = [beforePlace, nowPlace, curvesPlace].map((place) =>
-    addElement(place, 'which'),
-  ) as [HTMLElement, HTMLElement, HTMLElement];
+/** Returns functions about the chosen model: its subjects before, during and after training, and the head that is shown. */
+function chooseModel(context: Context) {
   const subjectOf = ({ shown, at }: State): string => shown[Math.min(at, shown.length - 1)]!;
   const trainedSubject = (state: State): string => trainedSubjects([subjectOf(state)])[0]!;
   /** The chosen model before its training; the model itself if its first checkpoint is not shipped with the page. */
@@ -105,7 +97,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { isShare, attention: share, uniform } = claimAt(frame);
     return isShare && Math.abs(share - uniform) < 0.03;
   };
-  const beforeFigure = new Figure(beforePlace, attention, context, scope, {
+  return { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead, headOf, claimAt, isEven };
+}
+
+type Chosen = ReturnType<typeof chooseModel>;
+
+/** Draws the map before training, the one now, and the course. */
+function addFigures(
+  [beforePlace, nowPlace, curvesPlace]: readonly HTMLElement[],
+  context: Context,
+  scope: Scope,
+  { headOf, claimAt, isEven }: Chosen,
+) {
+  const beforeFigure = new Figure(beforePlace!, attention, context, scope, {
     isBare: true,
     headOf,
     extra: (frame) => ({
@@ -117,7 +121,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   // Two regions of one page need names of their own.
   beforeFigure.root.ariaLabel = 'Attention map before training';
-  const nowFigure = new Figure(nowPlace, attention, context, scope, {
+  const nowFigure = new Figure(nowPlace!, attention, context, scope, {
     isMain: true,
     isUnstamped: true,
     headOf,
@@ -129,15 +133,80 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       },
     }),
   });
-  const legend = addElement(beforePlace, 'map-legend');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'gray: later tokens';
-  const choicePlace = addElement(nowPlace, 'numbers');
-  const curvesFigure = new Figure(curvesPlace, training, context, scope, {
+  const curvesFigure = new Figure(curvesPlace!, training, context, scope, {
     isMain: true,
     isUnstamped: true,
     extra: () => ({ isAnswered: true }),
   });
+  return { beforeFigure, nowFigure, curvesFigure };
+}
+
+/** Says what the first map shows and why training changes it. */
+function explanation(
+  state: State,
+  { entryOf, firstSubject, trainedSubject, isEven, claimAt }: Chosen,
+): string {
+  const first = entryOf(firstSubject(state)).frame;
+  const trained = entryOf(trainedSubject(state)).frame;
+  if (!first?.model.step || !trained) return '';
+  const before = isEven(first)
+    ? 'Before training, each token spreads its attention evenly over the tokens before it. '
+    : '';
+  const isLearned =
+    trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
+  const why = isLearned
+    ? ` Softmax must hand out 100% a row; what finds no use goes to ${firstName(trained)}, which every row sees.`
+    : '';
+  return `${before}Training asks only for better guesses of the next token.${why}`;
+}
+
+/** Names a map and its number. */
+const mapTitle = (frame: Frame, name: string, { headOf, claimAt, isEven }: Chosen) =>
+  html`<h2>${name}</h2>
+    <p class="hint">
+      ${headName(headOf(frame), frame)} gives ${firstName(frame)}
+      ${attentionWords(claimAt(frame))}${isEven(frame) ? ', an even share' : ''}
+    </p>`;
+
+function modelChoice(entries: readonly SubjectEntry[], context: Context) {
+  const { at } = context.state.value;
+  const names = entries.map(
+    (entry, i) => [i, nameOf(entry, context).replace(/ at step.*/, '')] as const,
+  );
+  return html`${names.length > 1 ? segmentedControl('Model', names, Math.min(at, names.length - 1), (at) => context.set({ at }), true) : nothing}
+    <button type="button" class="add" @click=${context.pickModels}>Choose models</button>`;
+}
+
+function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen: Chosen) {
+  const state = context.state.value;
+  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
+  const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
+  return html`<h1>${headingOf(frames)}</h1>
+    <p class="hint explanation">${explanation(state, chosen)}</p>
+    <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
+      ${frames.length ? `${numbersSentence(frames)} ${courseWords(frames)}`.trim() : waiting}
+    </p>
+    ${troubleNotes(entries, context)}`;
+}
+
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const headingPlace = addElement(root, 'room-head');
+  const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
+  const grid = addElement(root, 'training-grid');
+  const [beforePlace, nowPlace, curvesPlace] = ['before', 'now', 'inspector'].map((name) =>
+    addElement(grid, name),
+  ) as [HTMLElement, HTMLElement, HTMLElement];
+  const [beforeWords, nowWords, courseTitle] = [beforePlace, nowPlace, curvesPlace].map((place) =>
+    addElement(place, 'which'),
+  ) as [HTMLElement, HTMLElement, HTMLElement];
+  const chosen = chooseModel(context);
+  const { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead } = chosen;
+  const places = [beforePlace, nowPlace, curvesPlace];
+  const { beforeFigure, nowFigure, curvesFigure } = addFigures(places, context, scope, chosen);
+  const legend = addElement(beforePlace, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  addElement(legend, '', 'span').textContent = 'gray: later tokens';
+  const choicePlace = addElement(nowPlace, 'numbers');
   const textPlace = addElement(curvesPlace, 'question');
   curvesPlace.addEventListener('choose-step', (event) =>
     goToStep((event as CustomEvent<number>).detail),
@@ -156,64 +225,30 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   hideUntilDrawn(root, scope, currentEntries);
 
-  /** Says what the first map shows and why training changes it. */
-  function explanation(state: State): string {
-    const first = entryOf(firstSubject(state)).frame;
-    const trained = entryOf(trainedSubject(state)).frame;
-    if (!first?.model.step || !trained) return '';
-    const before = isEven(first)
-      ? 'Before training, each token spreads its attention evenly over the tokens before it. '
-      : '';
-    const isLearned =
-      trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
-    const why = isLearned
-      ? ` Softmax must hand out 100% a row; what finds no use goes to ${firstName(trained)}, which every row sees.`
-      : '';
-    return `${before}Training asks only for better guesses of the next token.${why}`;
-  }
-
   scope.effect(() => {
     const state = context.state.value;
     const theme = context.theme.value;
     const entries = currentEntries();
-    const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const hasError = entries.some(({ error }) => error);
-    render(
-      html`<h1>${headingOf(freshFrames)}</h1>
-        <p class="hint explanation">${explanation(state)}</p>
-        <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-          ${
-            freshFrames.length
-              ? `${numbersSentence(freshFrames)} ${courseWords(freshFrames)}`.trim()
-              : hasError
-                ? ''
-                : 'Loading the models …'
-          }
-        </p>
-        ${troubleNotes(entries, context)}`,
-      headingPlace,
-    );
+    render(headTemplate(entries, context, chosen), headingPlace);
     const [before, now] = [firstSubject(state), subjectOf(state)].map(entryOf) as [
       SubjectEntry,
       SubjectEntry,
     ];
     const isWalked = parseSubject(before.subject)?.step === 0;
     beforePlace.hidden = !isWalked;
-    const title = (frame: Frame, name: string) =>
-      html`<h2>${name}</h2>
-        <p class="hint">
-          ${headName(headOf(frame), frame)} gives ${firstName(frame)}
-          ${attentionWords(claimAt(frame))}${isEven(frame) ? ', an even share' : ''}
-        </p>`;
     render(
       isWalked && before.frame
-        ? title(before.frame, `${nameOfModel(before.frame)}, step 0`)
+        ? mapTitle(before.frame, `${nameOfModel(before.frame)}, step 0`, chosen)
         : nothing,
       beforeWords,
     );
     render(
       now.frame
-        ? title(now.frame, isWalked ? `The same head, ${stepOf(now.frame)}` : now.frame.title)
+        ? mapTitle(
+            now.frame,
+            isWalked ? `The same head, ${stepOf(now.frame)}` : now.frame.title,
+            chosen,
+          )
         : nothing,
       nowWords,
     );
@@ -226,16 +261,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     curvesFigure.update(entries);
     drawScale(scalePlace, weightScale({ frames: framesOf([now]), state, theme }));
-    const names = entries.map(
-      (entry, i) => [i, nameOf(entry, context).replace(/ at step.*/, '')] as const,
-    );
-    render(
-      allows(state, 'subjects')
-        ? html`${names.length > 1 ? segmentedControl('Model', names, Math.min(state.at, names.length - 1), (at) => context.set({ at }), true) : nothing}
-            <button type="button" class="add" @click=${context.pickModels}>Choose models</button>`
-        : nothing,
-      choicePlace,
-    );
+    render(allows(state, 'subjects') ? modelChoice(entries, context) : nothing, choicePlace);
     render(allows(state, 'text') ? textField(context, 2) : nothing, textPlace);
   });
 }

@@ -178,6 +178,21 @@ function seedSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   return seedNote ? [seedNote] : [];
 }
 
+/** Returns the sentences about the shown checkpoints, with the conditions once, in the last line that has them. */
+function captionsOf(frames: readonly Frame[], quantity: Quantity): string {
+  const { seedsName: outcome, ...definition } = quantity;
+  const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
+  const lines = frames.flatMap((frame) =>
+    checkpointSentences(frame, [{ ...definition, name: outcome, unit }]),
+  );
+  const uniqueLines = [...new Set(lines)];
+  const isLastWithConditions = (i: number) =>
+    !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
+  return uniqueLines
+    .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
+    .join('\n');
+}
+
 export const training: View = {
   name: 'training',
   title: 'Through training',
@@ -295,18 +310,7 @@ export const training: View = {
           ),
           quantityChoice,
         );
-        const { seedsName: outcome, ...definition } = quantity;
-        const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
-        const lines = frames.flatMap((shownFrame) =>
-          checkpointSentences(shownFrame, [{ ...definition, name: outcome, unit }]),
-        );
-        const uniqueLines = [...new Set(lines)];
-        // States the conditions of the measurement once, in the last line that has them.
-        const isLastWithConditions = (i: number) =>
-          !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
-        const captions = uniqueLines
-          .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
-          .join('\n');
+        const captions = captionsOf(frames, quantity);
         setText(captionElement, captions);
         const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
         const titles = new Set(chosenCourses.map(({ title }) => title));
@@ -320,8 +324,7 @@ export const training: View = {
           yLabel: `${quantity.axis ?? quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
           ...(quantity.isLog ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
-          ...(isAnswered ? { cursorWords: 'shown', named: true } : {}),
-          ...(isAnswered ? { height: 290 } : {}),
+          ...(isAnswered ? { cursorWords: 'shown', named: true, height: 290 } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity).filter(
