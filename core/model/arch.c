@@ -56,7 +56,7 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
     if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
         ss_json_refuse(json, "head_dim",
                        "an even number of rotary dimensions (head_dim times partial_rotary_factor "
-                       "of rope_parameters)",
+                       "of rope_parameters or rope_scaling)",
                        "an odd one");
 }
 
@@ -76,6 +76,8 @@ static void check_long_rotary(ss_arch *arch, ss_json *json) {
 /* Refuses layer_types of a model whose layers are all alike, unless it says that. */
 static void check_layer_types(const ss_arch *arch, ss_json *json) {
     bool marks[SS_LAYERS_MAX];
+    ss_json text = ss_json_object(json, "text_config");
+    if (text.object) json = &text;
     const cJSON *mlp_types = ss_json_item(json, "mlp_layer_types");
     if (mlp_types && cJSON_GetArraySize(mlp_types) != arch->blocks)
         ss_json_refuse(json, "mlp_layer_types", "one word for each layer",

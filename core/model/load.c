@@ -383,7 +383,9 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     ss_name weight = suffixed_name(name, "weight"), bias = suffixed_name(name, "bias");
     ss_linear head = {0};
     bool is_tied = model->arch.tied, is_file = !loader->lister;
-    loader->prefix = "";
+    /* The head of a multimodal file may have the prefix of its language model. */
+    loader->prefix = "language_model.";
+    if (!is_file || !ss_load_has_tensor(loader, weight.text)) loader->prefix = "";
     /* A listing has one tensor for embedding and tied head, and always an untied head. A file may
      * have a tied head twice, and lack an untied one or the bias. */
     bool is_stored = is_file ? ss_load_has_tensor(loader, weight.text) : !is_tied;

@@ -18,6 +18,9 @@ static void refuse_unknown_keys(ss_json *json, bool has_sections) {
                                "mscale_all_dim\0original_max_position_embeddings\0short_factor\0"
                                "long_factor\0short_mscale\0long_mscale\0";
     const cJSON *item;
+    const cJSON *sections = cJSON_GetObjectItemCaseSensitive(json->object, "mrope_section");
+    if (has_sections && sections && cJSON_GetArraySize(sections) != 3)
+        ss_json_fail(json, "mrope_section", "a list of three numbers");
     cJSON_ArrayForEach(item, json->object) {
         bool is_known = cJSON_IsNull(item) || ss_is_listed(item->string, keys) ||
                         (has_sections && !strncmp(item->string, "mrope_", 6));
@@ -131,8 +134,7 @@ static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
 
 void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
     ss_refuse_nulls(rope);
-    if (ss_json_is_null(rope, "partial_rotary_factor"))
-        ss_json_fail(rope, "partial_rotary_factor", "a number, found null");
+    ss_refuse_null(rope, "partial_rotary_factor");
     read_base_and_part(rotary, rope);
     read_scaling(rotary, rope, context);
     refuse_unknown_keys(rope, rotary->has_sections);
@@ -153,6 +155,22 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
     read_base_and_part(rotary, json);
     ss_json rope = ss_rope_object(json);
     ss_read_rope(rotary, &rope, context);
+}
+
+void ss_require_rope_kinds(ss_json *json) {
+    static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    ss_json rope = ss_json_object(json, "rope_parameters");
+    if (ss_json_item(json, "rope_scaling"))
+        ss_json_refuse(json, "rope_scaling", "rope_parameters alone", "this key");
+    for (int i = 0; rope.object && i < 2; i++) {
+        ss_json kind = ss_json_object(&rope, kinds[i]);
+        if (!kind.object)
+            ss_json_fail(json, "rope_parameters",
+                         "an object for each kind of layers, full_attention and "
+                         "sliding_attention");
+        else if (!ss_json_item(&kind, "rope_theta"))
+            ss_json_fail(&kind, "rope_theta", "a number, found nothing");
+    }
 }
 
 void ss_require_head_dim(ss_json *json) {

@@ -93,6 +93,8 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define PHIMOE "\"model_type\":\"phimoe\"," SIZES
 #define BERT "\"model_type\":\"bert\"," SIZES
 
+#define ROPE_OF_WINDOWS "\"sliding_attention\":{\"rope_theta\":9}"
+
 static void check_config(const char *text, ss_status status, const char *where) {
     char config[1024];
     snprintf(config, sizeof config, "{%s}", text);
@@ -451,8 +453,12 @@ static void check_keys_refused_by_some(void) {
         {HUNYUAN ",\"head_dim\":4,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", SS_OK, ""},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", SS_UNSUPPORTED,
          "head_dim"},
-        {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1e-9}", SS_UNSUPPORTED,
-         "alpha"},
+        {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2,\"alpha\":1e-9}",
+         SS_UNSUPPORTED, "alpha"},
+        {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":2}", SS_BAD_CONFIG, "factor"},
+        {HUNYUAN ",\"rope_scaling\":{\"factor\":2,\"alpha\":2}", SS_UNSUPPORTED, "rope_type"},
+        {LLAMA ",\"auto_map\":2", SS_BAD_CONFIG, "auto_map"},
+        {LLAMA ",\"num_experts\":true", SS_BAD_CONFIG, "num_experts"},
         {HUNYUAN ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":\"2\"}", SS_BAD_CONFIG,
          "alpha"},
         {HUNYUAN ",\"rope_theta\":0,\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":2}",
@@ -536,10 +542,13 @@ static void check_keys_refused_by_some(void) {
         {MIMO ",\"num_key_value_heads\":2,\"mlp_layer_types\":[1,1,1,1,1,1,1]", SS_UNSUPPORTED,
          "mlp_layer_types"},
         {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
-              "\"partial_rotary_factor\":0.5}}",
+              "\"rope_theta\":9,\"partial_rotary_factor\":0.5}," ROPE_OF_WINDOWS "}",
          SS_UNSUPPORTED, "partial_rotary_factor"},
+        {MIMO ",\"rope_parameters\":{" ROPE_OF_WINDOWS "}", SS_BAD_CONFIG, "rope_parameters"},
+        {GEMMA4 ",\"rope_parameters\":{" ROPE_OF_WINDOWS "}", SS_BAD_CONFIG, "rope_parameters"},
+        {GEMMA4 ",\"rope_scaling\":{}", SS_UNSUPPORTED, "rope_scaling"},
         {MIMO ",\"num_key_value_heads\":2,\"rope_parameters\":{\"full_attention\":{"
-              "\"rope_type\":\"linear\",\"factor\":2}}",
+              "\"rope_theta\":9,\"rope_type\":\"linear\",\"factor\":2}," ROPE_OF_WINDOWS "}",
          SS_UNSUPPORTED, "rope_type"},
         {"\"model_type\":\"gemma4_text\"," SIZES, SS_UNSUPPORTED, "hidden_size_per_layer_input"},
         {GEMMA4 ",\"num_kv_shared_layers\":1", SS_UNSUPPORTED, "num_kv_shared_layers"},

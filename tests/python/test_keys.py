@@ -1,27 +1,38 @@
 """Checks a fixed draw of the configs that `python -m models.reference.keys` compares with transformers."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-from models.reference.keys import Variant, names_key
+import pytest
+
+from models.reference.keys import changed_names, is_named
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_changed_key_is_computed_as_by_transformers_or_refused() -> None:
+# Rotary parameters of two kinds of layers, and of hunyuan and qwen, and a head that the outer config ties: 58 of 79
+# failures of ten families were of these kinds.
+KINDS = ["--family", "gemma3", "gemma4_text", "hunyuan_v1_moe", "olmo", "qwen3_5_text", "--match",
+         "gemma4_text: (rope|per_layer)|hunyuan.*(head_dim|rope_p|num_local)|"
+         "qwen.*(rope_s|mrope)|tie_word|_token|clip_qkv"]
+
+
+@pytest.mark.parametrize("options", [["--draw", "60"], KINDS])
+def test_a_changed_key_is_computed_as_by_transformers_or_refused(options: list[str]) -> None:
     process = subprocess.run(
-        [sys.executable, "-m", "models.reference.keys", "--draw", "60"], cwd=ROOT, text=True, capture_output=True,
+        [sys.executable, "-m", "models.reference.keys", *options], cwd=ROOT, text=True, capture_output=True,
         env=os.environ | {"PYTHONPATH": str(ROOT / "models/record/src")})
     assert process.returncode == 0, process.stdout + process.stderr
-    assert "| all | 60 |" in process.stdout
+    assert int(re.search(r"\| all \| (\d+) \|", process.stdout)[1]) >= 60
 
 
 def test_an_error_names_a_key_as_a_whole_word() -> None:
     config = {"rope_parameters": {"rope_type": "linear", "inner": {"factor": 2}}}
-    variant = Variant("llama", "rope_parameters", "", config)
-    assert names_key("rope_type: expected another", variant)
-    assert names_key("factor: expected a number", variant)
-    assert not names_key("long_factor: expected a list", variant)
-    assert not names_key("rope_scaling: both", variant)
+    names = changed_names(config, {"rope_scaling": None})
+    assert names == {"rope_parameters", "rope_type", "inner", "factor", "rope_scaling"}
+    assert changed_names(config, config | {"head_dim": 2}) == {"head_dim"}
+    assert is_named("rope_type: expected another", names)
+    assert not is_named("long_factor: expected a list", names - {"inner"})

@@ -204,7 +204,7 @@ describe('secondary sinks', () => {
     expect(keysOf({ firstAt: { key: 1, isCommon: true } }).sort()).toEqual([2, 3]);
     expect(secondary.says(alphaFrame(alphas), at)).toBe(
       '1 secondary sink: token 2 “a” from layer 1 on in 1 layer (up to 8.0 times, its norm 4.00 of the mean). The first ' +
-        'key receives 50.0% on average over all heads.',
+        'token receives 50.0% on average over all heads.',
     );
   });
 

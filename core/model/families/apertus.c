@@ -10,7 +10,9 @@ void ss_apertus_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
         .context = 65536, .theta = 12e6, .norm_eps = 1e-5, .activation = "xielu"};
     ss_read_llama_like(arch, json, &defaults);
+    /* As in transformers, the default object has a base, which that beside it does not change. */
     if (!ss_rope_object(json).object) {
+        arch->rotary.base = 12e6;
         arch->rotary.scaling = SS_ROPE_LLAMA3;
         arch->rotary.factor = 8.0;
         arch->rotary.original_context = 8192.0;

@@ -54,6 +54,7 @@ static void read_experts(ss_arch *arch, ss_json *json, const default_experts *de
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
     read_shared_experts(arch, json, defaults);
+    if (!defaults->no_shared) ss_refuse_null(json, "routed_scaling_factor");
     double scale = defaults->scale > 0.0 ? defaults->scale : 1.0;
     arch->router_scale = (float)ss_json_number(json, "routed_scaling_factor", scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
@@ -62,6 +63,8 @@ static void read_experts(ss_arch *arch, ss_json *json, const default_experts *de
 
 static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const default_experts *defaults,
                                  bool normed) {
+    ss_refuse_null(json, "n_group");
+    ss_refuse_null(json, "topk_group");
     read_experts(arch, json, defaults);
     check_text(json, "scoring_func", "sigmoid");
     check_text(json, "topk_method", "noaux_tc");
@@ -137,6 +140,11 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .skips_rotary = true});
+    ss_refuse_null(json, "head_dim");
+    bool is_absent =
+        !ss_json_is_null(json, "num_key_value_heads") && !ss_json_item(json, "num_key_value_heads");
+    if (is_absent && arch->H < 128)
+        ss_json_fail(json, "num_key_value_heads", "a number of heads, found nothing (128)");
     read_latent_attention(arch, json);
     default_experts defaults = {.E = 256,
                                 .top_k = 8,
@@ -237,6 +245,7 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     ss_json rope = ss_json_object(json, "rope_parameters");
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
     ss_rotary *rotaries[] = {&arch->rotary, &arch->window_rotary};
+    ss_require_rope_kinds(json);
     for (int i = 0; i < 2; i++) {
         *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .attention_factor = 1.0f};
         ss_json kind = ss_json_object(&rope, kinds[i]);
@@ -244,8 +253,8 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
         if (rotaries[i]->scaling) ss_json_refuse(json, "rope_type", "\"default\"", "another");
         int width = (int)(arch->K * rotaries[i]->part);
         if (width < 2 || width % 2)
-            ss_json_refuse(json, "partial_rotary_factor", "an even number of dimensions",
-                           "another number");
+            ss_json_refuse(json, "partial_rotary_factor",
+                           "an even number of dimensions of head_dim", "another number");
         arch->sizes[i] = (ss_sizes){arch->G, arch->K, arch->U, width};
     }
     arch->has_window_rotary = true;

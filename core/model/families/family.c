@@ -91,7 +91,8 @@ static const char feature_keys[] =
     "attention_chunk_size\0use_mrope\0use_bidirectional_attention\0"
     "scale_attn_by_inverse_layer_idx\0add_cross_attention\0is_encoder_decoder\0"
     "_remove_final_layer_norm\0no_rope_layers\0clip_qkv\0attn_temperature_tuning\0"
-    "per_layer_config\0attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_"
+    "per_layer_config\0attention_multiplier\0rope_interleaved\0text_encoder\0attn_logit_"
+    "softcapping\0final_logit_"
     "softcapping\0";
 static const char factor_keys[] = "embedding_multiplier\0residual_multiplier\0logits_scaling\0";
 
@@ -149,7 +150,12 @@ static const char typed_keys[] =
     "block_auto_adjust_ff_dim\0block_multiple_of\0conv_L_cache\0conv_bias\0d_model\0"
     "decoder_sparse_step\0do_layer_norm_before\0embedding_fraction\0embedding_multiplier\0"
     "enable_bias\0enable_moe_block\0expansion_ratio\0ffn_dim\0hidden_act\0"
-    "hidden_activation\0hidden_dropout_prob\0hidden_size\0hidden_size_per_layer_input\0"
+    "hidden_activation\0hidden_dropout_prob\0image_token_id\0image_token_index\0input_jitter_"
+    "noise\0"
+    "mm_tokens_per_image\0use_double_wide_mlp\0topk_method\0video_token_"
+    "id\0vision_end_token_id\0"
+    "vision_start_token_id\0vocab_size_per_layer_input\0"
+    "hidden_size\0hidden_size_per_layer_input\0"
     "init_device\0init_std\0is_decoder\0key_multiplier\0kv_lora_rank\0"
     "layer_norm_elementwise_affine\0layer_norm_eps\0layer_norm_epsilon\0learned_pos_emb\0"
     "linear_conv_kernel_dim\0linear_key_head_dim\0linear_num_key_heads\0"
@@ -176,6 +182,29 @@ void ss_refuse_nulls(ss_json *json) {
         ss_json_fail(json, item->string, "a value, found null");
 }
 
+/* Returns true for names of numbers, which transformers does not allow to be true or false. */
+static bool is_name_of_number(const char *name) {
+    static const char *const ends[] = {"_size", "_experts", "_per_tok"};
+    bool is_number = !strncmp(name, "num_", 4);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(name), end = strlen(ends[i]);
+        is_number |= n > end && !strcmp(name + n - end, ends[i]);
+    }
+    return is_number;
+}
+
+static void refuse_types(ss_json *json) {
+    const cJSON *item, *code = ss_json_item(json, "auto_map");
+    if (code && !cJSON_IsObject(code)) ss_json_fail(json, "auto_map", "an object");
+    cJSON_ArrayForEach(item,
+                       json->object) if (cJSON_IsBool(item) && is_name_of_number(item->string))
+        ss_json_fail(json, item->string, "a number, found true or false");
+}
+
+void ss_refuse_null(ss_json *json, const char *key) {
+    if (ss_json_is_null(json, key)) ss_json_fail(json, key, "a number, found null");
+}
+
 void ss_refuse_alias(ss_json *json, const char *alias, const char *key, int value) {
     const cJSON *item = ss_json_item(json, alias);
     bool is_same = cJSON_IsNumber(item) && item->valuedouble >= value && item->valuedouble <= value;
@@ -186,6 +215,7 @@ void ss_refuse_alias(ss_json *json, const char *alias, const char *key, int valu
 
 void ss_family_refuse(ss_json *json, const char *extra_keys) {
     ss_refuse_nulls(json);
+    refuse_types(json);
     refuse_features(json, feature_keys, extra_keys);
     refuse_features(json, factor_keys, extra_keys);
     ss_json quantization = ss_json_object(json, "quantization_config");

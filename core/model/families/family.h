@@ -95,6 +95,10 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 /* Refuses scalings that transformers cannot compute in this family without head_dim. */
 void ss_require_head_dim(ss_json *json);
 
+/* Requires that rope_parameters, if the config has it, holds an object with rope_theta for each
+ * kind of layers, and that there is no rope_scaling. */
+void ss_require_rope_kinds(ss_json *json);
+
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a
  * window. Without them rope_theta and rope_scaling describe the layers that see all keys, and the
@@ -226,6 +230,9 @@ void ss_read_attention_bias(ss_arch *arch, ss_json *json, const char *key, bool 
 /* Reads E at `key`, and top_k at num_experts_per_tok, whose default is at most E. */
 void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
                      int default_top_k);
+
+/* Refuses null for a number that transformers does not allow to be null in this family. */
+void ss_refuse_null(ss_json *json, const char *key);
 
 /* Refuses a value at `alias`, another name of `key`, unless it is the value that was read at `key`:
  * transformers would use it instead. */

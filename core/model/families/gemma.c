@@ -71,6 +71,7 @@ void ss_gemma3_multimodal_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.L = 26, .H = 8, .D = 2304, .F = 9216, .V = 262208};
     ss_json text = ss_text_config(json);
     read_gemma3(arch, &text, defaults);
+    arch->tied = ss_json_bool(json, "tie_word_embeddings", true);
 }
 
 /* Loads the ends of gemma3 in a multimodal file: published files use the first prefix, files saved

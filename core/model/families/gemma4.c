@@ -29,7 +29,7 @@ static ss_sizes read_layer_sizes(const ss_arch *arch, ss_json *json, ss_json *la
     ss_json layer = ss_json_object(layers, key);
     const cJSON *item;
     ss_sizes sizes = {.G = arch->G, .K = arch->K};
-    if (!layers->object && !arch->windowed[l]) {
+    if (!ss_json_is_null(json, "per_layer_config") && !layers->object && !arch->windowed[l]) {
         sizes.K = ss_json_int(json, "global_head_dim", 512, 1, SS_WIDTH_MAX);
         if (arch->keys_as_values)
             sizes.G = ss_json_int(json, "num_global_key_value_heads", arch->G, 1, arch->H);
@@ -71,17 +71,21 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
 }
 
 /* Reads the rotation of one kind of layers: "proportional" rotates the first pairs of a head,
- * others all pairs. */
+ * others all pairs; "default" ignores partial_rotary_factor. */
 static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind, int context) {
     ss_json inner = ss_json_object(rope, kind);
     if (!inner.object) return;
-    if (strcmp(ss_json_text(&inner, "rope_type", "default"), "proportional")) {
+    const char *type = ss_json_text(&inner, "rope_type", "default");
+    if (strcmp(type, "proportional")) {
         rotary->scaling = SS_ROPE_PLAIN;
         rotary->part = 1.0;
         ss_read_rope(rotary, &inner, context);
+        if (!strcmp(type, "default")) rotary->part = 1.0;
         if (rotary->part < 1.0) ss_json_refuse(rope, "partial_rotary_factor", "1", "less than 1");
         return;
     }
+    ss_refuse_null(&inner, "partial_rotary_factor");
+    ss_refuse_null(&inner, "factor");
     *rotary = (ss_rotary){.attention_factor = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
     rotary->base = ss_json_number(&inner, "rope_theta", 1e6, 1.0, 1e12);
     rotary->part = ss_json_number(&inner, "partial_rotary_factor", 1.0, 0.0, 1.0);
@@ -96,9 +100,10 @@ static void read_rotaries(ss_arch *arch, ss_json *json) {
                                .attention_factor = 1.0f,
                                .scaling = SS_ROPE_PROPORTIONAL};
     arch->window_rotary = (ss_rotary){.base = 1e4, .part = 1.0, .attention_factor = 1.0f};
+    arch->has_window_rotary = true;
+    ss_require_rope_kinds(json);
     read_kind_rotary(&arch->rotary, &rope, "full_attention", arch->context);
     read_kind_rotary(&arch->window_rotary, &rope, "sliding_attention", arch->context);
-    arch->has_window_rotary = true;
 }
 
 void ss_gemma4_read(ss_arch *arch, ss_json *json) {

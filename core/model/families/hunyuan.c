@@ -16,8 +16,12 @@ static bool read_alpha(ss_arch *arch, ss_json *json) {
     const char *type = ss_json_text(&rope, "rope_type", ss_json_text(&rope, "type", "default"));
     double alpha = ss_json_number(&rope, "alpha", 0.0, 0.0, 1e9), K = (double)arch->K;
     bool is_dynamic = !strcmp(type, "dynamic") && alpha > 0.0;
+    if (alpha > 0.0 && !is_dynamic)
+        ss_json_refuse(&rope, "rope_type", "\"dynamic\" beside alpha", type);
     if (is_dynamic) {
         double theta = ss_json_number(json, "rope_theta", 10000.0, 1.0, 1e12);
+        ss_refuse_nulls(&rope);
+        ss_json_number(&rope, "factor", (double)NAN, 1e-3, 1e6);
         theta = ss_json_number(&rope, "rope_theta", theta, 1.0, 1e12);
         arch->rotary.base = theta * ss_pow(alpha, K / (K - 2.0));
         arch->rotary.attention_factor = 1.0f;
@@ -51,9 +55,12 @@ static int read_uniform_number(ss_json *json, const char *key, int default_value
 }
 
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
+    ss_require_head_dim(json);
     ss_hunyuan_read(arch, json);
     arch->E = read_uniform_number(json, "num_experts", 1, SS_EXPERTS_MAX);
     arch->top_k = read_uniform_number(json, "moe_topk", 1, arch->E);
+    ss_refuse_alias(json, "num_local_experts", "num_experts", arch->E);
+    ss_refuse_alias(json, "num_experts_per_tok", "moe_topk", arch->top_k);
     arch->shared_F = arch->F;
 }
 

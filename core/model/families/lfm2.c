@@ -25,6 +25,7 @@ static void read_attention_indices(ss_arch *arch, ss_json *json) {
     const cJSON *list = ss_json_item(json, "full_attn_idxs"), *item;
     ss_attend_everywhere(arch);
     if (!list) return;
+    if (!cJSON_IsArray(list)) ss_json_fail(json, "full_attn_idxs", "a list of layers");
     arch->L = 0;
     for (int l = 0; l < arch->blocks; l++) {
         bool attends = false;

@@ -17,7 +17,7 @@ static int read_size(ss_json *json, const char *key, int default_value, int max)
 
 /* Reads a size whose default is `fixed`, or where that is 0, `derived`, which null also means. */
 static int read_derived_size(ss_json *json, const char *key, int fixed, int derived, int max) {
-    if (fixed && ss_json_is_null(json, key)) ss_json_fail(json, key, "a whole number, found null");
+    if (fixed) ss_refuse_null(json, key);
     return read_size(json, key, fixed ? fixed : derived, max);
 }
 

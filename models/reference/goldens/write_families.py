@@ -23,6 +23,7 @@ from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
+from .noise import normal
 from .write_goldens import build_model, describe, run_hf_model, scaled_error, store, write_cases
 
 T = 20
@@ -45,7 +46,7 @@ Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
     """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that code which
     skips one gives other results."""
-    noise = torch.randn(shape, generator=generator)
+    noise = normal(shape, generator)
     if name.endswith("sinks"):
         return noise + 1
     if name.endswith("bias"):

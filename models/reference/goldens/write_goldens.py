@@ -33,6 +33,7 @@ from ..model import Architecture, Trace, Weights, architecture, forward
 from ..operations import OPERATIONS, Operation, Parameters
 from ..shapes import shapes
 from . import GOLDEN, ZOO
+from .noise import normal
 
 Case = TypeVar("Case")
 
@@ -101,7 +102,7 @@ def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator) -> Tensor:
     """Draws weights so large that attention is far from uniform. No gain is 1 and no bias is 0, so that code which
     skips one gives other results."""
-    noise = torch.randn(shape, generator=generator)
+    noise = normal(shape, generator)
     if name.endswith("sinks"):
         return noise
     if len(shape) == 1:

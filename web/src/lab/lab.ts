@@ -252,10 +252,9 @@ export class Lab {
       await finish();
       setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
     } catch (error) {
-      if (signal.aborted) {
-        await finish().catch(() => {});
-        setStage('ready');
-      } else if (generation === this.#generation) this.#fail(error, 'lost');
+      const failure = signal.aborted ? await finish().catch((cause: unknown) => cause) : error;
+      if (failure === undefined) setStage('ready');
+      else if (generation === this.#generation) this.#fail(failure, 'lost');
     }
   }
 
