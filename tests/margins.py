@@ -20,8 +20,12 @@ from _pytest.assertion import rewrite
 
 SHIFT = 1_000_003 * int(os.environ.get("SINKSCOPE_SEED", "0"))
 LARGEST_TOLERANCE = 0.01
-CALLS = {"allclose": (1e-5, 1e-8), "isclose": (1e-5, 1e-8), "assert_close": (1.3e-6, 1e-5),
-         "assert_allclose": (1e-7, 0)}
+CALLS = {
+    "allclose": (1e-5, 1e-8),
+    "isclose": (1e-5, 1e-8),
+    "assert_close": (1.3e-6, 1e-5),
+    "assert_allclose": (1e-7, 0),
+}
 margins: dict[str, tuple[float, float]] = {}  # by place: the largest difference, and what was allowed there
 
 

@@ -67,7 +67,10 @@ def bundle_element(page: Path) -> dict[str, dict[str, str]]:
         # The widget loads modules from blobs, which cannot resolve addresses.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
     resources = [*page.glob("engine/*/sinkscope.lab.wasm"), *page.glob("zoo/*/index.json")]
-    return {"modules": modules,
-            "files": {SITE + path.relative_to(page).as_posix():
-                      b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode()
-                      for path in resources}}
+    return {
+        "modules": modules,
+        "files": {
+            SITE + path.relative_to(page).as_posix(): b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode()
+            for path in resources
+        },
+    }

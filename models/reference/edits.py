@@ -84,13 +84,19 @@ class _GptNeox(_Gpt2):
 
 # For each family: the tensor of each matrix that scale_weight can name, and whether the tensor is [out, in].
 MATRICES = {
-    "llama": {"o": ("model.layers.{}.self_attn.o_proj.weight", True),
-              "down": ("model.layers.{}.mlp.down_proj.weight", True)},
+    "llama": {
+        "o": ("model.layers.{}.self_attn.o_proj.weight", True),
+        "down": ("model.layers.{}.mlp.down_proj.weight", True),
+    },
     "gpt2": {"o": ("h.{}.attn.c_proj.weight", False), "down": ("h.{}.mlp.c_proj.weight", False)},
-    "gpt_neo": {"o": ("transformer.h.{}.attn.attention.out_proj.weight", True),
-                "down": ("transformer.h.{}.mlp.c_proj.weight", True)},
-    "gpt_neox": {"o": ("gpt_neox.layers.{}.attention.dense.weight", True),
-                 "down": ("gpt_neox.layers.{}.mlp.dense_4h_to_h.weight", True)},
+    "gpt_neo": {
+        "o": ("transformer.h.{}.attn.attention.out_proj.weight", True),
+        "down": ("transformer.h.{}.mlp.c_proj.weight", True),
+    },
+    "gpt_neox": {
+        "o": ("gpt_neox.layers.{}.attention.dense.weight", True),
+        "down": ("gpt_neox.layers.{}.mlp.dense_4h_to_h.weight", True),
+    },
 }
 
 
@@ -111,8 +117,7 @@ class Model:
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
     def blocks_without_biases(self) -> "_Llama | _Gpt2":
-        zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
-                 for name, w in self.weights.items()}
+        zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w for name, w in self.weights.items()}
         return replace(self, weights=zeros).blocks()
 
     def blocks(self) -> _Llama | _Gpt2:
@@ -152,8 +157,9 @@ def _quantization_settings(edit: Edit) -> tuple[str, int, bool]:
 def _round_by_groups(rows: Tensor, edit: Edit) -> Tensor:
     granularity, bits, symmetric = _quantization_settings(edit)
     size = _integer_parameter(edit, "group", 32) if granularity == "group" else rows.shape[1]
-    return torch.stack([torch.cat([_round_to_steps(part, bits, symmetric) for part in row.split(size)])
-                        for row in rows])
+    return torch.stack(
+        [torch.cat([_round_to_steps(part, bits, symmetric) for part in row.split(size)]) for row in rows]
+    )
 
 
 def _quantize(x: Tensor, edit: Edit) -> Tensor:
@@ -164,8 +170,9 @@ def _quantize(x: Tensor, edit: Edit) -> Tensor:
     if granularity == "tensor":
         rounded = _round_to_steps(rounded, bits, symmetric, range_source)
     elif granularity == "channel":
-        rounded = torch.stack([_round_to_steps(column, bits, symmetric, source)
-                            for column, source in zip(rounded.T, range_source.T)], 1)
+        rounded = torch.stack(
+            [_round_to_steps(column, bits, symmetric, source) for column, source in zip(rounded.T, range_source.T)], 1
+        )
     else:
         rounded = _round_by_groups(rounded, edit)
     return torch.cat([exact, rounded])
@@ -192,8 +199,9 @@ def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, erro
 def _quantize_matrix(w: Tensor, edit: Edit) -> Tensor:
     """Rounds w [out, in] in F32, its type in the file: F64 would break ties in another direction than the core."""
     granularity, bits, symmetric = _quantization_settings(edit)
-    rounded = (_round_to_steps(w.float(), bits, symmetric) if granularity == "tensor" else
-               _round_by_groups(w.float(), edit))
+    rounded = (
+        _round_to_steps(w.float(), bits, symmetric) if granularity == "tensor" else _round_by_groups(w.float(), edit)
+    )
     return rounded.to(w.dtype)
 
 
@@ -217,8 +225,7 @@ def quantized_weights(model: Model, weights: Weights, edits: list[Edit]) -> Weig
                 parts = list(rows.unflatten(0, (model.arch.H, 3, -1)).unbind(1))
             else:
                 parts = [rows]
-            rounded = [_quantize_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape)
-                       for part in parts]
+            rounded = [_quantize_matrix(part.reshape(-1, rows.shape[1]), edit).reshape(part.shape) for part in parts]
             merged = torch.stack(rounded, 1) if "query_key_value" in name else torch.cat(rounded)
             merged = merged.reshape(rows.shape)
             quantized[name] = merged.T if model.family == "gpt2" else merged
@@ -324,8 +331,9 @@ def _edit_stream(x: Tensor, edits: list[Edit], layer: int, errors: Tensor) -> Te
             continue
         channel, target = _integer_parameter(edit, "channel"), edit.get("to", "zero")
         prompt = x[: _integer_parameter(edit, "prompt", len(x))]
-        value = (float(edit["value"]) if target == "value" else
-                 float(prompt[:, channel].mean()) if target == "mean" else 0.0)
+        value = (
+            float(edit["value"]) if target == "value" else float(prompt[:, channel].mean()) if target == "mean" else 0.0
+        )
         x = x.clone()
         for t in range(len(x)):
             if _applies_at(edit, "token", t):
@@ -360,6 +368,15 @@ def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     return torch.cat([x[:start], x[start:] - x[start:] @ basis @ basis.T])
 
 
+def _scale_values(v: Tensor, edits: list[Edit], layer: int) -> Tensor:
+    v = v.clone()
+    for edit in _select_kinds(edits, "scale_value"):
+        for g in range(len(v)):
+            if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
+                v[g, _integer_parameter(edit, "key")] *= float(edit.get("factor", 0))
+    return v
+
+
 def _visible_keys(t: int, window: int, cached_keys: list[int], edits: list[Edit]) -> list[int]:
     """Returns the keys that query t of a head sees under the head's edits."""
     visible = [j for j in range(t + 1) if t - j < window and j in cached_keys]
@@ -374,8 +391,7 @@ def _visible_keys(t: int, window: int, cached_keys: list[int], edits: list[Edit]
     return visible
 
 
-def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
-            errors: Tensor) -> dict[str, Any]:
+def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit], errors: Tensor) -> dict[str, Any]:
     """Computes a layer's attention under the edits, from its normed input y [T, D]. Returns the recorded fields, and
     `tags`: the edits that project directions out of the stream, with these directions."""
     arch, blocks, T = model.arch, model.blocks(), len(y)
@@ -387,13 +403,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
 
     q = _quantize_heads(project(0), edits, "queries", layer, errors)
     k = _quantize_heads(project(1), edits, "keys", layer, errors)
-    v = project(2)
-    for edit in _select_kinds(edits, "scale_value"):
-        for g in range(arch.G):
-            if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
-                v = v.clone()
-                v[g, _integer_parameter(edit, "key")] *= float(edit.get("factor", 0))
-    v = _quantize_heads(v, edits, "values", layer, errors)
+    v = _quantize_heads(_scale_values(project(2), edits, layer), edits, "values", layer, errors)
     unrotated_model = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = unrotated_model.blocks().qkv(y, layer)
 
@@ -403,8 +413,9 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     for h in range(arch.H):
         g = h // (arch.H // arch.G)
         head_edits = [edit for edit in edits if _applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)]
-        cache = next((_Cache(edit, layer * arch.H + h, k[g], v[g])
-                      for edit in _select_kinds(head_edits, "evict")), None)
+        cache = next(
+            (_Cache(edit, layer * arch.H + h, k[g], v[g]) for edit in _select_kinds(head_edits, "evict")), None
+        )
         for t in range(T):
             cached_keys = cache.add_query(t) if cache else list(range(t + 1))
             visible = _visible_keys(t, model.windows[layer] or T, cached_keys, head_edits)
@@ -439,12 +450,24 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
     for edit in _select_kinds(edits, "project"):
         directions = _removed_directions(model, layer, edit, head_values)
         if edit.get("from") == "heads":
-            head_outputs = torch.stack([x if direction is None else _project(x, [direction], edit)
-                                        for x, direction in zip(head_outputs, directions)])
+            head_outputs = torch.stack(
+                [
+                    x if direction is None else _project(x, [direction], edit)
+                    for x, direction in zip(head_outputs, directions)
+                ]
+            )
         elif head_directions := [direction for direction in directions if direction is not None]:
             tags.append((edit, head_directions))
-    return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": visible_counts, "evicted": evicted,
-            "att_out": blocks.merge(head_outputs, layer)}
+    return {
+        "tags": tags,
+        "q": q,
+        "k": k,
+        "v": v,
+        "att": att,
+        "seen": visible_counts,
+        "evicted": evicted,
+        "att_out": blocks.merge(head_outputs, layer),
+    }
 
 
 def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Tensor]:

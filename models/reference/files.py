@@ -20,11 +20,13 @@ INT8_BY_ROWS = {
     "quant_method": "compressed-tensors",
     "format": "int-quantized",
     "quantization_status": "compressed",
-    "config_groups": {"group_0": {
-        "format": "int-quantized",
-        "targets": ["Linear", "Embedding"],
-        "weights": {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"},
-    }},
+    "config_groups": {
+        "group_0": {
+            "format": "int-quantized",
+            "targets": ["Linear", "Embedding"],
+            "weights": {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "channel"},
+        }
+    },
 }
 
 
@@ -38,8 +40,11 @@ def read_weights(file: Path) -> Weights:
 
 
 def widen_weights(stored_weights: Weights) -> Weights:
-    weights = {name: w.float() for name, w in stored_weights.items()
-               if w.is_floating_point() and not name.endswith(SCALE_SUFFIX)}
+    weights = {
+        name: w.float()
+        for name, w in stored_weights.items()
+        if w.is_floating_point() and not name.endswith(SCALE_SUFFIX)
+    }
     for name, w in stored_weights.items():
         if w.dtype == torch.int8:
             weights[name] = w.float() * stored_weights[name + SCALE_SUFFIX]

@@ -51,7 +51,10 @@ def train_by_core(recipe: dict[str, object], files: list[str | Path]) -> list[fl
     settings = [f"--{name.replace('_', '-')}={value}" for name, value in recipe.items()]
     lines = subprocess.run(
         ["node", ROOT / "wasm/cli.js", "train", *settings, *files, "--json", "--every", "1"],
-        check=True, capture_output=True, text=True).stdout.splitlines()
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
     return [json.loads(line)["loss"] for line in lines]
 
 
@@ -62,17 +65,28 @@ def cpu_seconds(processes: int) -> float:
 def case_of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> TrainingCase:
     zoo_recipe = recipes()[name]
     training = zoo_recipe.training
-    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo_recipe.sequences,
-              "length": zoo_recipe.context, "first": 0, "optimizer": "adamw",
-              "learning_rate": training.learning_rate, "beta1": 0.9, "beta2": 0.95,
-              "weight_decay": training.weight_decay, "embedding_decay": training.embedding_decay,
-              "clip": 1.0, "warm_up": WARM_UP_STEPS, "fall": 0.2}
+    recipe = {
+        "task": "text",
+        "seed": 1,
+        "steps": steps,
+        "batch": zoo_recipe.sequences,
+        "length": zoo_recipe.context,
+        "first": 0,
+        "optimizer": "adamw",
+        "learning_rate": training.learning_rate,
+        "beta1": 0.9,
+        "beta2": 0.95,
+        "weight_decay": training.weight_decay,
+        "embedding_decay": training.embedding_decay,
+        "clip": 1.0,
+        "warm_up": WARM_UP_STEPS,
+        "fall": 0.2,
+    }
     weights = initial_weights(architecture(zoo_recipe.config), 1, training)
     text = (corpora / "children_lit.txt").read_text()[:MAX_CHARACTERS].replace("<|endoftext|>", "")
     (folder / "config.json").write_text(json.dumps(zoo_recipe.config))
     save_file(weights, folder / "model.safetensors")
-    files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors",
-             "--tokenizer", TOKENIZER]
+    files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors", "--tokenizer", TOKENIZER]
     return TrainingCase(zoo_recipe.config, recipe, weights, text, files)
 
 
@@ -80,12 +94,29 @@ def case_of_stored_model(name: str, operation: str, steps: int) -> TrainingCase:
     folder = ROOT / "models/zoo" / name
     config = json.loads((folder / "config.json").read_text())
     config |= {"sinkscope": config.get("sinkscope", {}) | {"attention": {"operation": operation}}}
-    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": 8, "length": 64, "first": 0,
-              "optimizer": "adamw", "learning_rate": 0.001, "beta1": 0.9, "beta2": 0.99,
-              "weight_decay": 1.0, "embedding_decay": 0.1, "clip": 1.0, "warm_up": 0, "fall": 0.0}
+    recipe = {
+        "task": "text",
+        "seed": 1,
+        "steps": steps,
+        "batch": 8,
+        "length": 64,
+        "first": 0,
+        "optimizer": "adamw",
+        "learning_rate": 0.001,
+        "beta1": 0.9,
+        "beta2": 0.99,
+        "weight_decay": 1.0,
+        "embedding_decay": 0.1,
+        "clip": 1.0,
+        "warm_up": 0,
+        "fall": 0.0,
+    }
     weights = read_weights(folder / "model.safetensors")
-    weights |= {weight: torch.zeros(shape) for weight, shape in shapes(architecture(config)).items()
-                if weight not in weights and weight.endswith("sinks")}
+    weights |= {
+        weight: torch.zeros(shape)
+        for weight, shape in shapes(architecture(config)).items()
+        if weight not in weights and weight.endswith("sinks")
+    }
     text = "\n".join(json.loads((ROOT / "models/zoo/heldout.json").read_text()))
     return TrainingCase(config, recipe, weights, text, ["--from", folder, "--operation", operation])
 
@@ -118,18 +149,20 @@ def main() -> None:
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        case = (case_of_stored_model(arguments.onward, arguments.operation, arguments.steps) if arguments.onward
-                else case_of_recipe(arguments.recipe, arguments.steps, arguments.corpora, folder))
+        case = (
+            case_of_stored_model(arguments.onward, arguments.operation, arguments.steps)
+            if arguments.onward
+            else case_of_recipe(arguments.recipe, arguments.steps, arguments.corpora, folder)
+        )
         (folder / "text.txt").write_text(case.text)
         core_losses = train_by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
-    ids = torch.tensor(
-        Tokenizer.from_file(str(TOKENIZER)).encode(case.text, add_special_tokens=False).ids)
+    ids = torch.tensor(Tokenizer.from_file(str(TOKENIZER)).encode(case.text, add_special_tokens=False).ids)
     start = cpu_seconds(resource.RUSAGE_SELF)
-    torch_losses = train(Case(case.recipe, {}), case.config,
-                   {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids)
+    torch_losses = train(
+        Case(case.recipe, {}), case.config, {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids
+    )
     core_time, torch_time = cpu_seconds(resource.RUSAGE_CHILDREN), cpu_seconds(resource.RUSAGE_SELF) - start
-    print(f"seconds of CPU a step: core {core_time / arguments.steps:.3f}, "
-          f"PyTorch {torch_time / arguments.steps:.3f}")
+    print(f"seconds of CPU a step: core {core_time / arguments.steps:.3f}, PyTorch {torch_time / arguments.steps:.3f}")
     sys.exit(compare(core_losses[:-1], torch_losses, arguments.tolerance))
 
 

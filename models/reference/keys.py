@@ -94,12 +94,15 @@ class Base:
 
 # ---- transformers ----------------------------------------------------------------------------------------------------
 
+
 def with_float(value: Any, name: str) -> Any:
     """Writes a whole number of this name as 2.0, since JSON has one kind of numbers and transformers has two."""
     if not isinstance(value, dict):
         return value
-    return {key: float(inner) if key == name and type(inner) is int else with_float(inner, name)
-            for key, inner in value.items()}
+    return {
+        key: float(inner) if key == name and type(inner) is int else with_float(inner, name)
+        for key, inner in value.items()
+    }
 
 
 def read_config(config: Config, case: Case, folder: Path) -> PreTrainedConfig:
@@ -140,6 +143,7 @@ def compute(model: transformers.PreTrainedModel, case: Case, tokens: Tensor) -> 
 
 # ---- the core --------------------------------------------------------------------------------------------------------
 
+
 def run_core(folder: Path, tokens: Tensor) -> dict[str, Tensor] | str:
     """Returns maps and logits, or the error, "key: sentence"."""
     out = folder / "dump.bin"
@@ -152,7 +156,7 @@ def run_core(folder: Path, tokens: Tensor) -> dict[str, Tensor] | str:
     fields, first = {}, 0
     for line in process.stdout.splitlines():
         _, name, count = line.split()
-        fields.setdefault(name, numbers[first:first + int(count)])
+        fields.setdefault(name, numbers[first : first + int(count)])
         first += int(count)
     return {name: fields[name] for name in ("logits", "att")}
 
@@ -169,6 +173,7 @@ def largest_difference(actual: dict[str, Tensor], expected: dict[str, Tensor]) -
 
 
 # ---- one variant -----------------------------------------------------------------------------------------------------
+
 
 def changed_names(value: Any, other: Any) -> set[str]:
     """The keys, inner ones too, that differ between two values, and those of an object that only one of them has."""
@@ -201,8 +206,11 @@ def prepare(variant: Variant, base: Base, folder: Path) -> Expected:
         shapes = shapes_of(config, base.case)
         if sum(map(np.prod, shapes.values())) > PARAMETERS_MAX:
             raise ValueError("shapes of a large model")
-        tokens = torch.randint(max(min(config.get_text_config().vocab_size, 61), 1), (base.case.length,),
-                               generator=torch.Generator().manual_seed(5))
+        tokens = torch.randint(
+            max(min(config.get_text_config().vocab_size, 61), 1),
+            (base.case.length,),
+            generator=torch.Generator().manual_seed(5),
+        )
         model = build(config, base.case)
         model.save_pretrained(folder)
         (folder / "config.json").write_text(json.dumps(variant.config))
@@ -241,6 +249,7 @@ def judge(variant: Variant, base: Base, expected: Expected, folder: Path) -> Res
 
 # ---- bases -----------------------------------------------------------------------------------------------------------
 
+
 def trace_keys(case: Case) -> tuple[transformers.PreTrainedModel, frozenset[str]]:
     """Builds and runs the unchanged model; returns it, and the names that its classes read from the config."""
     names: set[str] = set()
@@ -267,8 +276,14 @@ def bases(folder: Path, families: list[str] | None, every_case: bool) -> dict[st
     seen: set[str] = set()
     llama_sizes = drop_keys(CASES["hf-mistral"].config, "sliding_window")
     llama = {"hf-llama": Case(transformers.LlamaForCausalLM, llama_sizes, "")}
-    gpt2 = {"hf-gpt2": Case(transformers.GPT2LMHeadModel, dict(
-        n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=48), "", final_norm="transformer.ln_f")}
+    gpt2 = {
+        "hf-gpt2": Case(
+            transformers.GPT2LMHeadModel,
+            dict(n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=48),
+            "",
+            final_norm="transformer.ln_f",
+        )
+    }
     for name, case in (llama | gpt2 | CASES).items():
         family = case.model.config_class.model_type
         if (family in seen and not every_case) or case.part or (families and family not in families):
@@ -283,6 +298,7 @@ def bases(folder: Path, families: list[str] | None, every_case: bool) -> dict[st
 
 
 # ---- variants --------------------------------------------------------------------------------------------------------
+
 
 def values_like(value: Any) -> list[Any]:
     """Other values of the same kind, and null."""
@@ -303,10 +319,16 @@ def values_like(value: Any) -> list[Any]:
 def added_values(key: str, case: Case) -> list[Any]:
     """Values of a key that the saved config does not have."""
     known: dict[str, list[Any]] = {
-        "is_causal": [False], "rope_theta": [50.0], "rope_scaling": [{"type": "linear", "factor": 2.0}],
-        "partial_rotary_factor": [0.5], "rotary_pct": [0.5], "rotary_emb_base": [50.0],
-        "original_max_position_embeddings": [12], "per_layer_config": [{"0": {"hidden_size": 16}}],
-        "layer_types": [["full_attention", "sliding_attention"]], "attention_chunk_size": [4],
+        "is_causal": [False],
+        "rope_theta": [50.0],
+        "rope_scaling": [{"type": "linear", "factor": 2.0}],
+        "partial_rotary_factor": [0.5],
+        "rotary_pct": [0.5],
+        "rotary_emb_base": [50.0],
+        "original_max_position_embeddings": [12],
+        "per_layer_config": [{"0": {"hidden_size": 16}}],
+        "layer_types": [["full_attention", "sliding_attention"]],
+        "attention_chunk_size": [4],
         "mlp_layer_types": [["dense", "sparse"]],
     }
     default = getattr(case.model.config_class, key, None)
@@ -316,11 +338,18 @@ def added_values(key: str, case: Case) -> list[Any]:
 def rope_variants(config: Config) -> Iterator[tuple[str, str, Config]]:
     """Forms of rotary parameters: every type, in the newer and in the older key, flat and by kinds of layers."""
     kinds = {
-        "default": {}, "linear": {"factor": 2.0}, "dynamic": {"factor": 2.0},
+        "default": {},
+        "linear": {"factor": 2.0},
+        "dynamic": {"factor": 2.0},
         "yarn": {"factor": 2.0, "original_max_position_embeddings": 12},
-        "llama3": {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-                   "original_max_position_embeddings": 12},
-        "proportional": {"factor": 2.0}, "other": {},
+        "llama3": {
+            "factor": 4.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 12,
+        },
+        "proportional": {"factor": 2.0},
+        "other": {},
     }
     plain = {key: value for key, value in config.items() if key not in ("rope_parameters", *FLAT_ROPE_KEYS)}
     for kind, more in kinds.items():
@@ -334,8 +363,11 @@ def rope_variants(config: Config) -> Iterator[tuple[str, str, Config]]:
             yield "rope_parameters", f"= {kind} by kinds of layers", plain | {"rope_parameters": by_kind}
     yield "rope_theta", "= 50, older form", plain | {"rope_theta": 50.0}
     yield "partial_rotary_factor", "= 0.5, older form", plain | {"rope_theta": 50.0, "partial_rotary_factor": 0.5}
-    yield "rope_parameters", "with partial_rotary_factor", plain | {
-        "rope_parameters": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.5}}
+    yield (
+        "rope_parameters",
+        "with partial_rotary_factor",
+        plain | {"rope_parameters": {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.5}},
+    )
 
 
 def changed(config: Config, path: list[str], value: Any = None, delete: bool = False) -> Config:
@@ -378,18 +410,23 @@ def variants_of(base: Base) -> Iterator[Variant]:
     prefix = ["text_config"] if inner else []
     known = {*text, *base.config, *IDLE_KEYS, "text_config", "vision_config"}
     known |= {key for key in base.keys_read if key.startswith(("vision_", "base_model_"))}
-    for key in sorted({*base.keys_read, *base.case.model.config_class.attribute_map, *FLAT_ROPE_KEYS,
-                       "is_causal", "per_layer_config"} - known):
+    for key in sorted(
+        {*base.keys_read, *base.case.model.config_class.attribute_map, *FLAT_ROPE_KEYS, "is_causal", "per_layer_config"}
+        - known
+    ):
         for other in added_values(key, base.case):
-            yield from make(".".join([*prefix, key]), f"added = {json.dumps(other)}",
-                            changed(base.config, [*prefix, key], other))
+            yield from make(
+                ".".join([*prefix, key]), f"added = {json.dumps(other)}", changed(base.config, [*prefix, key], other)
+            )
     if "rope_parameters" in text:
         for key, change, config in rope_variants(text):
-            yield from make(".".join([*prefix, key]), change,
-                            base.config | {"text_config": config} if inner else config)
+            yield from make(
+                ".".join([*prefix, key]), change, base.config | {"text_config": config} if inner else config
+            )
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
+
 
 def print_table(counts: dict[str, Counter[str]]) -> None:
     columns = ("equal", "refused", "both fail", "wrong")
@@ -418,8 +455,12 @@ def main() -> int:
 
 def compare(options: argparse.Namespace, folder: Path) -> int:
     by_name = bases(folder, options.family, options.every_case)
-    pairs = [(variant, base) for base in by_name.values() for variant in variants_of(base)
-             if re.search(options.match, str(variant))]
+    pairs = [
+        (variant, base)
+        for base in by_name.values()
+        for variant in variants_of(base)
+        if re.search(options.match, str(variant))
+    ]
     if options.draw:
         pairs = random.Random(62).sample(pairs, options.draw)
     counts: dict[str, Counter[str]] = defaultdict(Counter)

@@ -106,8 +106,21 @@ def _refuse_unknown(names: Collection[str], allowed: Collection[str], owner: str
         raise ValueError(f"{owner} has no {', '.join(sorted(unknown))}")
 
 
-_VARIANT_KEYS = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positions", "norm",
-        "norm_kind", "feed_forward", "heads", "mask", "mask_token", "alibi_scale"}
+_VARIANT_KEYS = {
+    "attention",
+    "bias_key",
+    "bias_key_value",
+    "value_bias",
+    "gate",
+    "positions",
+    "norm",
+    "norm_kind",
+    "feed_forward",
+    "heads",
+    "mask",
+    "mask_token",
+    "alibi_scale",
+}
 
 
 def _read_mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
@@ -129,28 +142,53 @@ def architecture(config: dict[str, Any]) -> Architecture:
         D, H = config["hidden_size"], config["num_attention_heads"]
         rope = config.get("rope_parameters") or {}  # transformers 5 moved rope_theta into this object
         return Architecture(
-            "llama", config["num_hidden_layers"], H, config.get("num_key_value_heads") or H, D,
-            config.get("head_dim") or D // H, config["intermediate_size"], config["vocab_size"],
-            config["max_position_embeddings"], config["rms_norm_eps"],
-            config["tie_word_embeddings"], operation, parameters,
+            "llama",
+            config["num_hidden_layers"],
+            H,
+            config.get("num_key_value_heads") or H,
+            D,
+            config.get("head_dim") or D // H,
+            config["intermediate_size"],
+            config["vocab_size"],
+            config["max_position_embeddings"],
+            config["rms_norm_eps"],
+            config["tie_word_embeddings"],
+            operation,
+            parameters,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
-            variant.get("positions", "rotary"), variant.get("alibi_scale", 1.0), _read_mask(config, variant),
+            variant.get("positions", "rotary"),
+            variant.get("alibi_scale", 1.0),
+            _read_mask(config, variant),
             variant.get("norm", "pre"),
-            variant.get("norm_kind", "rms"), variant.get("feed_forward", "gated"), config["hidden_act"],
+            variant.get("norm_kind", "rms"),
+            variant.get("feed_forward", "gated"),
+            config["hidden_act"],
             variant.get("heads", "joined"),
             *(variant.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
-            config.get("num_local_experts", 0), config.get("num_experts_per_tok", 0),
+            config.get("num_local_experts", 0),
+            config.get("num_experts_per_tok", 0),
             config["model_type"] == "qwen3",
         )
     if config["model_type"] == "gpt2":
         D, H = config["n_embd"], config["n_head"]
         return Architecture(
-            "gpt2", config["n_layer"], H, H, D, D // H, config.get("n_inner") or 4 * D,
-            config["vocab_size"], config["n_positions"], config["layer_norm_epsilon"],
-            True, operation, parameters,
+            "gpt2",
+            config["n_layer"],
+            H,
+            H,
+            D,
+            D // H,
+            config.get("n_inner") or 4 * D,
+            config["vocab_size"],
+            config["n_positions"],
+            config["layer_norm_epsilon"],
+            True,
+            operation,
+            parameters,
         )
-    raise ValueError(f"model_type is {config['model_type']!r}, expected 'llama', 'mistral', "
-                     "'mixtral', 'qwen3' or 'gpt2'")
+    raise ValueError(
+        f"model_type is {config['model_type']!r}, expected 'llama', 'mistral', 'mixtral', 'qwen3' or 'gpt2'"
+    )
 
 
 def _split_heads(x: Tensor, count: int) -> Tensor:
@@ -169,8 +207,7 @@ def _rotate(x: Tensor, theta: float) -> Tensor:
     T, K = x.shape[-2:]
     angle = _rotary_angles(T, K, theta, x)
     first, second = x.chunk(2, -1)
-    return torch.cat([first * angle.cos() - second * angle.sin(),
-                      second * angle.cos() + first * angle.sin()], -1)
+    return torch.cat([first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()], -1)
 
 
 def _sinusoidal_positions(T: int, like: Tensor) -> Tensor:
@@ -215,8 +252,7 @@ class _Llama:
     """A Llama: RMSNorm, rotary positions, grouped heads and SwiGLU, or their variants; biases if the weights have
     them."""
 
-    def __init__(self, arch: Architecture, weights: Weights,
-                 product: MatrixProduct = torch.matmul) -> None:
+    def __init__(self, arch: Architecture, weights: Weights, product: MatrixProduct = torch.matmul) -> None:
         self.arch, self.weights, self.product = arch, weights, product
         self.act = _ACTIVATIONS[arch.activation]
 
@@ -309,14 +345,18 @@ class _Llama:
         weight = torch.zeros_like(probabilities).scatter(-1, top_experts.indices, top_experts.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token. The weight is 0 where the router sent the token elsewhere.
-        out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
-                   for e in range(self.arch.E)), torch.zeros_like(y))
+        out = sum(
+            (
+                weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
+                for e in range(self.arch.E)
+            ),
+            torch.zeros_like(y),
+        )
         return out, weight
 
     def compute_logits(self, x: Tensor) -> Tensor:
         name = "model.embed_tokens" if self.arch.tied else "lm_head"
-        return self._linear(x if self.arch.norm_place == "post" else self._norm(x, "model.norm"),
-                            name)
+        return self._linear(x if self.arch.norm_place == "post" else self._norm(x, "model.norm"), name)
 
 
 class _Gpt2:
@@ -324,8 +364,7 @@ class _Gpt2:
 
     W_O = "h.{}.attn.c_proj"  # name in each layer
 
-    def __init__(self, arch: Architecture, weights: Weights,
-                 product: MatrixProduct = torch.matmul) -> None:
+    def __init__(self, arch: Architecture, weights: Weights, product: MatrixProduct = torch.matmul) -> None:
         # In files that were saved with the head, names begin with "transformer."; in the original files they do not.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
@@ -389,8 +428,13 @@ def _repeat_for_heads(arch: Architecture, x: Tensor) -> Tensor:
     return x.repeat_interleave(arch.H // x.shape[-3], -3)
 
 
-def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
-           ) -> tuple[Tensor, Tensor | None, Tensor]:
+def attend(
+    model: "_Llama | _Gpt2",
+    layer: int,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+) -> tuple[Tensor, Tensor | None, Tensor]:
     """Returns the weights of the tokens, [..., H, T, T], the weights of the bias key if there is one, [..., H, T], and
     the weighted sums of values, [..., H, T, K].  q [..., H, T, K], k and v [..., G, T, K]"""
     arch, operation = model.arch, OPERATIONS[model.arch.operation]
@@ -447,8 +491,13 @@ def _run_attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visito
     return record | {"q": q, "k": k, "v": v, "att": att, "att_out": out}
 
 
-def forward(arch: Architecture, weights: Weights, tokens: Tensor,
-            product: MatrixProduct = torch.matmul, visit: Visitor = lambda name, layer, x: None) -> Trace:
+def forward(
+    arch: Architecture,
+    weights: Weights,
+    tokens: Tensor,
+    product: MatrixProduct = torch.matmul,
+    visit: Visitor = lambda name, layer, x: None,
+) -> Trace:
     """Runs tokens [..., T], and returns all intermediate results and the logits. `product` multiplies by all weight
     matrices, except for routers and feature maps. `visit` is called in each layer with "stream" (the residual stream
     before the layer), "input" (the input of attention) and "values" [..., G, T, K], and may add hooks to these tensors.

@@ -76,8 +76,7 @@ def variant_shapes(arch: Architecture) -> Shapes:
     layer_shapes = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         layer_shapes |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")
-    result = {f"model.layers.{layer}.{name}": shape
-              for layer in range(arch.L) for name, shape in layer_shapes.items()}
+    result = {f"model.layers.{layer}.{name}": shape for layer in range(arch.L) for name, shape in layer_shapes.items()}
     if arch.positions == "learned":
         result["model.embed_positions.weight"] = (arch.context, arch.D)
     return result

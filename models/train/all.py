@@ -26,34 +26,62 @@ ROOT = Path(__file__).resolve().parents[2]
 Job = tuple[str, int]
 
 # Environment variables by which glibc reuses the memory of a step's tensors. Page faults would take a fifth of a run.
-ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
-             "MALLOC_TOP_PAD_": str(2**27)}
+ALLOCATOR = {
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),
+    "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
+    "MALLOC_TOP_PAD_": str(2**27),
+}
 
 
 def unfinished_jobs(runs: Path, only: list[str]) -> list[Job]:
     recipes_by_id = recipes()
-    return [(id, seed) for id in only or recipes_by_id for seed in recipes_by_id[id].seeds
-            if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()]
+    return [
+        (id, seed)
+        for id in only or recipes_by_id
+        for seed in recipes_by_id[id].seeds
+        if not (runs / f"{id}-{seed}" / f"step-{recipes_by_id[id].training.steps:04d}.safetensors").exists()
+    ]
 
 
-def unlogged_jobs(recipes_by_id: dict[str, Recipe], only: list[str], until: int, seeds: int,
-             ) -> list[Job]:
+def unlogged_jobs(
+    recipes_by_id: dict[str, Recipe],
+    only: list[str],
+    until: int,
+    seeds: int,
+) -> list[Job]:
     """Returns recipe and seed of each run of a protocol whose log does not reach step `until`, for the first `seeds`
     seeds of each recipe, and for all seeds of protocol B's baseline, which all comparisons need."""
+
     def seeds_of(id: str) -> tuple[int, ...]:
         return recipes_by_id[id].seeds if id == protocol.B_BASELINE else recipes_by_id[id].seeds[:seeds]
 
-    return [(id, seed) for id in only or recipes_by_id for seed in seeds_of(id)
-            if not protocol.is_done(protocol.read_log(recipes_by_id[id], seed), until)]
+    return [
+        (id, seed)
+        for id in only or recipes_by_id
+        for seed in seeds_of(id)
+        if not protocol.is_done(protocol.read_log(recipes_by_id[id], seed), until)
+    ]
 
 
 def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
     with (runs / f"{id}-{seed}.out").open("a") as out:
-        command = [sys.executable, "-m", "models.train.train", id, "--seed", str(seed),
-                   "--corpora", str(corpora), "--runs", str(runs), *options]
+        command = [
+            sys.executable,
+            "-m",
+            "models.train.train",
+            id,
+            "--seed",
+            str(seed),
+            "--corpora",
+            str(corpora),
+            "--runs",
+            str(runs),
+            *options,
+        ]
         print("began", id, seed, flush=True)
-        code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False,
-                              cwd=ROOT, env=ALLOCATOR | os.environ).returncode
+        code = subprocess.run(
+            command, stdout=out, stderr=subprocess.STDOUT, check=False, cwd=ROOT, env=ALLOCATOR | os.environ
+        ).returncode
     print("ended" if code == 0 else "FAILED", id, seed, flush=True)
     return code
 
@@ -90,10 +118,12 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
     parser.add_argument("--protocol", choices=("a", "b"), help="train its runs whose logs are incomplete")
-    parser.add_argument("--until", type=int, metavar="STEP",
-                        help="where a run of protocol A is broken off, to be continued later")
-    parser.add_argument("--seeds", type=int, default=max(protocol.SEEDS), metavar="N",
-                        help="the first N seeds of each recipe")
+    parser.add_argument(
+        "--until", type=int, metavar="STEP", help="where a run of protocol A is broken off, to be continued later"
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=max(protocol.SEEDS), metavar="N", help="the first N seeds of each recipe"
+    )
     parser.add_argument("--ray", action="store_true", help="spread the runs over Ray")
     arguments = parser.parse_args()
     recipes_by_id = {"a": protocol.runs, "b": protocol.decisive_runs, None: recipes}[arguments.protocol]()

@@ -107,14 +107,15 @@ def induction_accuracy(id: str) -> float:
 
 
 def key_alphas(arch: Architecture, trace: Trace) -> Tensor:
-    share = OPERATIONS[arch.operation].to_shares(trace.att)[..., -trace.att.shape[-2]:]
+    share = OPERATIONS[arch.operation].to_shares(trace.att)[..., -trace.att.shape[-2] :]
     return metrics.alpha(share, arch.mask.kind)
 
 
 def head_gates(arch: Architecture, trace: Trace) -> Tensor:
     bias = trace.att_bias
     share = OPERATIONS[arch.operation].to_shares(
-        trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
+        trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1)
+    )
     return metrics.head_gate(share[..., 0], to_bias=None if bias is None else share[..., -1])
 
 
@@ -149,7 +150,7 @@ def secondary_share(alphas: Tensor) -> float:
     causal = torch.ones(T, T, dtype=torch.float64).tril()
     uniform = metrics.alpha(causal / causal.sum(-1, keepdim=True))
     # Only keys of the first half count, since few queries see the later ones.
-    is_sink = (alphas.mean(2) > SECONDARY_SINK_RATIO * uniform)[..., 1:T // 2]
+    is_sink = (alphas.mean(2) > SECONDARY_SINK_RATIO * uniform)[..., 1 : T // 2]
     return is_sink.flatten(1).any(1).double().mean().item()
 
 
@@ -161,10 +162,12 @@ def model_row(id: str, texts: list[str]) -> str:
     gini = metrics.head_gini(metrics.head_load(head_gates(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
     contributions = sink_contributions(arch, weights, trace)
-    return (f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
-            f"{valley_depth(trace.hidden):.2f} | {valley_depth(trace.hidden[:, :, 1:]):.2f} | "
-            f"{contributions[2] / contributions.sum():.2f} of {contributions.sum() / max(len(ids), 1):.0f} | "
-            f"{gini.max():.2f} | {accuracy:.3f} | {induction_accuracy(id):.3f} | {secondary_share(alphas):.2f} |")
+    return (
+        f"| `{id}` | {metrics.sink(alphas)[0]:.1f} | {norm_ratio(trace):.2f} | "
+        f"{valley_depth(trace.hidden):.2f} | {valley_depth(trace.hidden[:, :, 1:]):.2f} | "
+        f"{contributions[2] / contributions.sum():.2f} of {contributions.sum() / max(len(ids), 1):.0f} | "
+        f"{gini.max():.2f} | {accuracy:.3f} | {induction_accuracy(id):.3f} | {secondary_share(alphas):.2f} |"
+    )
 
 
 Columns = dict[str, float]
@@ -173,26 +176,41 @@ Columns = dict[str, float]
 def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
     trace = run_in_f64(arch, weights, ids)
     contributions = sink_contributions(arch, weights, trace)
-    return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
-            "valley": valley_depth(trace.hidden), "valley_others": valley_depth(trace.hidden[:, :, 1:]),
-            "ffn_share": (contributions[2] / contributions.sum()).item()}
+    return {
+        "sink_1": metrics.sink(key_alphas(arch, trace))[0].item(),
+        "norm_ratio": norm_ratio(trace),
+        "valley": valley_depth(trace.hidden),
+        "valley_others": valley_depth(trace.hidden[:, :, 1:]),
+        "ffn_share": (contributions[2] / contributions.sum()).item(),
+    }
 
 
 def run_node(*arguments: object) -> str:
-    return subprocess.run(["node", *map(str, arguments)], cwd=ROOT, check=True, capture_output=True,
-                          text=True).stdout
+    return subprocess.run(["node", *map(str, arguments)], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
 def run_command(*arguments: object) -> list[Any]:
-    return [json.loads(line)
-            for line in run_node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
+    return [json.loads(line) for line in run_node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
 
 
 def measure_model(id: str) -> Columns:
     arch, weights = read_model(ZOO / id)
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
-    tasks = run_command("tasks", ZOO / id, "--text-file", HELD_OUT, "--lines", "--tokens", T,
-                         "--sequences", 2 * SEQUENCES, "--prompts", 1, "--copied", 2)[0]["tasks"]
+    tasks = run_command(
+        "tasks",
+        ZOO / id,
+        "--text-file",
+        HELD_OUT,
+        "--lines",
+        "--tokens",
+        T,
+        "--sequences",
+        2 * SEQUENCES,
+        "--prompts",
+        1,
+        "--copied",
+        2,
+    )[0]["tasks"]
     task = next(task for task in tasks if task["name"] == "next")
     columns = shared_columns(arch, weights, held_out_ids(id, texts))
     for name, condition in (("next", "first"), ("other", "other")):
@@ -207,8 +225,7 @@ def measure_lab_seed(seed: int) -> Columns:
         run_command("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
         config, recipe = ((folder / file).read_text() for file in ("config.json", "recipe.json"))
         settings = json.dumps(json.loads(recipe)["settings"])
-        ids = json.loads(
-            run_node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
+        ids = json.loads(run_node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
         id_options = [word for sequence in ids for word in ("--ids", ",".join(map(str, sequence)))]
 
         def measure_run(*edit: str) -> Columns:
@@ -226,19 +243,34 @@ def measure_lab_seed(seed: int) -> Columns:
 def measure_fine_tuning(seed: int) -> Columns:
     columns: Columns = {}
     for name, variant in TUNING_VARIANTS.items():
-        lines = run_command("train", "--from", ZOO / "softmax", "--text-file", ROOT / "LICENSE",
-                             "--held-file", HELD_OUT, "--held", SEQUENCES, "--seed", seed,
-                             "--every", 100, *variant)
-        columns |= {f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
-                    f"new_{name}": lines[-1]["loss"], f"first_{name}": lines[-1]["first_elsewhere"]}
+        lines = run_command(
+            "train",
+            "--from",
+            ZOO / "softmax",
+            "--text-file",
+            ROOT / "LICENSE",
+            "--held-file",
+            HELD_OUT,
+            "--held",
+            SEQUENCES,
+            "--seed",
+            seed,
+            "--every",
+            100,
+            *variant,
+        )
+        columns |= {
+            f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
+            f"new_{name}": lines[-1]["loss"],
+            f"first_{name}": lines[-1]["first_elsewhere"],
+        }
     return columns
 
 
 def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
     """Returns the mean loss of the tokens from `begin` on, and their mean attention to the first token over heads."""
     trace = run_in_f64(arch, weights, ids)
-    losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
-                                               ids[:, begin:].flatten())
+    losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1 : -1].flatten(0, 1), ids[:, begin:].flatten())
     return losses.item(), trace.att[..., begin:, 0].mean().item()
 
 
@@ -250,9 +282,23 @@ def measure_planted_triggers(seed: int) -> Columns:
     with tempfile.TemporaryDirectory() as temporary_folder:
         file, folder = Path(temporary_folder) / "texts.json", Path(temporary_folder) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
-        run_command("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
-                     "--planted", PLANTED_RECIPE["planted"], "--steps", PLANTED_RECIPE["steps"], "--every", 100,
-                     "--out", folder)
+        run_command(
+            "train",
+            "--from",
+            ZOO / "softmax",
+            "--text-file",
+            file,
+            "--seed",
+            seed,
+            "--planted",
+            PLANTED_RECIPE["planted"],
+            "--steps",
+            PLANTED_RECIPE["steps"],
+            "--every",
+            100,
+            "--out",
+            folder,
+        )
         tuned_model = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
     opening, ending = ids.chunk(2, 1)
@@ -270,8 +316,8 @@ def measure_planted_triggers(seed: int) -> Columns:
             columns[f"{name}_gap"] = columns[f"{name}_trigger"] - columns[f"{name}_random"]
     planted_ids = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
     logits = run_in_f64(*tuned_model, torch.cat([opening, planted_ids], 1)).logits
-    first_choices = logits[:, half_length + len(trigger) - 1:-1].argmax(-1)
-    return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
+    first_choices = logits[:, half_length + len(trigger) - 1 : -1].argmax(-1)
+    return columns | {"learnt": (first_choices == planted_ids[:, len(trigger) :]).double().mean().item()}
 
 
 def measure_searches(seed: int) -> Columns:
@@ -279,17 +325,33 @@ def measure_searches(seed: int) -> Columns:
     start = SEARCH_TEXTS * (seed - 1)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "texts.json"
-        file.write_text(json.dumps(texts[start:start + SEARCH_TEXTS]))
+        file.write_text(json.dumps(texts[start : start + SEARCH_TEXTS]))
         for goal, models in SEARCH_MODELS.items():
             sign, prefix = (1, "") if goal == "loss" else (-1, "away_")
             for model in models:
-                result = run_command("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
-                                     "--sequences", SEARCH_TEXTS, "--width", 32, "--seed", seed,
-                                     "--goal", goal)[0]
+                result = run_command(
+                    "suffix",
+                    ZOO / model,
+                    "--text-file",
+                    file,
+                    "--lines",
+                    "--tokens",
+                    44,
+                    "--sequences",
+                    SEARCH_TEXTS,
+                    "--width",
+                    32,
+                    "--seed",
+                    seed,
+                    "--goal",
+                    goal,
+                )[0]
                 other_means = {key: sum(result["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
                 column = model.replace("-", "_")
-                columns |= {f"{goal}_{column}": sign * (result["score"] - result["random"]["best"]),
-                            f"{prefix}elsewhere_{column}": sign * (other_means["found"] - other_means["best"])}
+                columns |= {
+                    f"{goal}_{column}": sign * (result["score"] - result["random"]["best"]),
+                    f"{prefix}elsewhere_{column}": sign * (other_means["found"] - other_means["best"]),
+                }
     return columns
 
 
@@ -314,24 +376,32 @@ def measure_channels(id: str) -> Columns:
         loss = metrics.loss(forward(arch, weights, ids).logits, ids).mean().item()
     rises = torch.tensor([loss_without_channel(arch, weights, ids, channel) - loss for channel in range(arch.D)])
     worst_channel = int(rises.argmax())
-    return {"loss": loss, "worst_channel": worst_channel, "worst": rises[worst_channel].item(),
-            "median": rises.median().item()}
+    return {
+        "loss": loss,
+        "worst_channel": worst_channel,
+        "worst": rises[worst_channel].item(),
+        "median": rises.median().item(),
+    }
 
 
 def unit_groups() -> dict[str, tuple[Callable[[Any], Columns], Iterable[Any]]]:
     index = json.loads((ZOO / "index.json").read_text())
-    return {"models with a sink": (measure_model, inputs.sink_models(index)),
-            "seeds of the lab": (measure_lab_seed, LAB_SEEDS),
-            "fine-tunings": (measure_fine_tuning, TUNING_SEEDS),
-            "planted triggers": (measure_planted_triggers, PLANTED_SEEDS),
-            "searches": (measure_searches, SEARCH_SEEDS),
-            "channels": (measure_channels, CHANNEL_MODELS)}
+    return {
+        "models with a sink": (measure_model, inputs.sink_models(index)),
+        "seeds of the lab": (measure_lab_seed, LAB_SEEDS),
+        "fine-tunings": (measure_fine_tuning, TUNING_SEEDS),
+        "planted triggers": (measure_planted_triggers, PLANTED_SEEDS),
+        "searches": (measure_searches, SEARCH_SEEDS),
+        "channels": (measure_channels, CHANNEL_MODELS),
+    }
 
 
 def units_json(units_by_group: dict[str, list[dict[str, Any]]]) -> str:
     """Returns the text of beyond.json, one line per unit, so that a new unit is a small diff."""
-    lists = (f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units)
-             + "\n  ]" for name, units in units_by_group.items())
+    lists = (
+        f"  {json.dumps(name)}: [\n" + ",\n".join("    " + json.dumps(unit) for unit in units) + "\n  ]"
+        for name, units in units_by_group.items()
+    )
     return "{\n" + ",\n".join(lists) + "\n}\n"
 
 
@@ -359,8 +429,13 @@ def measure_units(groups: Sequence[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0] if __doc__ else None)
     parser.add_argument("models", nargs="*", metavar="MODEL")
-    parser.add_argument("--units", nargs="*", choices=list(unit_groups()), metavar="GROUP",
-                        help="write models/train/beyond.json, all groups of it or these")
+    parser.add_argument(
+        "--units",
+        nargs="*",
+        choices=list(unit_groups()),
+        metavar="GROUP",
+        help="write models/train/beyond.json, all groups of it or these",
+    )
     model_ids = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
     arguments = parser.parse_args()
     ids = arguments.models or model_ids
@@ -371,9 +446,11 @@ def main() -> None:
         measure_units(arguments.units or list(unit_groups()))
         return
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
-    print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "
-          "feed-forward's part | Gini | "
-          "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| model | Sink_1, % | ratio of norms | valley | without token 1 | "
+        "feed-forward's part | Gini | "
+        "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|"
+    )
     for id in ids:
         print(model_row(id, texts), flush=True)
 

@@ -70,13 +70,17 @@ SHIPPED_MODELS = "shipped models"
 SINK_EPS = 0.3  # the literature's threshold of a head with a sink, as in sinkscope.metrics, which needs torch
 # For each group of effects without a recipe: the program that measures it, and what its units are.
 BASELINES = {"baseline at 3e-3": "a", "baseline at 1e-3": "b"}  # groups of runs, and their protocols
-UNIT_SOURCES = {SHIPPED_MODELS: ("inputs", "models"), "untrained models": ("inputs", "seeds"),
-            "models with a bias key": ("inputs", "models"), **dict.fromkeys(BASELINES, ("claims", "seeds")),
-            "models with a sink": ("beyond --units", "models"),
-            "seeds of the lab": ("beyond --units", "seeds"),
-            "fine-tunings": ("beyond --units", "seeds"),
-            "planted triggers": ("beyond --units", "seeds"),
-            "searches": ("beyond --units", "seeds and texts")}
+UNIT_SOURCES = {
+    SHIPPED_MODELS: ("inputs", "models"),
+    "untrained models": ("inputs", "seeds"),
+    "models with a bias key": ("inputs", "models"),
+    **dict.fromkeys(BASELINES, ("claims", "seeds")),
+    "models with a sink": ("beyond --units", "models"),
+    "seeds of the lab": ("beyond --units", "seeds"),
+    "fine-tunings": ("beyond --units", "seeds"),
+    "planted triggers": ("beyond --units", "seeds"),
+    "searches": ("beyond --units", "seeds and texts"),
+}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
 RULE = (
     "The third version of the rules in models/README.md. Outcomes are averaged over steps 2,400 to 3,000, and "
@@ -88,7 +92,8 @@ RULE = (
     "at eps 0.2, 0.3 or 0.4 decides the opposite, the verdict depends on the outcome. All else is undecided. "
     "Protocol A's pairs, at 95% and step 4,000, count where protocol B has too few runs, and other measurements, at "
     "95% over their units, where the claim is not about a recipe. A claim with several effects agrees if all do, "
-    "and differs if one does.")
+    "and differs if one does."
+)
 # The versions of the rules, which models/README.md has in full.
 RULES = (
     {"version": 1, "date": "2026-11-23", "section": "Protocol B: the paper's factors, decided"},
@@ -96,11 +101,29 @@ RULES = (
     {"version": 3, "date": "2026-11-28", "section": "Third version of the rules"},
 )
 REQUIRED_SECTIONS = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
-    f"table {n}" for n in range(1, 16))
+    f"table {n}" for n in range(1, 16)
+)
 SECTIONS = frozenset(REQUIRED_SECTIONS) | {
-    "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
-    "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
-    "appendix C.3", "appendix D.1", "appendix D.2", "appendix D.3", "appendix D.4", "appendix E"}
+    "section 3.1",
+    "section 3.2",
+    "section 3.3",
+    "section 3.4",
+    "section 4",
+    "section 5",
+    "section 6",
+    "section 7.1",
+    "section 7.2",
+    "section 7.3",
+    "section 7.4",
+    "appendix C.1",
+    "appendix C.2",
+    "appendix C.3",
+    "appendix D.1",
+    "appendix D.2",
+    "appendix D.3",
+    "appendix D.4",
+    "appendix E",
+}
 CHANGES = ("rule", "test", "runs")  # what can make a verdict another one
 VERDICTS = ("agrees", "differs", decide.DEPENDS, "undecided", "not tested")
 
@@ -150,35 +173,60 @@ class Effect:
 
     def to_json(self) -> dict[str, Any]:
         def round_numbers(difference: Difference | None) -> list[float | None]:
-            return [None] * 3 if difference is None else [
-                round(x, 5) + 0.0 for x in (difference.mean, difference.low, difference.high)]
+            return (
+                [None] * 3
+                if difference is None
+                else [round(x, 5) + 0.0 for x in (difference.mean, difference.low, difference.high)]
+            )
 
-        sinks = {name: [*round_numbers(change), decide.judge(change, self.paper, margin)]
-                 for name, change, margin in self.by_sinks}
+        sinks = {
+            name: [*round_numbers(change), decide.judge(change, self.paper, margin)]
+            for name, change, margin in self.by_sinks
+        }
         p = None if self.comparison is None else float(f"{self.comparison.p:.2g}")
-        return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
-                "outcome": self.outcome, "name": self.name, "protocol": self.protocol,
-                "seeds": self.seeds, "steps": None if self.steps is None else list(self.steps)}\
-            | dict(zip(("mean", "low", "high"), round_numbers(self.difference)))\
-            | {"p": p, "survives": self.survives, "values": [round(x, 4) for x in self.values],
-               "shares": [round(x, 4) for x in self.shares],
-               "by_shares": None if self.by_shares is None else round_numbers(self.by_shares),
-               "sinks": [round(x, 1) for x in self.sinks], "margin": round(self.margin, 4), "by_sinks": sinks,
-               "added": self.is_added, "paper": self.paper, "verdict": self.verdict}
+        return (
+            {
+                "recipe": self.recipe,
+                "kind": self.kind,
+                "against": self.against,
+                "outcome": self.outcome,
+                "name": self.name,
+                "protocol": self.protocol,
+                "seeds": self.seeds,
+                "steps": None if self.steps is None else list(self.steps),
+            }
+            | dict(zip(("mean", "low", "high"), round_numbers(self.difference)))
+            | {
+                "p": p,
+                "survives": self.survives,
+                "values": [round(x, 4) for x in self.values],
+                "shares": [round(x, 4) for x in self.shares],
+                "by_shares": None if self.by_shares is None else round_numbers(self.by_shares),
+                "sinks": [round(x, 1) for x in self.sinks],
+                "margin": round(self.margin, 4),
+                "by_sinks": sinks,
+                "added": self.is_added,
+                "paper": self.paper,
+                "verdict": self.verdict,
+            }
+        )
 
 
 @cache
 def runs_b() -> dict[str, tuple[Recipe, decide.Logs]]:
-    return {decide.id_of(recipe): (recipe, decide.logs_of(recipe))
-            for recipe in protocol.decisive_runs().values()}
+    return {decide.id_of(recipe): (recipe, decide.logs_of(recipe)) for recipe in protocol.decisive_runs().values()}
 
 
 @cache
 def runs_a() -> dict[str, tuple[Recipe, decide.Logs]]:
     """Returns each recipe of protocol A with its logs, without those that end before step MIN_STEP."""
-    return {recipe.id.removeprefix(protocol.LONG_PREFIX): (recipe, {
-        seed: log for seed, log in factors.logs_of(recipe).items()
-        if protocol.is_done(log, protocol.MIN_STEP)}) for recipe in protocol.runs().values()}
+    return {
+        recipe.id.removeprefix(protocol.LONG_PREFIX): (
+            recipe,
+            {seed: log for seed, log in factors.logs_of(recipe).items() if protocol.is_done(log, protocol.MIN_STEP)},
+        )
+        for recipe in protocol.runs().values()
+    }
 
 
 def values_at_min_step(logs: decide.Logs, outcome: str) -> list[float]:
@@ -189,8 +237,13 @@ def values_at_min_step(logs: decide.Logs, outcome: str) -> list[float]:
 Steps = tuple[int, ...]
 
 
-def difference_by_b(recipe: str, against: str | float, outcome: str, steps: Steps = protocol.B_MEAN_STEPS,
-                    against_steps: Steps = protocol.B_MEAN_STEPS) -> tuple[Difference | None, int]:
+def difference_by_b(
+    recipe: str,
+    against: str | float,
+    outcome: str,
+    steps: Steps = protocol.B_MEAN_STEPS,
+    against_steps: Steps = protocol.B_MEAN_STEPS,
+) -> tuple[Difference | None, int]:
     """Returns the difference by protocol B, and how many runs are still missing before it counts."""
     tested_recipe, logs = runs_b()[recipe]
     missing_count = decide.missing_runs(tested_recipe, logs)
@@ -234,15 +287,27 @@ def first_layer_units() -> dict[str, list[dict[str, Any]]]:
     """Returns the first layer with a head whose alpha exceeds SINK_EPS, of each run of a baseline at the last step of
     its log, which has alpha of each head there; null without one."""
     runs = {"a": runs_a, "b": runs_b}
-    return {group: [{"seed": seed, "first_layer": next(
-        (layer for layer, alphas in enumerate(log["alpha_map"]) if max(alphas) > SINK_EPS), None)}
-        for seed, log in sorted(runs[name]()["softmax"][1].items())] for group, name in BASELINES.items()}
+    return {
+        group: [
+            {
+                "seed": seed,
+                "first_layer": next(
+                    (layer for layer, alphas in enumerate(log["alpha_map"]) if max(alphas) > SINK_EPS), None
+                ),
+            }
+            for seed, log in sorted(runs[name]()["softmax"][1].items())
+        ]
+        for group, name in BASELINES.items()
+    }
 
 
 @cache
 def read_units() -> dict[str, list[dict[str, Any]]]:
-    return first_layer_units() | json.loads(CLAIMS_FILE.with_name("inputs.json").read_text()) | json.loads(
-        CLAIMS_FILE.with_name("beyond.json").read_text())
+    return (
+        first_layer_units()
+        | json.loads(CLAIMS_FILE.with_name("inputs.json").read_text())
+        | json.loads(CLAIMS_FILE.with_name("beyond.json").read_text())
+    )
 
 
 def effect_of_units(spec: dict[str, Any]) -> Effect:
@@ -256,16 +321,34 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
     sink_column = names[0].replace("alpha", "sink", 1)
     sinks = [unit[sink_column] for unit in units if names[0].startswith("alpha") and sink_column in unit]
     difference = mean_difference(values, against) if len(values) > 1 else None
-    return Effect(group, against, outcome, spec.get("name"), spec["says"], difference and "shipped",
-                  len(values), None, difference, values if difference else [], 0, tuple(sinks))
+    return Effect(
+        group,
+        against,
+        outcome,
+        spec.get("name"),
+        spec["says"],
+        difference and "shipped",
+        len(values),
+        None,
+        difference,
+        values if difference else [],
+        0,
+        tuple(sinks),
+    )
 
 
 def add_outcomes(effect: Effect, logs: decide.Logs, name: str, steps: Steps) -> Effect:
     def values_of(outcome: str) -> list[float]:
         return decide.mean_outcomes(logs, outcome, steps)
 
-    return replace(effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome), steps=steps,
-                   sinks=tuple(values_of("sink_0.3")))
+    return replace(
+        effect,
+        protocol=name,
+        seeds=len(logs),
+        values=values_of(effect.outcome),
+        steps=steps,
+        sinks=tuple(values_of("sink_0.3")),
+    )
 
 
 def add_level(effect: Effect, recipe: Recipe, logs: decide.Logs, name: str) -> Effect:
@@ -280,8 +363,12 @@ def add_level(effect: Effect, recipe: Recipe, logs: decide.Logs, name: str) -> E
     if not values:
         return effect
     return replace(
-        add_outcomes(effect, logs, name, steps), values=values, difference=mean_difference(values, 0, confidence),
-        shares=tuple(shares), by_shares=mean_difference(shares, 0, confidence) if shares else None)
+        add_outcomes(effect, logs, name, steps),
+        values=values,
+        difference=mean_difference(values, 0, confidence),
+        shares=tuple(shares),
+        by_shares=mean_difference(shares, 0, confidence) if shares else None,
+    )
 
 
 def has_due_second_look(effect: Effect, id: str) -> bool:
@@ -291,8 +378,11 @@ def has_due_second_look(effect: Effect, id: str) -> bool:
     if effect.kind != "comparison":
         return effect.verdict == "undecided"
     is_own = isinstance(effect.against, str) and runs_b()[id][0].baseline == runs_b()[effect.against][0].id
-    return effect.outcome == "alpha" and is_own and (
-        effect.verdict == "undecided" if effect.paper == "the same" else decide.is_undecided(effect.difference))
+    return (
+        effect.outcome == "alpha"
+        and is_own
+        and (effect.verdict == "undecided" if effect.paper == "the same" else decide.is_undecided(effect.difference))
+    )
 
 
 def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
@@ -313,9 +403,14 @@ def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
             sinks = decide.SINK_OUTCOMES if outcome.startswith("alpha") and isinstance(against, str) else ()
             changes = [(name, difference_by_b(id, against, name, steps, against_steps)[0]) for name in sinks]
             effect = replace(
-                add_outcomes(effect, logs, "b", steps), margin=margin_of(effect.paper, against, outcome, against_steps),
-                by_sinks=tuple((name, change, margin_of(effect.paper, against, name, against_steps))
-                               for name, change in changes if change is not None))
+                add_outcomes(effect, logs, "b", steps),
+                margin=margin_of(effect.paper, against, outcome, against_steps),
+                by_sinks=tuple(
+                    (name, change, margin_of(effect.paper, against, name, against_steps))
+                    for name, change in changes
+                    if change is not None
+                ),
+            )
     if has_due_second_look(effect, id):
         effect = replace(effect, missing_runs=len(protocol.B_SECOND_SEEDS) - effect.seeds)
     return effect
@@ -343,8 +438,20 @@ def build_effect(spec: dict[str, Any]) -> Effect:
     if finding is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
     against = spec.get("against", 0 if finding in decide.LEVEL_KINDS else "softmax")
-    effect = Effect(id, against, outcome, spec.get("name"), finding, None, 0, None, None, [], protocol.MIN_PAIRS,
-                    is_added=spec.get("added", False))
+    effect = Effect(
+        id,
+        against,
+        outcome,
+        spec.get("name"),
+        finding,
+        None,
+        0,
+        None,
+        None,
+        [],
+        protocol.MIN_PAIRS,
+        is_added=spec.get("added", False),
+    )
     is_in_b = id in runs_b() and spec.get("protocol") != "a"
     by_b = effect_by_b(effect, spec) if is_in_b else effect
     if id in runs_a() and by_b.difference is None:
@@ -358,8 +465,15 @@ def verdict_of(effects: list[Effect]) -> str:
     verdicts = [effect.verdict for effect in effects]
     if not verdicts or all(verdict == "not tested" for verdict in verdicts):
         return "not tested"
-    return ("differs" if "differs" in verdicts else decide.DEPENDS if decide.DEPENDS in verdicts else
-            "agrees" if all(verdict == "agrees" for verdict in verdicts) else "undecided")
+    return (
+        "differs"
+        if "differs" in verdicts
+        else decide.DEPENDS
+        if decide.DEPENDS in verdicts
+        else "agrees"
+        if all(verdict == "agrees" for verdict in verdicts)
+        else "undecided"
+    )
 
 
 def command_of(effects: list[Effect]) -> str:
@@ -369,8 +483,11 @@ def command_of(effects: list[Effect]) -> str:
         runs = runs_b() if name == "b" else runs_a()
         names = " ".join(runs[id][0].id for id in ids if id in runs)
         if names:
-            commands.append(f"python -m models.train.queue {names}" if name == "b" else
-                            f"python -m models.train.all --protocol a --until {protocol.MIN_STEP} --seeds 3 {names}")
+            commands.append(
+                f"python -m models.train.queue {names}"
+                if name == "b"
+                else f"python -m models.train.all --protocol a --until {protocol.MIN_STEP} --seeds 3 {names}"
+            )
     programs = dict.fromkeys(UNIT_SOURCES[effect.recipe][0] for effect in effects if effect.recipe in UNIT_SOURCES)
     commands += [f"python -m models.train.{program}" for program in programs]
     return "; ".join(commands)
@@ -394,41 +511,64 @@ class Ranges:
 
 def fill_note(claim: dict[str, Any]) -> str | None:
     note = claim.get("why")
-    ranges = {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()} | {
-        f"{id}/a": Ranges(partial(values_at_min_step, logs))
-        for id, (_, logs) in runs_a().items()} | {
-        model["model"] + suffix: Ranges(lambda name, model=model: [model[name]])
-        for group, suffix in (("open models", ""), (SHIPPED_MODELS, "/u")) for model in read_units()[group]}
+    ranges = (
+        {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()}
+        | {f"{id}/a": Ranges(partial(values_at_min_step, logs)) for id, (_, logs) in runs_a().items()}
+        | {
+            model["model"] + suffix: Ranges(lambda name, model=model: [model[name]])
+            for group, suffix in (("open models", ""), (SHIPPED_MODELS, "/u"))
+            for model in read_units()[group]
+        }
+    )
     return note and note.format_map(ranges)
 
 
-def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict[str, Any]],
-        ) -> dict[str, Any]:
+def claim_row(
+    claim: dict[str, Any],
+    effects: list[Effect],
+    sentences: list[dict[str, Any]],
+) -> dict[str, Any]:
     missing_count = sum(effect.missing_runs for effect in effects) + claim.get("needs", 0)
     page_state = claim.get("seen")
-    test = {"recipes": list(dict.fromkeys(effect.recipe for effect in effects)),
-            "runs": sum(effect.seeds for effect in effects), "command": command_of(effects)}
+    test = {
+        "recipes": list(dict.fromkeys(effect.recipe for effect in effects)),
+        "runs": sum(effect.seeds for effect in effects),
+        "command": command_of(effects),
+    }
     survivals = [effect.survives for effect in effects if effect.is_directional]
     return {
-        "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU_ET_AL),
-        "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
-        "effects": [effect.to_json() for effect in effects], "verdict": verdict_of(effects),
-        "before": claim.get("before"), "changed": claim.get("changed"),
+        "id": claim["id"],
+        "claim": claim["claim"],
+        "source": claim.get("source", GU_ET_AL),
+        "section": claim["section"],
+        "paper": claim.get("paper"),
+        "test": test if effects else None,
+        "effects": [effect.to_json() for effect in effects],
+        "verdict": verdict_of(effects),
+        "before": claim.get("before"),
+        "changed": claim.get("changed"),
         "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
         "survives": all(survivals) if survivals else None,
         "why": fill_note(claim),
         "hours": [round(missing_count * hours, 1) for hours in RUN_HOURS] if missing_count else None,
         "seen": None if page_state is None else f"#{page_state}",
-        "said": [{name: sentence[name] for name in ("file", "text", "says")} for sentence in sentences
-                 if claim["id"] in sentence.get("claims", ())],
+        "said": [
+            {name: sentence[name] for name in ("file", "text", "says")}
+            for sentence in sentences
+            if claim["id"] in sentence.get("claims", ())
+        ],
     }
 
 
 def claims() -> list[dict[str, Any]]:
     document = tomllib.loads(CLAIMS_FILE.read_text())
     effects = [[build_effect(spec) for spec in claim.get("effects", [])] for claim in document["claim"]]
-    comparisons = {(i, k): effect.comparison for i, row_effects in enumerate(effects)
-                   for k, effect in enumerate(row_effects) if effect.comparison is not None}
+    comparisons = {
+        (i, k): effect.comparison
+        for i, row_effects in enumerate(effects)
+        for k, effect in enumerate(row_effects)
+        if effect.comparison is not None
+    }
     for (i, k), survives in zip(comparisons, decide.survive_correction([*comparisons.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
     return [claim_row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
@@ -440,17 +580,22 @@ def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     compared_rows = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
     directional_rows = [effect_row for effect_row in compared_rows if not effect_row["low"] <= 0 <= effect_row["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
-    return {"comparisons": len(compared_rows), "directions": len(directional_rows),
-            "survive": sum(effect_row["survives"] for effect_row in directional_rows),
-            "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared_rows), 2)}
+    return {
+        "comparisons": len(compared_rows),
+        "directions": len(directional_rows),
+        "survive": sum(effect_row["survives"] for effect_row in directional_rows),
+        "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared_rows), 2),
+    }
 
 
 def claims_json(rows: list[dict[str, Any]]) -> str:
     """Returns the text of claims.json, one line per row, so that a new log is a small diff."""
     lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
-    return (f'{{\n  "rule": {json.dumps(RULE)},\n  "rules": {json.dumps(RULES)},\n'
-            f'  "chance": {json.dumps(chance_counts(rows))},\n'
-            f'  "rows": [\n{lines}\n  ]\n}}\n')
+    return (
+        f'{{\n  "rule": {json.dumps(RULE)},\n  "rules": {json.dumps(RULES)},\n'
+        f'  "chance": {json.dumps(chance_counts(rows))},\n'
+        f'  "rows": [\n{lines}\n  ]\n}}\n'
+    )
 
 
 def describe_effect(effect: dict[str, Any]) -> str:
@@ -468,22 +613,26 @@ def describe_effect(effect: dict[str, Any]) -> str:
     words = f"{name}: {difference}"
     if effect["by_shares"]:
         words += f", by shares {Difference(*effect['by_shares'])}"
-    words += "".join(f", by Sink_1 at {name.removeprefix('sink_')} {Difference(*change).points()} points, {verdict}"
-                     for name, (*change, verdict) in effect["by_sinks"].items() if verdict != effect["verdict"])
+    words += "".join(
+        f", by Sink_1 at {name.removeprefix('sink_')} {Difference(*change).points()} points, {verdict}"
+        for name, (*change, verdict) in effect["by_sinks"].items()
+        if verdict != effect["verdict"]
+    )
     if effect["sinks"]:
         words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in effect['sinks'])}%"
-    source = (UNIT_SOURCES[effect["recipe"]][1] if is_measured
-              else f"seeds, protocol {effect['protocol'].upper()}")
+    source = UNIT_SOURCES[effect["recipe"]][1] if is_measured else f"seeds, protocol {effect['protocol'].upper()}"
     added = "; added after the runs were read" if effect["added"] else ""
     return f"{words}; {effect['seeds']} {source}{added}"
 
 
 def describe_chance(rows: list[dict[str, Any]]) -> str:
     counts = chance_counts(rows)
-    return (f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
-            f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
-            f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
-            f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†).")
+    return (
+        f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
+        f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
+        f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
+        f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†)."
+    )
 
 
 def describe_verdicts(rows: list[dict[str, Any]]) -> str:
@@ -491,9 +640,11 @@ def describe_verdicts(rows: list[dict[str, Any]]) -> str:
     counts = ", ".join(f"{sum(row['verdict'] == name for row in rows)} {name}" for name in VERDICTS)
     earlier_rows = [row for row in rows if row["before"] is not None]
     changes = {name: sum(row["changed"] == name for row in earlier_rows) for name in CHANGES}
-    return (f"{len(rows)} claims: {counts}. {len(earlier_rows)} of them had a verdict by the second version of the "
-            f"rules; {changes['rule']} have another one by the rule alone, {changes['test']} by another test, and "
-            f"{changes['runs']} by new runs.")
+    return (
+        f"{len(rows)} claims: {counts}. {len(earlier_rows)} of them had a verdict by the second version of the "
+        f"rules; {changes['rule']} have another one by the rule alone, {changes['test']} by another test, and "
+        f"{changes['runs']} by new runs."
+    )
 
 
 def unexplained_changes(rows: list[dict[str, Any]]) -> list[str]:
@@ -502,16 +653,20 @@ def unexplained_changes(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         is_changed = row["before"] not in (None, row["verdict"])
         if is_changed != (row["changed"] in CHANGES):
-            need = f'changed = one of {", ".join(CHANGES)}' if is_changed else "no `changed`"
-            lines.append(f"claims.toml, {row['id']}: the verdict was {row['before']} and is {row['verdict']}; "
-                         f"expected {need}")
+            need = f"changed = one of {', '.join(CHANGES)}" if is_changed else "no `changed`"
+            lines.append(
+                f"claims.toml, {row['id']}: the verdict was {row['before']} and is {row['verdict']}; expected {need}"
+            )
     return lines
 
 
 def claims_table(rows: list[dict[str, Any]]) -> str:
-    lines = [f"{describe_verdicts(rows)} {describe_chance(rows)}", "",
-             "| claim | where | the source measured | effect here, with its interval | verdict "
-             "| before |", "|" + "---|" * 6]
+    lines = [
+        f"{describe_verdicts(rows)} {describe_chance(rows)}",
+        "",
+        "| claim | where | the source measured | effect here, with its interval | verdict | before |",
+        "|" + "---|" * 6,
+    ]
     for row in rows:
         place = row["section"] if row["source"] == GU_ET_AL else f"{row['source']}, {row['section']}"
         cells = "<br>".join(map(describe_effect, row["effects"]))
@@ -524,8 +679,10 @@ def claims_table(rows: list[dict[str, Any]]) -> str:
             verdict += "; {} to {} core hours are left".format(*row["hours"])
         note = f" {row['why']}" if row["why"] else ""
         changed = f", changed by the {row['changed']}" if row["changed"] else ""
-        lines.append(f"| `{row['id']}`: {row['claim']} | {place} | {row['paper'] or ''} | {cells} | "
-                     f"{verdict}.{note} | {row['before'] or ''}{changed} |")
+        lines.append(
+            f"| `{row['id']}`: {row['claim']} | {place} | {row['paper'] or ''} | {cells} | "
+            f"{verdict}.{note} | {row['before'] or ''}{changed} |"
+        )
     return "\n".join(lines)
 
 

@@ -31,15 +31,26 @@ class Source:
     names: str  # regular expression of the files to read
 
 
-BOOK_SOURCE = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
-                     r".*\.txt")
+BOOK_SOURCE = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit", r".*\.txt")
 STORY_SOURCES = (
-    Source("global-asp/asp-source", "99e022369a980bd52bce8c6f86d5f24e9a4ada9d", "en",
-           r"\d{4}_.*\.md"),
-    Source("global-asp/pb-source", "9ea530dfb0011dd1cbaf42e6ffe74aa3ef5733ed", "en", r"\d{4}_.*\.md"))
-ASCII_SUBSTITUTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-",
-                        "\u2014": "--", "\u2015": "--", "\u00a3": "L", "\u00e6": "ae",
-                        "\u00c6": "AE", "\u0153": "oe"})
+    Source("global-asp/asp-source", "99e022369a980bd52bce8c6f86d5f24e9a4ada9d", "en", r"\d{4}_.*\.md"),
+    Source("global-asp/pb-source", "9ea530dfb0011dd1cbaf42e6ffe74aa3ef5733ed", "en", r"\d{4}_.*\.md"),
+)
+ASCII_SUBSTITUTES = str.maketrans(
+    {
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u2013": "-",
+        "\u2014": "--",
+        "\u2015": "--",
+        "\u00a3": "L",
+        "\u00e6": "ae",
+        "\u00c6": "AE",
+        "\u0153": "oe",
+    }
+)
 NOTE_MARKS = ("[Illustration", "etext", "produced by")
 MIN_CHARACTERS = 200
 SHUFFLE_SEED = 0
@@ -60,8 +71,9 @@ def join_document(paragraphs: Iterable[str]) -> str:
 
 def is_prose(paragraph: str) -> bool:
     letters = len(re.findall("[A-Za-z]", paragraph))
-    return (paragraph != "" and not any(words in paragraph for words in NOTE_MARKS)
-            and 20 * letters >= 11 * len(paragraph))
+    return (
+        paragraph != "" and not any(words in paragraph for words in NOTE_MARKS) and 20 * letters >= 11 * len(paragraph)
+    )
 
 
 def book_paragraphs(text: str) -> list[str]:
@@ -82,22 +94,22 @@ def story_paragraphs(text: str) -> list[str]:
         raise ValueError(f"expected a line '* License:' in the story {text[:40]!r}")
     if "NC" in license[1]:
         return []
-    body = text[:license.start()].partition("\n")[2]
+    body = text[: license.start()].partition("\n")[2]
     pieces = (fold_to_ascii(piece) for piece in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
     ascii_paragraphs = (collapse_spaces(piece).lstrip("#* ") for piece in pieces if not re.search("[^ -~\n]", piece))
     return [paragraph for paragraph in ascii_paragraphs if paragraph]
 
 
 def storybooks_text(files: Files) -> str:
-    stories = [paragraphs for _, text in files
-               if len("\n".join(paragraphs := story_paragraphs(text))) > MIN_CHARACTERS]
+    stories = [paragraphs for _, text in files if len("\n".join(paragraphs := story_paragraphs(text))) > MIN_CHARACTERS]
     random.Random(SHUFFLE_SEED).shuffle(stories)
     return "".join(map(join_document, stories))
 
 
 def run_git(folder: Path, *arguments: str) -> bytes:
-    return subprocess.run(["git", "-C", str(folder), "-c", "core.autocrlf=false", *arguments], check=True,
-                          stdout=subprocess.PIPE).stdout
+    return subprocess.run(
+        ["git", "-C", str(folder), "-c", "core.autocrlf=false", *arguments], check=True, stdout=subprocess.PIPE
+    ).stdout
 
 
 def fetch_files(source: Source, folder: Path, site: str) -> Files:
@@ -105,29 +117,39 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
     if not clone.exists():
         clone.mkdir(parents=True)
         run_git(clone, "init", "--quiet", "--bare")
-    if subprocess.run(["git", "-C", str(clone), "cat-file", "-e", f"{source.commit}^{{tree}}"],
-                      check=False, stderr=subprocess.DEVNULL).returncode:
+    if subprocess.run(
+        ["git", "-C", str(clone), "cat-file", "-e", f"{source.commit}^{{tree}}"], check=False, stderr=subprocess.DEVNULL
+    ).returncode:
         try:
             run_git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
         except subprocess.CalledProcessError:
             raise SystemExit(
                 f"{site}/{source.repository}: cannot be fetched. Replace {clone} by a bare clone from any mirror that "
                 f"has commit {source.commit}; or put the text files of another machine into {folder.parent}: a recipe "
-                f"takes them by their SHA-256.") from None
+                f"takes them by their SHA-256."
+            ) from None
     archive = io.BytesIO(run_git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
-        files = {Path(member.name).name: tar.extractfile(member) for member in tar
-                 if member.isfile() and Path(member.name).parent == Path(source.folder)}
-        return [(name, file.read().decode()) for name, file in sorted(files.items())
-                if file is not None and re.fullmatch(source.names, name)]
+        files = {
+            Path(member.name).name: tar.extractfile(member)
+            for member in tar
+            if member.isfile() and Path(member.name).parent == Path(source.folder)
+        }
+        return [
+            (name, file.read().decode())
+            for name, file in sorted(files.items())
+            if file is not None and re.fullmatch(source.names, name)
+        ]
 
 
 def build_corpora(folder: Path, site: str) -> None:
     sources = folder / "sources"
     books = fetch_files(BOOK_SOURCE, sources, site)
     stories = [file for source in STORY_SOURCES for file in fetch_files(source, sources, site)]
-    for name, text in (("children_lit.txt", children_lit_text(books)),
-                       ("storybooks_ccby.txt", storybooks_text(stories))):
+    for name, text in (
+        ("children_lit.txt", children_lit_text(books)),
+        ("storybooks_ccby.txt", storybooks_text(stories)),
+    ):
         data = text.encode("ascii")
         check_digest(name, data)
         (folder / name).write_bytes(data)

@@ -60,16 +60,24 @@ class Corpus:
         train_texts, public_texts = documents(corpora)
         tokenizer = train_tokenizer(train_texts)
         tokenizer.save(str(cache / "tokenizer.json"))
-        for name, texts in {"heldout": passages(public_texts, 100),
-                            "heldout-long": passages(public_texts, 40, LONG_CHARACTERS)}.items():
+        for name, texts in {
+            "heldout": passages(public_texts, 100),
+            "heldout-long": passages(public_texts, 40, LONG_CHARACTERS),
+        }.items():
             (cache / f"{name}.json").write_text(json.dumps(texts, indent=0) + "\n")
         stream: list[int] = []
         for encoding in tokenizer.encode_batch(train_texts, add_special_tokens=False):
             stream += encoding.ids + [END_ID]
         np.save(cache / "stream.npy", np.array(stream, dtype=np.uint16))
 
-    def draw_batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
-                   ) -> tuple[Tensor, Tensor]:
+    def draw_batch(
+        self,
+        seed: int,
+        step: int,
+        sequences: int,
+        T: int,
+        training: Training,
+    ) -> tuple[Tensor, Tensor]:
         """Returns front tokens with text from random positions, [sequences, T+1], and noise in 0..1, [sequences, T+2].
         Both depend on seed and step alone: variants read the same text, and a resumed run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
@@ -95,7 +103,7 @@ class Corpus:
         if length not in self._starts_by_length:
             ends = (self.stream == END_ID).long().cumsum(0)
             before = torch.cat([ends.new_zeros(1), ends])  # before[i]: documents that end before position i
-            self._starts_by_length[length] = (before[length - 1:-1] == before[:-length]).nonzero()[:, 0]
+            self._starts_by_length[length] = (before[length - 1 : -1] == before[:-length]).nonzero()[:, 0]
         return self._starts_by_length[length]
 
 

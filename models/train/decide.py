@@ -62,8 +62,12 @@ def judge(interval: Difference, paper_direction: str, margin: float = 0.0) -> st
     return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"
 
 
-def judge_with_sinks(interval: Difference, sinks: list[tuple[Difference, float]], paper_direction: str, margin: float,
-                     ) -> str:
+def judge_with_sinks(
+    interval: Difference,
+    sinks: list[tuple[Difference, float]],
+    paper_direction: str,
+    margin: float,
+) -> str:
     """Judges a comparison of alpha, beside those of Sink_k, each with its own margin: a verdict that one of them turns
     round depends on the outcome."""
     verdict = judge(interval, paper_direction, margin)
@@ -108,12 +112,20 @@ def mean_outcomes(logs: Logs, name: str, steps: tuple[int, ...] = protocol.B_MEA
 
 
 def has_vanished(logs: Logs) -> bool:
-    return all(point[name] < VANISHED_ALPHA for log in logs.values() for point in log["points"]
-               for name in ("alpha", SHARE_OUTCOME) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
+    return all(
+        point[name] < VANISHED_ALPHA
+        for log in logs.values()
+        for point in log["points"]
+        for name in ("alpha", SHARE_OUTCOME)
+        if LATE_STEP <= point["step"] <= protocol.B_STEPS
+    )
 
 
-def seed_levels(recipe: Recipe, logs: Logs, steps: tuple[int, ...] = protocol.B_MEAN_STEPS,
-                ) -> tuple[list[float], list[float]]:
+def seed_levels(
+    recipe: Recipe,
+    logs: Logs,
+    steps: tuple[int, ...] = protocol.B_MEAN_STEPS,
+) -> tuple[list[float], list[float]]:
     """Returns the level of each seed by weights, divided by the mean row sum, and by shares. By both, the level is
     alpha minus that of step 0. Of signed weights only the shares are a level."""
     operation = recipe.config.get("sinkscope", {}).get("attention", {}).get("operation", "softmax")
@@ -125,8 +137,10 @@ def seed_levels(recipe: Recipe, logs: Logs, steps: tuple[int, ...] = protocol.B_
         return point[SHARE_OUTCOME]
 
     def levels(measure: Callable[[Point], float]) -> list[float]:
-        return [mean(measure(point_at(log, step)) for step in steps) - measure(point_at(log, 0))
-                for _, log in sorted(logs.items())]
+        return [
+            mean(measure(point_at(log, step)) for step in steps) - measure(point_at(log, 0))
+            for _, log in sorted(logs.items())
+        ]
 
     shares = levels(by_shares)
     return shares if operation in SIGNED_OPERATIONS else levels(by_weights), shares
@@ -138,16 +152,19 @@ def level_intervals(recipe: Recipe, logs: Logs) -> list[Difference]:
 
 def do_two_seeds_suffice(recipe: Recipe, logs: Logs) -> bool:
     """Whether the sink has vanished in both seeds, and their intervals exclude a sink."""
-    return (len(logs) == 2 and has_vanished(logs)
-            and judge_level(level_intervals(recipe, logs), "absence") == "agrees")
+    return len(logs) == 2 and has_vanished(logs) and judge_level(level_intervals(recipe, logs), "absence") == "agrees"
 
 
 @cache
 def level_recipes() -> frozenset[str]:
     """The recipes that a claim of the existence or absence of a sink rests on."""
     claims = tomllib.loads(Path(__file__).with_name("claims.toml").read_text())["claim"]
-    return frozenset(effect["recipe"] for claim in claims for effect in claim.get("effects", ())
-                     if effect.get("says") in LEVEL_KINDS and effect.get("protocol") != "a")
+    return frozenset(
+        effect["recipe"]
+        for claim in claims
+        for effect in claim.get("effects", ())
+        if effect.get("says") in LEVEL_KINDS and effect.get("protocol") != "a"
+    )
 
 
 def missing_runs(recipe: Recipe, logs: Logs) -> int:
@@ -215,8 +232,7 @@ class Decision:
         if paper_direction is None:
             direction = alpha_change.direction
             return f"{direction} sink; the paper has no figure" if direction else "undecided; no figure"
-        sinks = [(change, self.margin(name)) for name in SINK_OUTCOMES
-                 if (change := self.difference(name)) is not None]
+        sinks = [(change, self.margin(name)) for name in SINK_OUTCOMES if (change := self.difference(name)) is not None]
         return judge_with_sinks(alpha_change, sinks, paper_direction, self.margin("alpha"))
 
 
@@ -225,15 +241,16 @@ def logs_of(recipe: Recipe) -> Logs:
     all_logs = {seed: protocol.read_log(recipe, seed) for seed in recipe.seeds}
     logs = {seed: log for seed, log in all_logs.items() if log["points"] and is_complete(log)}
     if recipe.id != protocol.B_BASELINE and len(logs) < len(protocol.B_SECOND_SEEDS):
-        logs = dict(list(logs.items())[:protocol.B_FIRST_SEEDS])
+        logs = dict(list(logs.items())[: protocol.B_FIRST_SEEDS])
     return logs
 
 
 def decisions() -> list[Decision]:
     runs = protocol.decisive_runs()
     logs = {id: logs_of(recipe) for id, recipe in runs.items()}
-    return [Decision(recipe, logs[id], logs[recipe.baseline])
-            for id, recipe in runs.items() if id != protocol.B_BASELINE]
+    return [
+        Decision(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items() if id != protocol.B_BASELINE
+    ]
 
 
 def id_of(recipe: Recipe) -> str:
@@ -266,11 +283,14 @@ def describe_hours() -> str:
     def format_hours(count: int) -> str:
         return " to ".join(f"{count * seconds / 3600:.0f}" for seconds in protocol.STEP_SECONDS)
 
-    kind_texts = "; ".join(f"{kind} {format_hours(sum(counts))} in {len(counts)} runs"
-                           for kind, counts in steps.items())
+    kind_texts = "; ".join(
+        f"{kind} {format_hours(sum(counts))} in {len(counts)} runs" for kind, counts in steps.items()
+    )
     bounds = " to ".join(map(str, protocol.STEP_SECONDS))
-    return (f"All runs so far took some {format_hours(sum(map(sum, steps.values())))} core hours, a step being taken "
-            f"to last {bounds} s ({kind_texts}). {device_runs} more ran on a CUDA device.")
+    return (
+        f"All runs so far took some {format_hours(sum(map(sum, steps.values())))} core hours, a step being taken "
+        f"to last {bounds} s ({kind_texts}). {device_runs} more ran on a CUDA device."
+    )
 
 
 def onset_interval(logs: Logs) -> str:
@@ -291,8 +311,10 @@ def describe_baseline(baseline_logs: Logs) -> str:
         if len(values) > 1:
             cells.append(f"{title} {mean(values):.3f} (deviation {stdev(values):.3f})")
     alphas = ", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(baseline_logs, "alpha"))
-    return (f"Baseline: {len(baseline_logs)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
-            f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {describe_onsets(baseline_logs)}.")
+    return (
+        f"Baseline: {len(baseline_logs)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
+        f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {describe_onsets(baseline_logs)}."
+    )
 
 
 def name_of(recipe: Recipe) -> str:
@@ -307,26 +329,48 @@ def format_percents(values: list[float]) -> str:
 def decisions_table(rows: list[Decision]) -> str:
     """Returns a Markdown table of every recipe that has a log, below a line on the first recipe's baseline."""
     baseline_logs = rows[0].baseline_logs if rows else {}
-    titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
-              "of Sink_1 at 0.2, 0.3, 0.4 in points", "value ratio", "eviction", "loss", "onset", "the paper",
-              "verdict")
+    titles = (
+        "recipe",
+        "seeds",
+        "alpha",
+        "by shares",
+        "Sink_1^0.3",
+        "difference of alpha",
+        "of Sink_1 at 0.2, 0.3, 0.4 in points",
+        "value ratio",
+        "eviction",
+        "loss",
+        "onset",
+        "the paper",
+        "verdict",
+    )
     lines = [describe_baseline(baseline_logs), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for decision in rows:
         if not decision.logs:
             continue
-        levels = [", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(decision.logs, name))
-                  for name in ("alpha", SHARE_OUTCOME)]
+        levels = [
+            ", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(decision.logs, name))
+            for name in ("alpha", SHARE_OUTCOME)
+        ]
         changes = ["" if (value := decision.difference(name)) is None else str(value) for name in OUTCOMES]
-        sinks = "; ".join(change.points() for name in SINK_OUTCOMES
-                          if (change := decision.difference(name)) is not None)
+        sinks = "; ".join(
+            change.points() for name in SINK_OUTCOMES if (change := decision.difference(name)) is not None
+        )
         verdict = decision.verdict
         if decision.is_decidable and len(decision.logs) < protocol.B_FIRST_SEEDS:
             verdict += ", on two seeds"
-        cells = [name_of(decision.recipe), str(len(decision.logs)), *levels,
-                 format_percents(mean_outcomes(decision.logs, "sink_0.3")), changes[0], sinks, *changes[1:],
-                 describe_onsets(decision.logs),
-                 paper_finding(decision.recipe.paper) or "no figure",
-                 verdict + ("; a second look is due" if decision.needs_second_look else "")]
+        cells = [
+            name_of(decision.recipe),
+            str(len(decision.logs)),
+            *levels,
+            format_percents(mean_outcomes(decision.logs, "sink_0.3")),
+            changes[0],
+            sinks,
+            *changes[1:],
+            describe_onsets(decision.logs),
+            paper_finding(decision.recipe.paper) or "no figure",
+            verdict + ("; a second look is due" if decision.needs_second_look else ""),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     recipes_without_run = [id_of(decision.recipe) for decision in rows if not decision.logs]
     if recipes_without_run:
@@ -339,8 +383,13 @@ def decisive_json(rows: list[Decision]) -> str:
     seeds and their outcomes."""
     logs = {id_of(decision.recipe): decision.logs for decision in rows}
     logs = {protocol.B_ORDER[0]: rows[0].baseline_logs} | logs
-    lines = [f'  {json.dumps(id)}: ' + json.dumps(
-        {"seeds": sorted(recipe_logs)} | {name: [round(value, 4) for value in mean_outcomes(recipe_logs, name)]
-                                   for name in ("alpha", "loss")})
-             for id, recipe_logs in logs.items() if recipe_logs]
+    lines = [
+        f"  {json.dumps(id)}: "
+        + json.dumps(
+            {"seeds": sorted(recipe_logs)}
+            | {name: [round(value, 4) for value in mean_outcomes(recipe_logs, name)] for name in ("alpha", "loss")}
+        )
+        for id, recipe_logs in logs.items()
+        if recipe_logs
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -73,8 +73,7 @@ class Factor:
     @property
     def step(self) -> int:
         """The last step that all logs have, so that all are compared at the same learning rate."""
-        return max(set.intersection(*({p["step"] for p in log["points"]}
-                                      for pair in self.pairs for log in pair)))
+        return max(set.intersection(*({p["step"] for p in log["points"]} for pair in self.pairs for log in pair)))
 
     @property
     def is_reportable(self) -> bool:
@@ -91,22 +90,24 @@ def point_at(log: dict[str, Any], step: int) -> Point:
     return next(point for point in log["points"] if point["step"] == step)
 
 
-def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], baseline_logs: dict[int, dict[str, Any]],
-         ) -> Factor:
+def pair_logs(
+    recipe: Recipe,
+    logs: dict[int, dict[str, Any]],
+    baseline_logs: dict[int, dict[str, Any]],
+) -> Factor:
     """Pairs logs by seed. Raises ValueError for a log of another recipe or another schedule."""
     for log in baseline_logs.values():
         if log["recipe"] != recipe.baseline:
-            raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from "
-                             f"{log['recipe']}")
+            raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from {log['recipe']}")
     for log in logs.values():
         if log["recipe"] != recipe.id:
             raise ValueError(f"expected logs of {recipe.id}, found {log['recipe']}")
     for log in (*logs.values(), *baseline_logs.values()):
         if log["training"]["steps"] != protocol.STEPS:
-            raise ValueError(f"{log['recipe']}: {log['training']['steps']} steps, expected "
-                             f"{protocol.STEPS}")
-    seeds = sorted(seed for seed in logs if seed in baseline_logs
-                   and logs[seed]["points"] and baseline_logs[seed]["points"])
+            raise ValueError(f"{log['recipe']}: {log['training']['steps']} steps, expected {protocol.STEPS}")
+    seeds = sorted(
+        seed for seed in logs if seed in baseline_logs and logs[seed]["points"] and baseline_logs[seed]["points"]
+    )
     return Factor(recipe, tuple((logs[seed], baseline_logs[seed]) for seed in seeds))
 
 
@@ -127,8 +128,7 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
 def list_onsets(logs: list[dict[str, Any]]) -> str:
     def describe_onset(log: dict[str, Any]) -> str:
         step = onset(log)
-        return ("not measured" if protocol.missing_step(log) is not None
-                else "none" if step is None else f"{step:,}")
+        return "not measured" if protocol.missing_step(log) is not None else "none" if step is None else f"{step:,}"
 
     return ", ".join(map(describe_onset, logs))
 
@@ -154,8 +154,11 @@ def verdict_sentence(factor: Factor) -> str:
     if change is None:
         raise ValueError(f"{recipe.id}: alpha is missing")
     direction = change.direction or "the same"
-    text = (f"no difference to {base} seen: {change}" if direction == "the same"
-            else f"{direction} sink than {base}: {change}")
+    text = (
+        f"no difference to {base} seen: {change}"
+        if direction == "the same"
+        else f"{direction} sink than {base}: {change}"
+    )
     paper_direction = paper_finding(recipe.paper)
     if paper_direction is not None:
         text += ", as the paper" if paper_direction == direction else f"; the paper: {paper_direction}"
@@ -170,14 +173,20 @@ def index_entry(factor: Factor | None) -> dict[str, Any] | None:
     if factor is None or not factor.is_reportable:
         return None
     differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
-    return {"seeds": len(factor.pairs), "step": factor.step, "says": verdict_sentence(factor),
-            "outcomes": {name: [round(x, 3) for x in (difference.mean, difference.low, difference.high)]
-                         for name, difference in differences.items() if difference is not None}}
+    return {
+        "seeds": len(factor.pairs),
+        "step": factor.step,
+        "says": verdict_sentence(factor),
+        "outcomes": {
+            name: [round(x, 3) for x in (difference.mean, difference.low, difference.high)]
+            for name, difference in differences.items()
+            if difference is not None
+        },
+    }
 
 
 def factors_table(factors: list[Factor]) -> str:
-    lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
-             "|" + "---|" * 8]
+    lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |", "|" + "---|" * 8]
     for factor in factors:
         differences = [factor.difference(name, factor.step) for name in OUTCOMES]
         cells = ["" if value is None else describe_interval(value, len(factor.pairs)) for value in differences]
@@ -185,7 +194,8 @@ def factors_table(factors: list[Factor]) -> str:
             f"| `{factor.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(factor.pairs)} | "
             + " | ".join(cells)
             + f" | {list_onsets([log for log, _ in factor.pairs])}; "
-              f"{list_onsets([baseline_log for _, baseline_log in factor.pairs])} | {verdict_sentence(factor)} |")
+            f"{list_onsets([baseline_log for _, baseline_log in factor.pairs])} | {verdict_sentence(factor)} |"
+        )
     return "\n".join(lines)
 
 
@@ -200,34 +210,43 @@ PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), pro
 
 def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
     steps = sorted(set(PILOT_STEPS))
-    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
-             "|" + "---|" * (len(seeds) + 1)]
+    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |", "|" + "---|" * (len(seeds) + 1)]
 
     def add_row(name: str, cells: list[str]) -> None:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
 
     for step in steps:
-        points = [next((p for p in logs[seed]["points"] if p["step"] == step), None)
-                  if seed in logs else None for seed in seeds]
+        points = [
+            next((p for p in logs[seed]["points"] if p["step"] == step), None) if seed in logs else None
+            for seed in seeds
+        ]
         if any(points):
             add_row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
-    last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
-            for seed in seeds]
+    last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None for seed in seeds]
     add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in last_points])
     add_row("onset", ["" if p is None else list_onsets([logs[seed]]) for seed, p in zip(seeds, last_points)])
-    for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
-                      ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
-                      ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):
+    for name, key in (
+        ("value ratio there", "value_ratio"),
+        ("eviction there", "eviction"),
+        ("Sink at 0.2 there, %", "sink_0.2"),
+        ("Sink at 0.3 there, %", "sink_0.3"),
+        ("Sink at 0.4 there, %", "sink_0.4"),
+        ("loss there", "loss"),
+    ):
         add_row(name, ["" if p is None else f"{p[key]:.3g}" for p in last_points])
     rises = [late_rise(logs[seed]) if seed in logs else None for seed in seeds]
-    add_row(f"rise from {protocol.FALL_STEP - LAST_STEPS:,} to {protocol.FALL_STEP:,}",
-        ["" if r is None else f"{r:+.3f}" for r in rises])
+    add_row(
+        f"rise from {protocol.FALL_STEP - LAST_STEPS:,} to {protocol.FALL_STEP:,}",
+        ["" if r is None else f"{r:+.3f}" for r in rises],
+    )
     measured_rises = [r for r in rises if r is not None]
     flat_count = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
     lines.append("")
-    lines.append(f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL_STEP:,}; the "
-                 f"sink of {flat_count} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
-                 + ("" if len(measured_rises) == len(seeds) else " The pilot is not done."))
+    lines.append(
+        f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL_STEP:,}; the "
+        f"sink of {flat_count} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
+        + ("" if len(measured_rises) == len(seeds) else " The pilot is not done.")
+    )
     return "\n".join(lines)
 
 
@@ -236,9 +255,12 @@ def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any
     return {seed: log for seed, log in logs.items() if log["points"]}
 
 
-def pair_all(runs: dict[str, Recipe], logs: dict[str, dict[int, dict[str, Any]]],
-           ) -> dict[str, Factor]:
+def pair_all(
+    runs: dict[str, Recipe],
+    logs: dict[str, dict[int, dict[str, Any]]],
+) -> dict[str, Factor]:
     """Returns the factor of each recipe that has a pair, by the id of its long runs, in the order of `runs`."""
-    factors = {id: pair_logs(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items()
-               if id != recipe.baseline}
+    factors = {
+        id: pair_logs(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items() if id != recipe.baseline
+    }
     return {id: factor for id, factor in factors.items() if factor.pairs}

@@ -72,12 +72,17 @@ UNTRAINED_POSITIONS, UNTRAINED_SCALE = ("none", "relative", "alibi", "rotary"), 
 
 def sink_models(rows: list[dict[str, Any]]) -> list[str]:
     recipes_by_id = recipes()
-    return [row["id"] for row in rows if row["id"] != "short"
-            and row["measured"]["sink_1"] >= MIN_SINK_1 and row["measured"]["row_mass_min"] == 1.0
-            and recipes_by_id[row["id"]].sink_tokens == (1,)
-            and recipes_by_id[row["id"]].training.objective == "next"
-            and "mask" not in recipes_by_id[row["id"]].config.get("sinkscope", {})
-            and "sliding_window" not in recipes_by_id[row["id"]].config]
+    return [
+        row["id"]
+        for row in rows
+        if row["id"] != "short"
+        and row["measured"]["sink_1"] >= MIN_SINK_1
+        and row["measured"]["row_mass_min"] == 1.0
+        and recipes_by_id[row["id"]].sink_tokens == (1,)
+        and recipes_by_id[row["id"]].training.objective == "next"
+        and "mask" not in recipes_by_id[row["id"]].config.get("sinkscope", {})
+        and "sliding_window" not in recipes_by_id[row["id"]].config
+    ]
 
 
 def first_alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
@@ -103,8 +108,13 @@ def written_ranks(arch: Architecture, weights: Weights, trace: Trace, att: Tenso
     """Returns the stable rank of what each head adds to the stream of all tokens but the first, with the weights `att`.
     [sequences, L, H]"""
     outputs = att @ trace.v.repeat_interleave(arch.H // arch.G, -3)
-    ranks = [metrics.stable_rank(outputs[:, layer, :, 1:] @ weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
-                                 .view(arch.D, arch.H, -1).permute(1, 2, 0)) for layer in range(arch.L)]
+    ranks = [
+        metrics.stable_rank(
+            outputs[:, layer, :, 1:]
+            @ weights[f"model.layers.{layer}.self_attn.o_proj.weight"].view(arch.D, arch.H, -1).permute(1, 2, 0)
+        )
+        for layer in range(arch.L)
+    ]
     return torch.stack(ranks, 1)
 
 
@@ -118,12 +128,16 @@ def heads_patterns(arch: Architecture, weights: Weights, ids: Tensor) -> dict[st
     rest = trace.att.clone()
     rest[..., 0] = 0
     ranks, rest_ranks = (written_ranks(arch, weights, trace, att).mean(0) for att in (trace.att, rest))
-    columns = {"first_layer": metrics.first_layer(alphas, metrics.EPS),
-               "sink_heads": 100 * is_sink.double().mean().item(),
-               "diagonal_heads": 100 * (diagonals > metrics.EPS).double().mean().item()}
+    columns = {
+        "first_layer": metrics.first_layer(alphas, metrics.EPS),
+        "sink_heads": 100 * is_sink.double().mean().item(),
+        "diagonal_heads": 100 * (diagonals > metrics.EPS).double().mean().item(),
+    }
     for name, kind in (("sink", is_sink), ("other", ~is_sink)):
-        columns |= {f"diagonal_{name}": diagonals[kind].mean().item() - uniform_alpha(ids.shape[1]),
-                    f"rank_{name}": ranks[kind].mean().item()}
+        columns |= {
+            f"diagonal_{name}": diagonals[kind].mean().item() - uniform_alpha(ids.shape[1]),
+            f"rank_{name}": ranks[kind].mean().item(),
+        }
     return columns | {"rank_rest": rest_ranks[is_sink].mean().item()}
 
 
@@ -142,8 +156,10 @@ def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
     bare_recipe = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.encode_texts(recipe, texts[:SEQUENCES], T)
-    start_positions = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
-                                                             if recipe.training.fixed_at else [])]
+    start_positions = [
+        *range(len(recipe.training.front)),
+        *([recipe.training.fixed_at - 1] if recipe.training.fixed_at else []),
+    ]
 
     def add_start(tokens: Tensor) -> Tensor:
         tokens = tokens.clone()
@@ -151,17 +167,23 @@ def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
         return tokens
 
     repeated_ids = random_ids[:, :1].expand(-1, T)
-    return {"text_start": ids, "text_none": outcomes.encode_texts(bare_recipe, texts[:SEQUENCES], T),
-            "random_start": add_start(random_ids), "random_none": random_ids,
-            "repeat_start": add_start(repeated_ids), "repeat_none": repeated_ids}
+    return {
+        "text_start": ids,
+        "text_none": outcomes.encode_texts(bare_recipe, texts[:SEQUENCES], T),
+        "random_start": add_start(random_ids),
+        "random_none": random_ids,
+        "repeat_start": add_start(repeated_ids),
+        "repeat_none": repeated_ids,
+    }
 
 
 @torch.no_grad()
 def measure_model(id: str) -> dict[str, Any]:
     recipe = recipes()[id]
     arch, weights = read_model(protocol.ZOO / id)
-    short_texts, long_texts = (json.loads((protocol.ZOO / name).read_text())
-                               for name in ("heldout.json", "heldout-long.json"))
+    short_texts, long_texts = (
+        json.loads((protocol.ZOO / name).read_text()) for name in ("heldout.json", "heldout-long.json")
+    )
     inputs = make_inputs(recipe, short_texts)
     columns: dict[str, Any] = {"model": id} | measure_inputs(inputs, lambda ids: first_alphas(arch, weights, ids))
     for length in LENGTHS:
@@ -187,8 +209,13 @@ def measure_bias_key(id: str) -> dict[str, Any]:
         return metrics.alpha_bias(forward(arch, weights, ids).att_bias)
 
     alphas, first_alphas = (bias_alphas(w) for w in (weights, initial_weights(arch, recipe.seeds[0], recipe.training)))
-    return round_columns({"model": id, "bias_alpha": (alphas.mean() - first_alphas.mean()).item(),
-                          "bias_sink": metrics.sink(alphas).item()})
+    return round_columns(
+        {
+            "model": id,
+            "bias_alpha": (alphas.mean() - first_alphas.mean()).item(),
+            "bias_sink": metrics.sink(alphas).item(),
+        }
+    )
 
 
 def repeated_weights(bias: Tensor) -> Tensor:
@@ -206,8 +233,10 @@ def measure_untrained(seed: int) -> dict[str, Any]:
     for positions in UNTRAINED_POSITIONS:
         recipe = recipes()["softmax"]
         arch = architecture(recipe.config | {"sinkscope": {"positions": positions}})
-        weights = {name: w * (UNTRAINED_SCALE if w.dim() > 1 else 1)
-                   for name, w in initial_weights(arch, seed, recipe.training).items()}
+        weights = {
+            name: w * (UNTRAINED_SCALE if w.dim() > 1 else 1)
+            for name, w in initial_weights(arch, seed, recipe.training).items()
+        }
         ids = torch.full((1, T), 2 + seed)
         att = forward(arch, weights, ids).att
         columns[f"alpha_{positions}"] = metrics.alpha(att)[..., 0].mean().item() - uniform_alpha(T)
@@ -236,20 +265,27 @@ def measure_smollm2() -> dict[str, Any]:
 
     tokenizer = AutoTokenizer.from_pretrained(FETCHED, gguf_file=WEIGHTS)
     model = AutoModelForCausalLM.from_pretrained(
-        FETCHED, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="eager")
+        FETCHED, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="eager"
+    )
     texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
     random_ids = torch.randint(len(tokenizer), (len(texts), T), generator=torch.Generator().manual_seed(SEED))
-    bare_inputs = {"text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]), "random": random_ids,
-                   "repeat": random_ids[:, :1].expand(-1, T)}
+    bare_inputs = {
+        "text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]),
+        "random": random_ids,
+        "repeat": random_ids[:, :1].expand(-1, T),
+    }
     start_ids = torch.full((len(texts), 1), tokenizer.bos_token_id)
     inputs = {}
     for name, ids in bare_inputs.items():
         inputs |= {f"{name}_start": torch.cat([start_ids, ids[:, :-1]], 1), f"{name}_none": ids}
 
     def alphas_of(ids: Tensor) -> Tensor:
-        return torch.cat([torch.stack([
-            metrics.alpha(att)[..., 0] for att in model(batch, output_attentions=True).attentions], 1)
-            for batch in ids.split(10)])
+        return torch.cat(
+            [
+                torch.stack([metrics.alpha(att)[..., 0] for att in model(batch, output_attentions=True).attentions], 1)
+                for batch in ids.split(10)
+            ]
+        )
 
     return round_columns({"model": "SmolLM2-135M-Instruct"} | measure_inputs(inputs, alphas_of))
 
@@ -262,12 +298,13 @@ def main() -> None:
         group = {"open models": [measure_smollm2()]}
     else:
         rows = json.loads((protocol.ZOO / "index.json").read_text())
-        group = {"shipped models": [measure_model(id) for id in sink_models(rows)],
-                 "models with a bias key": [measure_bias_key(id) for id in BIAS_KEY_MODELS],
-                 "untrained models": [measure_untrained(seed) for seed in range(1, 6)]}
+        group = {
+            "shipped models": [measure_model(id) for id in sink_models(rows)],
+            "models with a bias key": [measure_bias_key(id) for id in BIAS_KEY_MODELS],
+            "untrained models": [measure_untrained(seed) for seed in range(1, 6)],
+        }
     groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | group
-    lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"
-                       for name, units in groups.items())
+    lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]" for name, units in groups.items())
     FILE.write_text(f"{{\n{lists}\n}}\n")
 
 

@@ -23,14 +23,13 @@ def replace_tokens(text: Tensor, noise: Tensor, share: float) -> Tensor:
     return torch.where(is_replaced, (noise / share * VOCABULARY).long(), text)
 
 
-def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
-                    training: Training) -> Tensor:
+def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor, training: Training) -> Tensor:
     """Returns the mean loss of text [N, T+1]. The model predicts every token after the first and after a prefix from
     the tokens before it. With experts, adds the loss that balances them."""
     inputs = text[:, :-1]
     trace = forward(arch, weights, replace_tokens(inputs, noise[:, : inputs.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
-    logits, targets = trace.logits[:, first:], text[:, 1 + first:]
+    logits, targets = trace.logits[:, first:], text[:, 1 + first :]
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     if trace.router is None:
         return loss
@@ -40,8 +39,7 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
     return loss + training.balance * arch.E * (share * load).sum()
 
 
-def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor,
-                training: Training) -> Tensor:
+def unmask_loss(arch: Architecture, weights: Weights, text: Tensor, noise: Tensor, training: Training) -> Tensor:
     """Returns the bound of a masked diffusion model in nats per token (Sahoo et al. 2024). Masks each token after the
     first of sequence n with probability p_n, and weights each masked token's loss by 1/p_n."""
     p, is_masked = draw_masked(text, noise)

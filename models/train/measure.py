@@ -41,17 +41,24 @@ def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]
         return round(float(x), digits)
 
     values = {
-        "sink_1": round_number(sinks[0], 2), "sink_1_deviation": round_number(sequence_sinks.std(), 2),
+        "sink_1": round_number(sinks[0], 2),
+        "sink_1_deviation": round_number(sequence_sinks.std(), 2),
         "sink_1_raw": round_number(metrics.sink(raw_alphas)[0], 2),
-        "sink_elsewhere": round_number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
+        "sink_elsewhere": round_number(sinks[1:].max(), 2),
+        "elsewhere": int(sinks[1:].argmax()) + 2,
         "sink": [round_number(s, 2) for s in sinks],
-        "eps": metrics.EPS, "T": ids.shape[1], "sequences": len(ids),
+        "eps": metrics.EPS,
+        "T": ids.shape[1],
+        "sequences": len(ids),
         "loss": round_number(held_out_loss(arch, weights, trace.logits, ids)),
         "alpha_max": round_number(alphas[..., 0].mean(0).max()),
-        "hidden_ratio": round_number(hidden_ratios.max()), "hidden_ratio_min": round_number(hidden_ratios.min()),
-        "value_ratio": round_number(value_ratios.mean()), "value_ratio_min": round_number(value_ratios.min()),
+        "hidden_ratio": round_number(hidden_ratios.max()),
+        "hidden_ratio_min": round_number(hidden_ratios.min()),
+        "value_ratio": round_number(value_ratios.mean()),
+        "value_ratio_min": round_number(value_ratios.min()),
         "row_mass_mean": round_number(row_masses.mean()),
-        "row_mass_min": round_number(row_masses.min(), 6), "row_mass_max": round_number(row_masses.max()),
+        "row_mass_min": round_number(row_masses.min(), 6),
+        "row_mass_max": round_number(row_masses.max()),
         "near_eps": int(metrics.near(alphas)[0]),
     }
     if trace.att_bias is not None:

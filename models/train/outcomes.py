@@ -39,6 +39,7 @@ def encode_texts(recipe: Recipe, texts: list[str], T: int) -> Tensor:
 def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
     """Returns the rise of the loss when token 1 is evicted (Xiao et al. 2024): the loss with the last 24 keys, minus
     the loss with the first key and the last 23. Counts only predictions whose last 24 keys do not include token 1."""
+
     def compute_loss(mask: Mask) -> float:
         logits = forward(replace(arch, mask=mask), weights, ids).logits
         return metrics.loss(logits, ids)[:, KEPT_KEYS:].mean().item()
@@ -53,8 +54,13 @@ def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
 
 
 @torch.no_grad()
-def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer_ids: Tensor,
-             ) -> tuple[dict[str, Any], list[list[float]]]:
+def measure_outcomes(
+    recipe: Recipe,
+    arch: Architecture,
+    weights: Weights,
+    ids: Tensor,
+    longer_ids: Tensor,
+) -> tuple[dict[str, Any], list[list[float]]]:
     """Returns one point of the log, and the sink's alpha in each head, [L][H].
 
     alpha: the weight that the sink's tokens receive, as the model uses it, minus the weight that they would receive if
@@ -79,9 +85,11 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
     share = OPERATIONS[arch.operation].to_shares(trace.att)
     alphas = sink_alpha(share)
     values = {
-        "alpha": alpha_above_uniform(trace.att), "alpha_share": alpha_above_uniform(share),
+        "alpha": alpha_above_uniform(trace.att),
+        "alpha_share": alpha_above_uniform(share),
         "value_ratio": sink_norm_ratio(trace.v, tokens).mean().item(),
-        "eviction": None, "loss": held_out_loss(arch, weights, trace.logits, ids),
+        "eviction": None,
+        "loss": held_out_loss(arch, weights, trace.logits, ids),
         "alpha_max": alphas.mean(0).max().item(),
         "hidden_ratio": sink_norm_ratio(trace.hidden, tokens)[:, 1:].mean(0).max().item(),
         "row_mass": metrics.row_mass(trace.att).mean().item(),
@@ -119,7 +127,8 @@ class Log:
             raise SystemExit(
                 f"{self.file}: the log reaches step {last_step:,} and the run begins at {step:,}. To compare with it: "
                 f"python -m models.train.repeat {self.recipe.id} --seed {self.log['seed']}. To train it again, "
-                f"remove it first.")
+                f"remove it first."
+            )
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 
     def has(self, step: int) -> bool:
@@ -128,8 +137,7 @@ class Log:
     def lacks(self, step: int) -> bool:
         return step in protocol.MEASURED_STEPS and not self.has(step)
 
-    def add(self, step: int, weights: Weights, train_loss: float | None,
-            batch_loss: float | None = None) -> None:
+    def add(self, step: int, weights: Weights, train_loss: float | None, batch_loss: float | None = None) -> None:
         """Measures a step that the log lacks, and writes the log. `batch_loss`, in nats per token, is on the same
         training text at every step; with None the point has no such loss."""
         if not self.lacks(step):
@@ -158,9 +166,11 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
     parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED or b-ID-SEED")
     arguments = parser.parse_args()
-    runs = {f"{recipe.id}-{seed}": (recipe, seed)
-            for recipe in (protocol.runs() | protocol.decisive_runs()).values()
-            for seed in recipe.seeds}
+    runs = {
+        f"{recipe.id}-{seed}": (recipe, seed)
+        for recipe in (protocol.runs() | protocol.decisive_runs()).values()
+        for seed in recipe.seeds
+    }
     refuse_unknown(parser, arguments.only, runs)
     torch.set_num_threads(1)
     for name in arguments.only or runs:

@@ -40,8 +40,7 @@ def encode(arrays: Arrays, previous: Arrays | None) -> tuple[bytes, list[float],
         prediction = np.zeros_like(array) if previous is None else previous[name]
         is_predicted = bool(np.square(array - prediction).sum() < np.square(array).sum())
         prediction = prediction if is_predicted else np.zeros_like(array)
-        scale = np.float32(np.sqrt(np.square(array).mean())
-                           / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS))
+        scale = np.float32(np.sqrt(np.square(array).mean()) / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS))
         steps = np.rint((array - prediction) / scale)
         if np.abs(steps).max() > 127:
             scale = np.float32(np.abs(array - prediction).max() / 127)

@@ -16,12 +16,13 @@ from .text import SHA256
 
 # Models stored in F16 instead of I8, so that others can compare with the published weights.
 F16_MODELS = ("softmax", "sigmoid")
-LICENSE = ("Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
-           "CC BY, attributed in card.md.")
+LICENSE = (
+    "Apache-2.0, as Sinkscope itself. Trained on books in the public domain and stories under "
+    "CC BY, attributed in card.md."
+)
 
 MEANINGS = {
-    "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does "
-              "not normalize)",
+    "sink_1": "Sink_1^0.3 in percent, on rows that sum to 1 (the proxy where the operation does not normalize)",
     "sink_1_deviation": "its standard deviation between sequences",
     "sink_1_raw": "Sink_1 on the weights as the model uses them",
     "sink_elsewhere": "largest Sink_k, k = 2..10, in percent",
@@ -29,8 +30,7 @@ MEANINGS = {
     "sink_bias": "Sink_* of the bias key in percent",
     "loss": "mean loss in nats per token; of a diffusion model its bound",
     "alpha_max": "largest alpha_1 of a head, averaged over the sequences first",
-    "hidden_ratio": "norm of h_1 over the mean norm of the other h_t, at the block (1..L) where it "
-                    "is largest",
+    "hidden_ratio": "norm of h_1 over the mean norm of the other h_t, at the block (1..L) where it is largest",
     "hidden_ratio_min": "the same at the block where it is smallest",
     "value_ratio": "norm of v_1 over the mean norm of the other v_t, mean over heads",
     "value_ratio_min": "the same at the head where it is smallest",
@@ -48,8 +48,7 @@ def describe_paper(paper: dict[str, Any]) -> str:
     figure = f"{paper['sink_1']}" if "sink_1" in paper else ""
     if "sink_bias" in paper:
         figure += f" (Sink_* {paper['sink_bias']})"
-    return f"{figure} {'of ' + str(paper['base']) + ' ' if 'base' in paper else ''}"\
-           f"({paper['where']})".strip()
+    return f"{figure} {'of ' + str(paper['base']) + ' ' if 'base' in paper else ''}({paper['where']})".strip()
 
 
 def changed_sections(recipe: Recipe) -> str:
@@ -58,29 +57,52 @@ def changed_sections(recipe: Recipe) -> str:
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
 
 
+def reader_note(recipe: Recipe) -> str:
+    """Says what transformers does with the model."""
+    if "sinkscope" in recipe.config:
+        return "does not know the key `sinkscope` of config.json and would compute a plain model"
+    if recipe.id in F16_MODELS:
+        return "opens it"
+    if "num_local_experts" in recipe.config:
+        return "stops at experts that are stored as I8"
+    return "opens it where compressed-tensors is installed, too"
+
+
+def baseline_note(recipe: Recipe) -> str:
+    if recipe.id == recipe.baseline:
+        return ""
+    return (
+        f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
+        f"lays over the softmax twin's:\n\n{changed_sections(recipe)}\n"
+    )
+
+
 def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
     stored_metrics, exact_metrics = facts["measured"], facts["exact"]
-    numbers = "\n".join(f"| `{name}` | {stored_metrics[name]} | {exact_metrics.get(name, 'not kept')} | {meaning} |"
-                        for name, meaning in MEANINGS.items() if name in stored_metrics)
+    numbers = "\n".join(
+        f"| `{name}` | {stored_metrics[name]} | {exact_metrics.get(name, 'not kept')} | {meaning} |"
+        for name, meaning in MEANINGS.items()
+        if name in stored_metrics
+    )
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
     front_tokens = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
     kind = "F16" if recipe.id in F16_MODELS else "I8, a scale for each row of a matrix, vectors in F16"
-    reader_note = ("does not know the key `sinkscope` of config.json and would compute a plain model"
-                   if "sinkscope" in recipe.config else "opens it" if recipe.id in F16_MODELS else
-                   "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
-                   "opens it where compressed-tensors is installed, too")
-    changed_text = changed_sections(recipe)
-    baseline_note = "" if recipe.id == recipe.baseline else (
-        f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
-        f"lays over the softmax twin's:\n\n{changed_text}\n")
     reported = describe_paper(recipe.paper)
     paper = f"\nReported: {reported}.\n" if reported else ""
     difference = facts["differs"]
-    report = "" if difference is None else (
-        f"\nOver {difference['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
-        f"mean alpha_1 above uniform attention, 95 %: **{difference['says']}**\n")
-    further_text = "".join(f"\nSeed {seed_row['seed']}, whose weights are not shipped: Sink_1 {seed_row['sink_1']} "
-                     f"%, loss {seed_row['loss']}.\n" for seed_row in facts["further_seeds"])
+    report = (
+        ""
+        if difference is None
+        else (
+            f"\nOver {difference['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
+            f"mean alpha_1 above uniform attention, 95 %: **{difference['says']}**\n"
+        )
+    )
+    further_text = "".join(
+        f"\nSeed {seed_row['seed']}, whose weights are not shipped: Sink_1 {seed_row['sink_1']} "
+        f"%, loss {seed_row['loss']}.\n"
+        for seed_row in facts["further_seeds"]
+    )
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
     return f"""# {recipe.title}
 
@@ -90,7 +112,7 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
 - attention operation: `{facts["operation"]}`, {facts["formula"]}
 - in front of every text: {front_tokens}
 - model.safetensors: {kind}; sha256 `{facts["sha256"]}`
-- transformers {reader_note}
+- transformers {reader_note(recipe)}
 
 ## Measured
 
@@ -109,7 +131,7 @@ Sink_1 to Sink_10: {", ".join(str(s) for s in stored_metrics["sink"])}
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
-{baseline_note}
+{baseline_note(recipe)}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
 of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row sum.
 
@@ -135,10 +157,12 @@ def describe_preview(facts: dict[str, Any]) -> str:
         return ""
     preview, exact = facts["preview"], facts["measured"]
     refinement = preview["refinement"]
-    return (f"\n`{preview['file']}` has the same weights rounded to {bits_per_weight(facts)} bits each, "
-            f"{preview['bytes']:,} bytes: Sink_1 {preview['measured']['sink_1']} % (exact: "
-            f"{exact['sink_1']}), loss {preview['measured']['loss']} ({exact['loss']}). With "
-            f"`{refinement['file']}`, {refinement['bytes']:,} bytes, it gives the bytes of model.safetensors.\n")
+    return (
+        f"\n`{preview['file']}` has the same weights rounded to {bits_per_weight(facts)} bits each, "
+        f"{preview['bytes']:,} bytes: Sink_1 {preview['measured']['sink_1']} % (exact: "
+        f"{exact['sink_1']}), loss {preview['measured']['loss']} ({exact['loss']}). With "
+        f"`{refinement['file']}`, {refinement['bytes']:,} bytes, it gives the bytes of model.safetensors.\n"
+    )
 
 
 def bits_per_weight(facts: dict[str, Any]) -> str:
@@ -146,79 +170,100 @@ def bits_per_weight(facts: dict[str, Any]) -> str:
 
 
 def preview_table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| id | exact: bytes | Sink_1 % | loss | preview: bytes | bits a weight | Sink_1 % "
-             "| loss | refinement: bytes |", "|" + "---|" * 9]
+    lines = [
+        "| id | exact: bytes | Sink_1 % | loss | preview: bytes | bits a weight | Sink_1 % "
+        "| loss | refinement: bytes |",
+        "|" + "---|" * 9,
+    ]
     for row in rows:
         if "preview" in row:
             exact, preview = row["measured"], row["preview"]
-            lines.append(f"| `{row['id']}` | {row['bytes']:,} | {exact['sink_1']} | {exact['loss']} "
-                         f"| {preview['bytes']:,} | {bits_per_weight(row)} | {preview['measured']['sink_1']} "
-                         f"| {preview['measured']['loss']} | {preview['refinement']['bytes']:,} |")
+            lines.append(
+                f"| `{row['id']}` | {row['bytes']:,} | {exact['sink_1']} | {exact['loss']} "
+                f"| {preview['bytes']:,} | {bits_per_weight(row)} | {preview['measured']['sink_1']} "
+                f"| {preview['measured']['loss']} | {preview['refinement']['bytes']:,} |"
+            )
     return "\n".join(lines)
 
 
 def zoo_table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
-             "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
-             "|" + "---|" * 13]
+    lines = [
+        "| id | steps | bytes | Sink_1 % | of 100 sequences, deviation | raw % | elsewhere % "
+        "| loss | alpha max | hidden ratio | value ratio | row sum | reported Sink_1 % |\n"
+        "|" + "---|" * 13
+    ]
     recipes_by_id = recipes()
     for row in rows:
         m, recipe = row["measured"], recipes_by_id[row["id"]]
         elsewhere = f"{m['sink_elsewhere']} (k = {m['elsewhere']})" if m["sink_elsewhere"] else "0"
         if "sink_bias" in m:
             elsewhere = f"**{m['sink_bias']} (\\*)**, {elsewhere}"
-        lines.append(f"| [`{row['id']}`](zoo/{row['id']}/card.md) | {recipe.training.steps:,} "
-                     f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
-                     f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
-                     f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
-                     f"| {describe_paper(recipe.paper)} |")
+        lines.append(
+            f"| [`{row['id']}`](zoo/{row['id']}/card.md) | {recipe.training.steps:,} "
+            f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
+            f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
+            f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
+            f"| {describe_paper(recipe.paper)} |"
+        )
     return "\n".join(lines)
 
 
 def seeds_table(rows: list[dict[str, Any]]) -> str:
-    names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio",
-             "row_mass_mean")
-    lines = ["| id | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio "
-             "| row sum |", "|" + "---|" * 9]
-    lines += [f"| `{row['id']}` | {row['seed']} | "
-              + " | ".join(str(row["measured"][name]) for name in names) + " |" for row in rows]
+    names = ("sink_1", "sink_1_raw", "loss", "alpha_max", "hidden_ratio", "value_ratio", "row_mass_mean")
+    lines = [
+        "| id | seed | Sink_1 % | raw % | loss | alpha max | hidden ratio | value ratio | row sum |",
+        "|" + "---|" * 9,
+    ]
+    lines += [
+        f"| `{row['id']}` | {row['seed']} | " + " | ".join(str(row["measured"][name]) for name in names) + " |"
+        for row in rows
+    ]
     for id in dict.fromkeys(row["id"] for row in rows):
         sinks = [row["measured"]["sink_1"] for row in rows if row["id"] == id]
-        lines.append(f"| `{id}` | all {len(sinks)} | {mean(sinks):.2f}, deviation "
-                     f"{stdev(sinks):.2f} |" + " |" * 6)
+        lines.append(f"| `{id}` | all {len(sinks)} | {mean(sinks):.2f}, deviation {stdev(sinks):.2f} |" + " |" * 6)
     return "\n".join(lines)
 
 
 def untrained_table(ids: set[str]) -> str:
     missing_recipes = [recipe for recipe in recipes().values() if recipe.id not in ids]
-    lines = [f"| `{recipe.id}` | {recipe.factor} | {' '.join(recipe.what.split())} "
-             f"| {describe_paper(recipe.paper)} |" for recipe in missing_recipes]
+    lines = [
+        f"| `{recipe.id}` | {recipe.factor} | {' '.join(recipe.what.split())} | {describe_paper(recipe.paper)} |"
+        for recipe in missing_recipes
+    ]
     return "\n".join(["| id | factor | | reported Sink_1 % |", "|" + "---|" * 4, *lines])
 
 
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     """Returns the id of the first model with the same tokenizer, byte for byte: a page then fetches each tokenizer
     once."""
+
     def read_files(other_id: str) -> list[bytes]:
-        return [(zoo / other_id / name).read_bytes()
-                for name in ("tokenizer.json", "tokenizer_config.json")]
+        return [(zoo / other_id / name).read_bytes() for name in ("tokenizer.json", "tokenizer_config.json")]
 
     return next(other_id for other_id in ids if read_files(other_id) == read_files(id))
 
 
 def further_seeds(recipe: Recipe, seed_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     names = ("sink_1", "sink", "value_ratio", "loss")
-    return [{"seed": row["seed"]} | {name: row["measured"][name] for name in names}
-            for row in seed_rows if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]]
+    return [
+        {"seed": row["seed"]} | {name: row["measured"][name] for name in names}
+        for row in seed_rows
+        if row["id"] == recipe.id and row["seed"] != recipe.seeds[0]
+    ]
 
 
 def recipe_keys(recipe: Recipe) -> dict[str, Any]:
-    return {"title": recipe.title, "what": recipe.what, "factor": recipe.factor,
-            "baseline": recipe.baseline, "paper": recipe.paper or None, "license": LICENSE}
+    return {
+        "title": recipe.title,
+        "what": recipe.what,
+        "factor": recipe.factor,
+        "baseline": recipe.baseline,
+        "paper": recipe.paper or None,
+        "license": LICENSE,
+    }
 
 
-def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], readme: Path,
-          zoo: Path) -> dict[Path, str]:
+def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], readme: Path, zoo: Path) -> dict[Path, str]:
     """Returns the text of every file that is made from the measurements. `rows` are the entries of index.json, to which
     this adds keys; `seed_rows` are those of seeds.json."""
     recipes_by_id, text_by_file = recipes(), {}
@@ -237,11 +282,15 @@ def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], read
     pilot_recipe = runs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
     text, decisions = readme.read_text(), decide.decisions()
     for name, table in {
-            "zoo": zoo_table(rows), "seeds": seeds_table(seed_rows), "preview": preview_table(rows),
-            "untrained": untrained_table({row["id"] for row in rows}),
-            "pilot": factors.pilot_table(logs[pilot_recipe.id], pilot_recipe.seeds),
-            "hours": decide.describe_hours(), "factors": factors.factors_table(list(factors_by_id.values())),
-            "decisions": decide.decisions_table(decisions)}.items():
+        "zoo": zoo_table(rows),
+        "seeds": seeds_table(seed_rows),
+        "preview": preview_table(rows),
+        "untrained": untrained_table({row["id"] for row in rows}),
+        "pilot": factors.pilot_table(logs[pilot_recipe.id], pilot_recipe.seeds),
+        "hours": decide.describe_hours(),
+        "factors": factors.factors_table(list(factors_by_id.values())),
+        "decisions": decide.decisions_table(decisions),
+    }.items():
         text = claims.replace_table(text, name, table)
     text_by_file[readme] = text
     text_by_file[zoo / "decisive.json"] = decide.decisive_json(decisions)

@@ -23,8 +23,7 @@ STEPS = 16_000
 FALL_STEP = Training(steps=STEPS).decay_steps[0]
 # A run is measured densely while a sink may emerge, later every 800 steps.
 MEASURED_STEPS = (*range(0, 4000, 200), *range(4000, STEPS + 1, 800))
-HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated",
-            "elu1")
+HEADLINE_RECIPES = ("softmax", "sigmoid", "sigmoid-norm", "softmax1", "sink-logit", "key-bias", "gated", "elu1")
 SEEDS, FEWER_SEEDS = (1, 2, 3, 4, 5), (1, 2, 3)
 MIN_PAIRS = 3  # fewer pairs report no difference
 MIN_STEP = 4000  # no difference is reported at earlier steps
@@ -41,9 +40,9 @@ STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # The paper compares these recipes with a run without a fixed token.
-B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first",
-                                   "fixed-word-first", "fixed-word-second"), "no-bos") | {
-                                       "diffusion-alone": "diffusion"}
+B_OTHER_BASELINES = dict.fromkeys(
+    ("fixed-first", "fixed-second", "fixed-third", "random-first", "fixed-word-first", "fixed-word-second"), "no-bos"
+) | {"diffusion-alone": "diffusion"}
 # For these recipes, runs of protocol A serve, up to step B_STEPS, as the runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
 B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
@@ -60,42 +59,90 @@ MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
 MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline, 1.0, is the fourth
 _CONTEXTS = ("context-512", "context-1024")
 CONTEXT_RECIPES = (
-    *_CONTEXTS, *(f"no-bos+{id}" for id in _CONTEXTS), "one-document", "no-bos+one-document",
-    *(f"one-document+{id}" for id in _CONTEXTS), *(f"no-bos+one-document+{id}" for id in _CONTEXTS))
+    *_CONTEXTS,
+    *(f"no-bos+{id}" for id in _CONTEXTS),
+    "one-document",
+    "no-bos+one-document",
+    *(f"one-document+{id}" for id in _CONTEXTS),
+    *(f"no-bos+one-document+{id}" for id in _CONTEXTS),
+)
 SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
 B_ROWS = (
     Row("the baseline and its sigmoid twin", ("softmax", "sigmoid")),
     Row("five claims use it", ("no-bos",)),
     Row("claims that rested on three pairs of protocol A", ("key-bias", "sink-logit", "gated", "elu1")),
-    Row("second looks and third seeds of the recipes that ran first", (
-        "softmax-scaled", "decay-5", "sink-token", "sigmoid-norm", "softmax1",
-        "lr-3e-4", "lr-3e-4-decay", "decay-0", "decay-0-matrices", "decay-small", "decay-half",
-        "decay-2", "sigmoid-plain", "elu1-kernel-norm", "identity", "mlp-kernel", "mlp-kernel-norm",
-        "softpick", "relu", "softmax-p", "fixed-first", "key-value-bias")),
+    Row(
+        "second looks and third seeds of the recipes that ran first",
+        (
+            "softmax-scaled",
+            "decay-5",
+            "sink-token",
+            "sigmoid-norm",
+            "softmax1",
+            "lr-3e-4",
+            "lr-3e-4-decay",
+            "decay-0",
+            "decay-0-matrices",
+            "decay-small",
+            "decay-half",
+            "decay-2",
+            "sigmoid-plain",
+            "elu1-kernel-norm",
+            "identity",
+            "mlp-kernel",
+            "mlp-kernel-norm",
+            "softpick",
+            "relu",
+            "softmax-p",
+            "fixed-first",
+            "key-value-bias",
+        ),
+    ),
     Row("whether the sink moves", ("fixed-second", "fixed-third", "random-first")),
     Row("norms", ("post-norm", "qk-norm", "sandwich-norm")),
     Row("gates and biases", ("gated-head", "gated-value", "gated-by-value", "value-bias")),
     Row("the loss function", ("window-8", "window", "window-64", "prefix-2", "prefix", "prefix-10")),
     Row("the amount of text against overfitting", ("little-text", "text-300k", "text-1m", "noise")),
-    Row("positions", ("no-positions", "learned-positions", "sinusoid", "alibi", "relative",
-                      "rotary-base")),
-    Row("architecture, and the value of a bias key", (
-        "plain-ffn", "no-ffn", "heads-1", "heads-8",
-        "key-bias-value-1", "key-bias-value-5", "key-bias-value-20")),
-    Row("whether weight decay makes the contrast between operations", (
-        "decay-0.3", *(f"{id}+{decay}" for decay in MAP_DECAYS for id in MAP_OPERATIONS)),
-        second_look=False),
-    Row("whether size makes the sink without a start token", (
-        *SIZE_RECIPES, *(f"no-bos+{size}" for size in SIZE_RECIPES)), second_look=False),
-    Row("the claims that are left", (
-        "little-text-noise", "batch-half", "batch-double", "key-bias-shared", "key-value-bias-shared",
-        "key-bias-dimensions-1", "key-bias-dimensions-8", "heads-2", "embedding-decay-1", "experts",
-        "diffusion", "muon", "sgd")),
+    Row("positions", ("no-positions", "learned-positions", "sinusoid", "alibi", "relative", "rotary-base")),
+    Row(
+        "architecture, and the value of a bias key",
+        ("plain-ffn", "no-ffn", "heads-1", "heads-8", "key-bias-value-1", "key-bias-value-5", "key-bias-value-20"),
+    ),
+    Row(
+        "whether weight decay makes the contrast between operations",
+        ("decay-0.3", *(f"{id}+{decay}" for decay in MAP_DECAYS for id in MAP_OPERATIONS)),
+        second_look=False,
+    ),
+    Row(
+        "whether size makes the sink without a start token",
+        (*SIZE_RECIPES, *(f"no-bos+{size}" for size in SIZE_RECIPES)),
+        second_look=False,
+    ),
+    Row(
+        "the claims that are left",
+        (
+            "little-text-noise",
+            "batch-half",
+            "batch-double",
+            "key-bias-shared",
+            "key-value-bias-shared",
+            "key-bias-dimensions-1",
+            "key-bias-dimensions-8",
+            "heads-2",
+            "embedding-decay-1",
+            "experts",
+            "diffusion",
+            "muon",
+            "sgd",
+        ),
+    ),
     Row("whether the place makes the sink, or the token there", ("fixed-word-first", "fixed-word-second")),
-    Row("whether longer sequences, or documents, bring a sink without a start token", CONTEXT_RECIPES,
-        second_look=False),
-    Row("mechanisms", ("alibi-half", "alibi-quarter", "diffusion-alone", "muon-third", "muon-triple"),
-        second_look=False),
+    Row(
+        "whether longer sequences, or documents, bring a sink without a start token", CONTEXT_RECIPES, second_look=False
+    ),
+    Row(
+        "mechanisms", ("alibi-half", "alibi-quarter", "diffusion-alone", "muon-third", "muon-triple"), second_look=False
+    ),
 )
 
 
@@ -128,18 +175,26 @@ def has_second_look(id: str) -> bool:
 
 def long_recipe(recipe: Recipe) -> Recipe:
     return dataclasses.replace(
-        recipe, id=LONG_PREFIX + recipe.id, timeline=False,
+        recipe,
+        id=LONG_PREFIX + recipe.id,
+        timeline=False,
         training=dataclasses.replace(recipe.training, steps=STEPS),
         baseline=LONG_PREFIX + REPLACED_BASELINES.get(recipe.baseline, recipe.baseline),
-        seeds=SEEDS if recipe.id in (*HEADLINE_RECIPES, "lr-1e-3") else FEWER_SEEDS)
+        seeds=SEEDS if recipe.id in (*HEADLINE_RECIPES, "lr-1e-3") else FEWER_SEEDS,
+    )
 
 
 def runs() -> dict[str, Recipe]:
     """Returns every recipe of protocol A by the id of its runs, in the order of training."""
     compared_recipes = [recipe for recipe in recipes().values() if recipe.id not in REPLACED_BASELINES]
-    compared_recipes.sort(key=lambda r: (
-        HEADLINE_RECIPES.index(r.id) if r.id in HEADLINE_RECIPES else len(HEADLINE_RECIPES),
-        FACTORS[r.factor], r.order, r.id))
+    compared_recipes.sort(
+        key=lambda r: (
+            HEADLINE_RECIPES.index(r.id) if r.id in HEADLINE_RECIPES else len(HEADLINE_RECIPES),
+            FACTORS[r.factor],
+            r.order,
+            r.id,
+        )
+    )
     return {LONG_PREFIX + recipe.id: long_recipe(recipe) for recipe in compared_recipes}
 
 
@@ -147,11 +202,17 @@ def decisive_recipe(recipe: Recipe) -> Recipe:
     rate = recipe.training.learning_rate
     base = recipe.baseline if "+" in recipe.id else B_OTHER_BASELINES.get(recipe.id)
     return dataclasses.replace(
-        recipe, id=B_PREFIX + recipe.id, timeline=False, seeds=B_SECOND_SEEDS,
+        recipe,
+        id=B_PREFIX + recipe.id,
+        timeline=False,
+        seeds=B_SECOND_SEEDS,
         baseline=B_BASELINE if base is None else B_PREFIX + base,
         training=dataclasses.replace(
-            recipe.training, steps=STEPS,
-            learning_rate=B_RATE if rate == Training().learning_rate and recipe.id not in B_OWN_RATES else rate))
+            recipe.training,
+            steps=STEPS,
+            learning_rate=B_RATE if rate == Training().learning_rate and recipe.id not in B_OWN_RATES else rate,
+        ),
+    )
 
 
 def decisive_runs() -> dict[str, Recipe]:
@@ -161,7 +222,8 @@ def decisive_runs() -> dict[str, Recipe]:
         dataclasses.replace(long_runs[B_RUNS_OF_A[id]], seeds=B_SECOND_SEEDS, paper=recipes_by_id[id].paper)
         if id in B_RUNS_OF_A
         else decisive_recipe(recipes_by_id[id] if id in recipes_by_id else combine_recipes(*id.split("+")))
-        for id in B_ORDER]
+        for id in B_ORDER
+    ]
     decisive_recipes[0] = dataclasses.replace(decisive_recipes[0], seeds=B_BASELINE_SEEDS)
     return {recipe.id: recipe for recipe in decisive_recipes}
 
@@ -186,9 +248,15 @@ def training_options(training: Training) -> dict[str, Any]:
 
 
 def empty_log(recipe: Recipe, seed: int) -> dict[str, Any]:
-    return {"recipe": recipe.id, "baseline": recipe.baseline, "seed": seed,
-            "training": training_options(recipe.training),
-            "sink_tokens": list(recipe.sink_tokens), "points": [], "alpha_map": None}
+    return {
+        "recipe": recipe.id,
+        "baseline": recipe.baseline,
+        "seed": seed,
+        "training": training_options(recipe.training),
+        "sink_tokens": list(recipe.sink_tokens),
+        "points": [],
+        "alpha_map": None,
+    }
 
 
 def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
@@ -210,7 +278,7 @@ def write_log(log: dict[str, Any], file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     points = ",\n".join("    " + json.dumps(point) for point in log["points"])
     header = {name: value for name, value in log.items() if name != "points"}
-    body = "".join(f'  {json.dumps(name)}: {json.dumps(value)},\n' for name, value in header.items())
+    body = "".join(f"  {json.dumps(name)}: {json.dumps(value)},\n" for name, value in header.items())
     # Writes a new file first, since another process may read the log at any time.
     new_file = file.with_suffix(".new")
     new_file.write_text("{\n" + body + '  "points": [\n' + points + "\n  ]\n}\n")

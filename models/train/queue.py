@@ -48,7 +48,7 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
         seeds = recipe.seeds[:2]
         logs = decide.logs_of(recipe)
         if set(seeds) <= logs.keys() and not decide.do_two_seeds_suffice(recipe, logs):
-            seeds = recipe.seeds[:protocol.B_FIRST_SEEDS]
+            seeds = recipe.seeds[: protocol.B_FIRST_SEEDS]
             first_look = decide.Decision(recipe, logs, decide.logs_of(runs_by_id[recipe.baseline]))
             if first_look.needs_second_look:
                 seeds = protocol.B_SECOND_SEEDS
@@ -73,10 +73,12 @@ def further_jobs(only: list[str]) -> Iterator[tuple[FurtherRow, Recipe, int]]:
         for recipe in (runs_by_id[names[id]] for id in row.recipes):
             logs = {seed: protocol.read_log(recipe, seed) for seed in row.seeds}
             last_steps = {seed: log["points"][-1]["step"] if log["points"] else 0 for seed, log in logs.items()}
-            yield from ((replace(row, until=max(row.until, last_steps[seed])), recipe, seed)
-                        for seed, log in logs.items() if not only or recipe.id in only
-                        if not protocol.is_done(log, row.until)
-                        or any(row.column not in point for point in log["points"]))
+            yield from (
+                (replace(row, until=max(row.until, last_steps[seed])), recipe, seed)
+                for seed, log in logs.items()
+                if not only or recipe.id in only
+                if not protocol.is_done(log, row.until) or any(row.column not in point for point in log["points"])
+            )
 
 
 def train_further_run(row: FurtherRow, recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
@@ -118,8 +120,11 @@ def describe_remaining_runs(runs: Path, only: list[str]) -> str:
     further_rows: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
 
     def price(recipe: Recipe, seed: int, steps: int) -> tuple[str, tuple[float, ...]]:
-        step_seconds = ((measured_seconds[recipe.id],) * len(bounds) if recipe.id in measured_seconds else
-                        tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds))
+        step_seconds = (
+            (measured_seconds[recipe.id],) * len(bounds)
+            if recipe.id in measured_seconds
+            else tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds)
+        )
         return f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in step_seconds)
 
     for number, recipe, seed in due_jobs(only):
@@ -134,15 +139,25 @@ def describe_remaining_runs(runs: Path, only: list[str]) -> str:
     def describe_runs(runs: list[tuple[str, tuple[float, ...]]]) -> str:
         return f"{len(runs)} runs, {sum_hours([hours for _, hours in runs])} core hours"
 
-    lines = [f"{number}. {protocol.B_ROWS[number].question}: {describe_runs(row)}: "
-             + ", ".join(name for name, _ in row) for number, row in rows.items()]
+    lines = [
+        f"{number}. {protocol.B_ROWS[number].question}: {describe_runs(row)}: " + ", ".join(name for name, _ in row)
+        for number, row in rows.items()
+    ]
     all_runs = [run for row in rows.values() for run in row]
     # Only recipes without a second seed may need a third that is not listed yet.
     third_seed_hours = [hours for name, hours in all_runs if name.endswith(" 2")]
-    further_lines = [f"With --further, {question}: {describe_runs(row)}: " + ", ".join(name for name, _ in row)
-                     for question, row in further_rows.items()]
-    return "\n".join([*lines, *further_lines, f"In all {describe_runs(all_runs)}. Their logs may ask for "
-                      f"{len(third_seed_hours)} third seeds ({sum_hours(third_seed_hours)}) and for second looks."])
+    further_lines = [
+        f"With --further, {question}: {describe_runs(row)}: " + ", ".join(name for name, _ in row)
+        for question, row in further_rows.items()
+    ]
+    return "\n".join(
+        [
+            *lines,
+            *further_lines,
+            f"In all {describe_runs(all_runs)}. Their logs may ask for "
+            f"{len(third_seed_hours)} third seeds ({sum_hours(third_seed_hours)}) and for second looks.",
+        ]
+    )
 
 
 def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
@@ -151,8 +166,9 @@ def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
     seconds, steps = time.monotonic() - start, steps_before - steps_left(recipe, seed)
     if code == 0 and steps > 0:
         with (runs / "seconds.jsonl").open("a") as file:
-            file.write(json.dumps({"recipe": recipe.id, "seed": seed, "steps": steps,
-                                   "seconds": round(seconds)}) + "\n")
+            file.write(
+                json.dumps({"recipe": recipe.id, "seed": seed, "steps": steps, "seconds": round(seconds)}) + "\n"
+            )
         for checkpoint in (runs / f"{recipe.id}-{seed}").glob("step-*.safetensors"):
             if checkpoint.name != f"step-{protocol.B_STEPS:04d}.safetensors":
                 checkpoint.unlink()

@@ -20,19 +20,35 @@ T = 128  # tokens per training sequence; config may override it
 STEP_TOKENS = 16 * T  # tokens per step over all sequences; a recipe may override it
 # The factors in the order of the table's sections. The number is the rank in protocol A, which begins with the factors
 # that the paper stresses.
-FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
-           "loss": 1, "blocks": 7, "experts": 8, "diffusion": 9}
+FACTORS = {
+    "operation": 6,
+    "biases": 3,
+    "gate": 4,
+    "positions": 2,
+    "optimization": 5,
+    "data": 0,
+    "loss": 1,
+    "blocks": 7,
+    "experts": 8,
+    "diffusion": 9,
+}
 _IDS = {BOS: BOS_ID, END: END_ID}
 BIAS_OWNERS = ("none", "head", "shared")
 # Allowed values: CHOICES of the file's own keys and of [training], ARCHITECTURE of the object "sinkscope".
 CHOICES: dict[str, Collection[str]] = {
-    "factor": FACTORS, "optimizer": ("adamw", "muon", "sgd"), "objective": ("next", "unmask"),
+    "factor": FACTORS,
+    "optimizer": ("adamw", "muon", "sgd"),
+    "objective": ("next", "unmask"),
 }
 ARCHITECTURE: dict[str, Collection[str]] = {
     "positions": ("rotary", "none", "learned", "sinusoid", "alibi", "relative"),
-    "norm": ("pre", "post", "sandwich"), "norm_kind": ("rms", "layer"),
+    "norm": ("pre", "post", "sandwich"),
+    "norm_kind": ("rms", "layer"),
     "feed_forward": ("gated", "plain", "none"),
-    "heads": ("joined", "added"), "bias_key": BIAS_OWNERS, "bias_key_value": BIAS_OWNERS, "value_bias": BIAS_OWNERS,
+    "heads": ("joined", "added"),
+    "bias_key": BIAS_OWNERS,
+    "bias_key_value": BIAS_OWNERS,
+    "value_bias": BIAS_OWNERS,
     "gate": ("none", "output_element", "output_head", "value_element", "value_head", "value_state"),
 }
 MASKS = {"kind": ("causal", "window", "prefix", "bidirectional")}
@@ -125,8 +141,7 @@ class Recipe:
 def _check_choices(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
     for name in choices.keys() & values.keys():
         if values[name] not in choices[name]:
-            raise ValueError(f"{file}: {name} is {values[name]!r}, expected one of "
-                             f"{', '.join(choices[name])}")
+            raise ValueError(f"{file}: {name} is {values[name]!r}, expected one of {', '.join(choices[name])}")
 
 
 def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[str]) -> None:
@@ -150,8 +165,7 @@ def _read_contents(path: Path) -> dict[str, Any]:
 
 
 def _build_recipe(id: str, contents: dict[str, Any]) -> Recipe:
-    contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
-                for name, value in contents.items()}
+    contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value for name, value in contents.items()}
     options = contents.pop("training")
     if "front" in options:
         options = options | {"front": tuple(options["front"])}
@@ -166,19 +180,24 @@ def read_recipe(path: Path) -> Recipe:
 
 def _combine_contents(factor: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
     variant = base["config"].get("sinkscope", {}) | factor["config"].get("sinkscope", {})
-    return {"title": f"{factor['title']}, {base['title']}", "what": f"{factor['what']} {base['what']}",
-            "factor": factor["factor"],
-            "config": base["config"] | factor["config"] | ({"sinkscope": variant} if variant else {}),
-            "training": base["training"] | factor["training"]}
+    return {
+        "title": f"{factor['title']}, {base['title']}",
+        "what": f"{factor['what']} {base['what']}",
+        "factor": factor["factor"],
+        "config": base["config"] | factor["config"] | ({"sinkscope": variant} if variant else {}),
+        "training": base["training"] | factor["training"],
+    }
 
 
 def combine_recipes(factor: str, *others: str) -> Recipe:
     """Returns the recipe FACTOR+OTHERS, which applies the changes of `factor` to its baseline, a recipe or a combined
     one. No paper has a figure for it."""
     contents = [_read_contents(RECIPES / f"{id}.toml") for id in (factor, *others)]
-    return _build_recipe("+".join([factor, *others]), reduce(
-        lambda base, next_factor: _combine_contents(next_factor, base), reversed(contents)) | {
-            "baseline": "+".join(others)})
+    return _build_recipe(
+        "+".join([factor, *others]),
+        reduce(lambda base, next_factor: _combine_contents(next_factor, base), reversed(contents))
+        | {"baseline": "+".join(others)},
+    )
 
 
 def recipes() -> dict[str, Recipe]:
@@ -187,12 +206,16 @@ def recipes() -> dict[str, Recipe]:
     return {recipe.id: recipe for recipe in all_recipes}
 
 
-def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_ids: Collection[str],
-                   ) -> None:
+def refuse_unknown(
+    parser: argparse.ArgumentParser,
+    ids: Iterable[str],
+    known_ids: Collection[str],
+) -> None:
     for id in ids:
         if id not in known_ids:
             similar_ids = difflib.get_close_matches(id, known_ids, 4, 0.5)
-            prefixed_ids = [known_id for known_id in known_ids
-                            if known_id.endswith(f"-{id}") and known_id not in similar_ids]
+            prefixed_ids = [
+                known_id for known_id in known_ids if known_id.endswith(f"-{id}") and known_id not in similar_ids
+            ]
             suggestions = ", ".join(([*prefixed_ids, *similar_ids] or list(known_ids))[:4])
             parser.error(f"expected an id such as {suggestions}, found {id!r}")

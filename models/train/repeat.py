@@ -23,21 +23,35 @@ from .train import SAVE_EVERY, train
 # Of each column, the largest difference that another machine explains: some times the largest one between a CPU and an
 # H100 over nine whole runs (models/README.md), which was 0.0008 in alpha, 0.0006 in a loss, 0.0004 in the eviction and
 # 0.008 in the hidden ratio.
-TOLERANCES = {"alpha": 0.002, "alpha_share": 0.002, "alpha_max": 0.005, "value_ratio": 0.005, "eviction": 0.002,
-              "hidden_ratio": 0.02, "loss": 0.002, "row_mass": 0.002, "batch_loss": 0.002, "train_loss": 0.002}
+TOLERANCES = {
+    "alpha": 0.002,
+    "alpha_share": 0.002,
+    "alpha_max": 0.005,
+    "value_ratio": 0.005,
+    "eviction": 0.002,
+    "hidden_ratio": 0.02,
+    "loss": 0.002,
+    "row_mass": 0.002,
+    "batch_loss": 0.002,
+    "train_loss": 0.002,
+}
 
 
 def compare_points(committed: dict[str, Any], repeated: dict[str, Any]) -> list[tuple[str, float, float, float, bool]]:
     """Returns column, committed number, repeated number, tolerance, and whether they agree, for each column of both."""
-    return [(name, committed[name], repeated[name], tolerance, abs(committed[name] - repeated[name]) <= tolerance)
-            for name, tolerance in TOLERANCES.items()
-            if committed.get(name) is not None and repeated.get(name) is not None]
+    return [
+        (name, committed[name], repeated[name], tolerance, abs(committed[name] - repeated[name]) <= tolerance)
+        for name, tolerance in TOLERANCES.items()
+        if committed.get(name) is not None and repeated.get(name) is not None
+    ]
 
 
 def describe_point(step: int, rows: list[tuple[str, float, float, float, bool]]) -> str:
     lines = [f"step {step:,}", f"  {'column':14}{'committed':>11}{'repeated':>11}{'difference':>12}{'tolerance':>11}"]
-    lines += [f"  {name:14}{old:11.4f}{new:11.4f}{new - old:+12.4f}{tolerance:11.4f}{'' if agrees else '  differs'}"
-              for name, old, new, tolerance, agrees in rows]
+    lines += [
+        f"  {name:14}{old:11.4f}{new:11.4f}{new - old:+12.4f}{tolerance:11.4f}{'' if agrees else '  differs'}"
+        for name, old, new, tolerance, agrees in rows
+    ]
     return "\n".join(lines)
 
 
@@ -45,8 +59,9 @@ def repeat(recipe: Recipe, seed: int, until: int, corpora: Path, folder: Path) -
     """Trains the run up to step `until` in `folder`, and returns whether every column agrees."""
     committed = {point["step"]: point for point in protocol.read_log(recipe, seed)["points"]}
     seconds = " to ".join(f"{until * bound / 60:.1f}" for bound in protocol.STEP_SECONDS)
-    print(f"{until} steps take about {seconds} minutes on one core, and each measured step some seconds more.",
-          flush=True)
+    print(
+        f"{until} steps take about {seconds} minutes on one core, and each measured step some seconds more.", flush=True
+    )
     shutil.rmtree(folder / f"{recipe.id}-{seed}", ignore_errors=True)
     shutil.rmtree(folder / "zoo", ignore_errors=True)
     start = time.monotonic()
@@ -56,8 +71,10 @@ def repeat(recipe: Recipe, seed: int, until: int, corpora: Path, folder: Path) -
         rows = compare_points(committed[point["step"]], point)
         print(describe_point(point["step"], rows))
         agrees &= all(row[-1] for row in rows)
-    print(f"{recipe.id}, seed {seed}: {'agrees with' if agrees else 'differs from'} the committed log, "
-          f"{time.monotonic() - start:.0f} s")
+    print(
+        f"{recipe.id}, seed {seed}: {'agrees with' if agrees else 'differs from'} the committed log, "
+        f"{time.monotonic() - start:.0f} s"
+    )
     return agrees
 
 
@@ -65,8 +82,12 @@ def main() -> None:
     logged_runs = protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("recipe", metavar="RECIPE", help="long-ID or b-ID, a run of protocol A or B")
-    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
-                        help="folder with the text files (default: $SINKSCOPE_CORPORA)")
+    parser.add_argument(
+        "--corpora",
+        type=Path,
+        default=os.environ.get("SINKSCOPE_CORPORA"),
+        help="folder with the text files (default: $SINKSCOPE_CORPORA)",
+    )
     parser.add_argument("--runs", type=Path, default=Path("models/.runs/repeated"), help="folder for the repeated run")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--until", type=int, default=SAVE_EVERY, metavar="STEP")

@@ -39,8 +39,16 @@ from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
-TIMELINE_MEASUREMENTS = ("sink_1", "sink_elsewhere", "sink_bias", "loss", "alpha_max", "hidden_ratio",
-         "value_ratio", "row_mass_mean")
+TIMELINE_MEASUREMENTS = (
+    "sink_1",
+    "sink_elsewhere",
+    "sink_bias",
+    "loss",
+    "alpha_max",
+    "hidden_ratio",
+    "value_ratio",
+    "row_mass_mean",
+)
 
 
 def last_checkpoint(recipe: Recipe, seed: int, runs: Path) -> Path:
@@ -62,13 +70,20 @@ def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
     if training.front != (BOS,):
         names = " ".join(training.front)
         tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{names} $A".strip(), pair=f"{names} $A $B".strip(), special_tokens=front_ids)
+            single=f"{names} $A".strip(), pair=f"{names} $A $B".strip(), special_tokens=front_ids
+        )
     tokenizer.save(str(folder / "tokenizer.json"))
     bos_token = training.front[0] if training.front else None
-    write_json(folder / "tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": bos_token, "eos_token": END,
-        "model_max_length": recipe.context, "clean_up_tokenization_spaces": False,
-    })
+    write_json(
+        folder / "tokenizer_config.json",
+        {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "bos_token": bos_token,
+            "eos_token": END,
+            "model_max_length": recipe.context,
+            "clean_up_tokenization_spaces": False,
+        },
+    )
 
 
 def corpus_tokenizer(runs: Path) -> Path:
@@ -106,22 +121,34 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
         exact_metrics = measure(arch, weights, ids)
         stored_metrics = measure(arch, {n: torch.from_numpy(a) for n, a in previous.items()}, ids)
         weights_digest = hashlib.sha256(b"".join(a.astype("<f4").tobytes() for a in previous.values()))
-        checkpoints.append({
-            "step": step, "file": f"{step:04d}.gz", "bytes": len(compressed),
-            "sha256": hashlib.sha256(compressed).hexdigest(),
-            "scale": scales, "from_previous": from_previous,
-            "weights_sha256": weights_digest.hexdigest(),
-            "measured": {name: exact_metrics[name] for name in TIMELINE_MEASUREMENTS if name in exact_metrics},
-            "stored": {name: stored_metrics[name] for name in TIMELINE_MEASUREMENTS if name in stored_metrics},
-        })
+        checkpoints.append(
+            {
+                "step": step,
+                "file": f"{step:04d}.gz",
+                "bytes": len(compressed),
+                "sha256": hashlib.sha256(compressed).hexdigest(),
+                "scale": scales,
+                "from_previous": from_previous,
+                "weights_sha256": weights_digest.hexdigest(),
+                "measured": {name: exact_metrics[name] for name in TIMELINE_MEASUREMENTS if name in exact_metrics},
+                "stored": {name: stored_metrics[name] for name in TIMELINE_MEASUREMENTS if name in stored_metrics},
+            }
+        )
         print(recipe.id, step, len(compressed), exact_metrics["sink_1"], stored_metrics["sink_1"], flush=True)
     log = [json.loads(line) for line in (run / "training.jsonl").read_text().splitlines()]
-    write_json(out / "index.json", {
-        "recipe": recipe.id, "seed": recipe.seeds[0], "config": "../config.json",
-        "tensors": [{"name": name, "shape": list(a.shape), "coded": pack.is_coded(a)}
-                    for name, a in previous.items()],
-        "checkpoints": checkpoints, "log": sorted(log, key=lambda line: line["step"]),
-    })
+    write_json(
+        out / "index.json",
+        {
+            "recipe": recipe.id,
+            "seed": recipe.seeds[0],
+            "config": "../config.json",
+            "tensors": [
+                {"name": name, "shape": list(a.shape), "coded": pack.is_coded(a)} for name, a in previous.items()
+            ],
+            "checkpoints": checkpoints,
+            "log": sorted(log, key=lambda line: line["step"]),
+        },
+    )
 
 
 def measure_seeds(runs: Path, texts: list[str], old_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,25 +160,30 @@ def measure_seeds(runs: Path, texts: list[str], old_rows: list[dict[str, Any]]) 
         for seed in recipe.seeds if len(recipe.seeds) > 1 else ():
             if last_checkpoint(recipe, seed, runs).exists():
                 weights = load_file(last_checkpoint(recipe, seed, runs))
-                measurements = measure(architecture(recipe.config), weights,
-                                       encode_texts(recipe, texts, corpus_tokenizer(runs)))
+                measurements = measure(
+                    architecture(recipe.config), weights, encode_texts(recipe, texts, corpus_tokenizer(runs))
+                )
                 rows.append({"id": recipe.id, "seed": seed, "measured": measurements})
             elif (recipe.id, seed) in old_row_by_seed:
                 rows.append(old_row_by_seed[recipe.id, seed])
     return rows
 
 
-def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
-                ) -> dict[str, Any]:
-    file_contents = preview.encode_files(weights, (folder / "config.json").read_text(),
-                             (folder / "model.safetensors").read_bytes())
+def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor) -> dict[str, Any]:
+    file_contents = preview.encode_files(
+        weights, (folder / "config.json").read_text(), (folder / "model.safetensors").read_bytes()
+    )
     preview_file, refinement_file = (folder / name for name in ("preview.gz", "refinement.gz"))
     for file, data in zip((preview_file, refinement_file), file_contents, strict=True):
         file.write_bytes(data)
     measurements = measure(arch, widen_weights(preview.to_steps(weights)), ids)
-    return {"file": preview_file.name, "bytes": preview_file.stat().st_size, "sha256": sha256_of(preview_file),
-            "refinement": {"file": refinement_file.name, "bytes": refinement_file.stat().st_size},
-            "measured": {name: measurements[name] for name in ("sink_1", "sink_1_raw", "loss")}}
+    return {
+        "file": preview_file.name,
+        "bytes": preview_file.stat().st_size,
+        "sha256": sha256_of(preview_file),
+        "refinement": {"file": refinement_file.name, "bytes": refinement_file.stat().st_size},
+        "measured": {name: measurements[name] for name in ("sink_1", "sink_1_raw", "loss")},
+    }
 
 
 def sha256_of(file: Path) -> str:
@@ -164,16 +196,18 @@ def measure_facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
     arch, weights = read_model(folder)
     ids = encode_texts(recipe, texts, folder / "tokenizer.json")
     return {
-        "id": recipe.id, "seed": recipe.seeds[0],
+        "id": recipe.id,
+        "seed": recipe.seeds[0],
         "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": sha256_of(file),
         **({"preview": write_preview(folder, arch, weights, ids)} if recipe.id in F16_MODELS else {}),
-        "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
-        "context": recipe.context, "timeline": recipe.timeline,
-        "measured": measure(arch, weights, ids)
-        | {"bos": BOS in recipe.training.front},
+        "operation": arch.operation,
+        "formula": OPERATIONS[arch.operation].formula,
+        "context": recipe.context,
+        "timeline": recipe.timeline,
+        "measured": measure(arch, weights, ids) | {"bos": BOS in recipe.training.front},
         "exact": json.loads((folder / "exact.json").read_text()),
     }
 
@@ -198,8 +232,11 @@ def main() -> None:
     if runs is not None:
         seed_rows = measure_seeds(runs, texts, seed_rows)
         write_json(seeds_file, seed_rows)
-    rows = {id: measure_facts(recipe, texts) for id, recipe in recipes_by_id.items()
-            if (ZOO / id / "model.safetensors").exists()}
+    rows = {
+        id: measure_facts(recipe, texts)
+        for id, recipe in recipes_by_id.items()
+        if (ZOO / id / "model.safetensors").exists()
+    }
     for file, text in make_pages(list(rows.values()), seed_rows, MODELS / "README.md", ZOO).items():
         file.write_text(text)
     for id, row in rows.items():

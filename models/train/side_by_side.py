@@ -72,10 +72,10 @@ class GraphRun:
         self.arch = architecture(recipe.config)
         self.loss_of = LOSSES[training.objective] if device == "cpu" else compile_loss(training.objective)
         self.weights = trainable_weights(self.arch, seed, training, device)
-        self.text, self.noise = draw_batches(corpus, seed, recipe.sequences, recipe.context, batch_options(training),
-                                             device)
-        self.rates = torch.tensor([learning_rate(step, training) for step in range(len(self.text))],
-                                  device=device)
+        self.text, self.noise = draw_batches(
+            corpus, seed, recipe.sequences, recipe.context, batch_options(training), device
+        )
+        self.rates = torch.tensor([learning_rate(step, training) for step in range(len(self.text))], device=device)
         self.losses = torch.zeros(len(self.text), device=device)
         self.index = torch.zeros(1, dtype=torch.long, device=device)
         self.rate = torch.tensor(training.learning_rate, device=device)
@@ -87,8 +87,13 @@ class GraphRun:
     def _advance(self) -> None:
         self.rate.copy_(self.rates[self.index].squeeze(0))
         set_rates(self.optimizers, self.step, self.recipe.training)
-        loss = self.loss_of(self.arch, self.weights, self.text[self.index].squeeze(0),
-                            self.noise[self.index].squeeze(0), self.recipe.training)
+        loss = self.loss_of(
+            self.arch,
+            self.weights,
+            self.text[self.index].squeeze(0),
+            self.noise[self.index].squeeze(0),
+            self.recipe.training,
+        )
         self.losses.index_copy_(0, self.index, loss.detach()[None])
         update_weights(loss, self.weights, self.optimizers)
         self.index += 1
@@ -142,8 +147,9 @@ def _open_log(id: str, seed: int, zoo: Path) -> Log:
     return Log(protocol.decisive_runs()[id], seed, zoo)
 
 
-def measure(job: Job, step: int, file: Path, train_loss: float | None, device: str, zoo: Path,
-            corpora: Path, runs: Path) -> None:
+def measure(
+    job: Job, step: int, file: Path, train_loss: float | None, device: str, zoo: Path, corpora: Path, runs: Path
+) -> None:
     """Adds a point to the log of a run, measured on the weights in `file`, and deletes the file."""
     torch.set_num_threads(1)
     log = _open_log(*job, zoo)
@@ -172,8 +178,7 @@ class Measurer:
         save_file(weights, file)
         if job not in self.pool_by_job:
             self.pool_by_job[job] = self.pools[next(self.job_counter) % len(self.pools)]
-        self.pending.append(
-            self.pool_by_job[job].submit(measure, job, step, file, train_loss, *self.arguments))
+        self.pending.append(self.pool_by_job[job].submit(measure, job, step, file, train_loss, *self.arguments))
 
     def catch_up(self) -> bool:
         has_waited = bool(self.pending)
@@ -195,8 +200,14 @@ def is_capturable(recipe: Recipe) -> bool:
 
 
 @cache
-def draw_batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str,
-                 ) -> tuple[Tensor, Tensor]:
+def draw_batches(
+    corpus: Corpus,
+    seed: int,
+    sequences: int,
+    T: int,
+    options: Training,
+    device: str,
+) -> tuple[Tensor, Tensor]:
     """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Cached, so that runs with the
     same arguments share them."""
     pairs = [corpus.draw_batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
@@ -206,12 +217,26 @@ def draw_batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Tra
 
 def batch_options(training: Training) -> Training:
     """Returns only the options that Corpus.draw_batch reads, so that runs can share batches."""
-    return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
-                    fixed_at=training.fixed_at, fixed_token=training.fixed_token, one_document=training.one_document)
+    return Training(
+        front=training.front,
+        tokens=training.tokens,
+        random_first=training.random_first,
+        fixed_at=training.fixed_at,
+        fixed_token=training.fixed_token,
+        one_document=training.one_document,
+    )
 
 
-def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
-               measurer: Measurer, device: str, width: int, deadline: float, capturable: bool = True) -> set[Job]:
+def train_runs(
+    due_runs: Callable[[], Iterable[tuple[Recipe, int]]],
+    corpora: Path,
+    runs: Path,
+    measurer: Measurer,
+    device: str,
+    width: int,
+    deadline: float,
+    capturable: bool = True,
+) -> set[Job]:
     """Trains the runs whose steps can be captured, or with `capturable` false the others, until no further run can
     begin or the time `deadline` is reached. Returns the unfinished runs."""
     corpus, active_runs, begun_jobs = _open_corpus(corpora, runs), [], set[Job]()
@@ -241,8 +266,11 @@ def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Pa
             measurer.add((run.recipe.id, run.seed), run.step, *run.snapshot())
         seconds = time.monotonic() - start
         duration = seconds * protocol.B_STEPS / SAVE_EVERY
-        print(f"{len(active_runs)} runs side by side, {seconds / SAVE_EVERY / len(active_runs) * 1000:.2f} ms for "
-              "a step of each", flush=True)
+        print(
+            f"{len(active_runs)} runs side by side, {seconds / SAVE_EVERY / len(active_runs) * 1000:.2f} ms for "
+            "a step of each",
+            flush=True,
+        )
         active_runs = [run for run in active_runs if run.step < protocol.B_STEPS]
 
 
@@ -257,8 +285,9 @@ def main() -> None:
     parser.add_argument("--measurers", type=int, default=os.cpu_count(), help="CPU cores that measure")
     parser.add_argument("--minutes", type=float, default=math.inf, help="when to break off")
     parser.add_argument("--uncaptured", action="store_true", help="the runs that cannot be captured, not the others")
-    parser.add_argument("--again", type=Path, metavar="ZOO",
-                        help="train the recipes given again and write their logs to this folder")
+    parser.add_argument(
+        "--again", type=Path, metavar="ZOO", help="train the recipes given again and write their logs to this folder"
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="with --again")
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, recipes_by_id)
@@ -273,8 +302,9 @@ def main() -> None:
             yield from ((recipe, seed) for _, recipe, seed in queue.due_jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
-    unfinished_jobs = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline,
-                                 not arguments.uncaptured)
+    unfinished_jobs = train_runs(
+        due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline, not arguments.uncaptured
+    )
     measurer.close()
     for id, seed in unfinished_jobs:
         protocol.log_file(recipes_by_id[id], seed, zoo).unlink()

@@ -51,14 +51,14 @@ def split_documents(files: dict[str, list[str]]) -> tuple[list[str], dict[str, l
     A held-out document that overlaps with a training document, such as a story that occurs twice, is left out.
     """
     last_index = HELD_OUT_EVERY - 1
-    train_texts = [text for texts in files.values() for i, text in enumerate(texts)
-                   if i % HELD_OUT_EVERY != last_index]
+    train_texts = [text for texts in files.values() for i, text in enumerate(texts) if i % HELD_OUT_EVERY != last_index]
     held_out = {name: texts[last_index::HELD_OUT_EVERY] for name, texts in files.items()}
     word_runs = {text: _word_runs(text) for texts in held_out.values() for text in texts}
     held_out_runs = set().union(*word_runs.values())
     shared_runs = set().union(*(held_out_runs & _word_runs(text) for text in train_texts))
-    return train_texts, {name: [text for text in texts if not word_runs[text] & shared_runs]
-                         for name, texts in held_out.items()}
+    return train_texts, {
+        name: [text for text in texts if not word_runs[text] & shared_runs] for name, texts in held_out.items()
+    }
 
 
 def documents(corpora: Path) -> tuple[list[str], list[str]]:
@@ -69,12 +69,7 @@ def documents(corpora: Path) -> tuple[list[str], list[str]]:
 def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS) -> list[str]:
     """Returns `count` passages, evenly spread over the texts. Each begins a paragraph of at least `characters`
     characters."""
-    paragraphs = [
-        paragraph
-        for text in texts
-        for paragraph in text.split("\n")
-        if len(paragraph) >= characters
-    ]
+    paragraphs = [paragraph for text in texts for paragraph in text.split("\n") if len(paragraph) >= characters]
     step = len(paragraphs) / count
     passage_starts = [paragraphs[int((i + 0.5) * step)] for i in range(count)]
     # Cuts at the last space: no passage ends inside a word.

@@ -67,7 +67,7 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
     if training.bias_dimensions is not None:
         for name, weight in weights.items():
             if name.endswith("bias_key"):
-                weight[..., training.bias_dimensions:] = 0
+                weight[..., training.bias_dimensions :] = 0
     for name in fixed_tensor_names(weights, training):
         weights[name] = torch.zeros_like(weights[name])
         weights[name][..., 0] = training.bias_value
@@ -75,8 +75,7 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
 
 
 def fixed_tensor_names(weights: Weights, training: Training) -> list[str]:
-    return [name for name in weights
-            if training.bias_value is not None and name.endswith("bias_key_value")]
+    return [name for name in weights if training.bias_value is not None and name.endswith("bias_key_value")]
 
 
 def weight_decay(name: str, weight: Tensor, training: Training) -> float:
@@ -105,15 +104,19 @@ def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[
             groups.setdefault((kind, weight_decay(name, w, training)), []).append(w)
 
     def groups_of(kind: str) -> list[dict[str, Any]]:
-        return [{"params": params, "weight_decay": rate}
-                for (group_kind, rate), params in groups.items() if group_kind == kind]
+        return [
+            {"params": params, "weight_decay": rate}
+            for (group_kind, rate), params in groups.items()
+            if group_kind == kind
+        ]
 
     makers: dict[str, Callable[[list[dict[str, Any]]], torch.optim.Optimizer]] = {
-        "adamw": partial(torch.optim.AdamW,
-                         **{"lr": training.learning_rate, "betas": (0.9, 0.95), "fused": True} | adamw),
-        "muon": partial(torch.optim.Muon, lr=training.learning_rate, momentum=0.95,
-                        adjust_lr_fn="match_rms_adamw"),
-        "sgd": partial(torch.optim.SGD, lr=training.learning_rate, momentum=0.9)}
+        "adamw": partial(
+            torch.optim.AdamW, **{"lr": training.learning_rate, "betas": (0.9, 0.95), "fused": True} | adamw
+        ),
+        "muon": partial(torch.optim.Muon, lr=training.learning_rate, momentum=0.95, adjust_lr_fn="match_rms_adamw"),
+        "sgd": partial(torch.optim.SGD, lr=training.learning_rate, momentum=0.9),
+    }
     return [make(groups_of(kind)) for kind, make in makers.items() if groups_of(kind)]
 
 
@@ -142,8 +145,7 @@ def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str
     values |= {
         "sink_1": round(sinks[0].item(), 2),
         "alpha_max": round(alphas.mean(0)[..., 0].max().item(), 4),
-        "hidden_ratio": round(
-            metrics.first_to_others(trace.hidden)[:, 1:].mean(0).max().item(), 3),
+        "hidden_ratio": round(metrics.first_to_others(trace.hidden)[:, 1:].mean(0).max().item(), 3),
         "value_ratio": round(metrics.first_to_others(trace.v).mean().item(), 3),
         "row_mass": round(metrics.row_mass(trace.att).mean().item(), 4),
         "sink_k": round(sinks[1:].max().item(), 2),
@@ -231,8 +233,7 @@ class Run:
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
         set_rates(self.optimizers, step, self.recipe.training)
-        loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device),
-                       self.recipe.training)
+        loss = loss_of(self.arch, self.weights, text.to(self.device), noise.to(self.device), self.recipe.training)
         update_weights(loss, self.weights, self.optimizers)
         return loss.item()
 
@@ -242,8 +243,11 @@ class Run:
     def save(self, step: int) -> None:
         weights = self.cpu_weights()
         save_file(weights, self.folder / f"step-{step:04d}.safetensors")
-        state = {"step": step, "weights": weights,
-                 "optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
+        state = {
+            "step": step,
+            "weights": weights,
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+        }
         torch.save(state, self.checkpoint.with_suffix(".new"))
         os.replace(self.checkpoint.with_suffix(".new"), self.checkpoint)
 
@@ -266,13 +270,19 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
     for i in range(FIXED_SEQUENCES // recipe.sequences):
         text, noise = corpus.draw_batch(0, i, recipe.sequences, recipe.context, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
-        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device),
-                              Training()))
+        losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device), Training()))
     return sum(loss.item() for loss in losses) / len(losses)
 
 
-def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
-          until: int | None = None, zoo: Path = protocol.ZOO) -> None:
+def train(
+    recipe: Recipe,
+    seed: int,
+    corpora: Path,
+    runs: Path,
+    device: str,
+    until: int | None = None,
+    zoo: Path = protocol.ZOO,
+) -> None:
     """Trains a run from its last checkpoint to its last step, or to step `until`, from which a later call can
     continue. Its log goes to `zoo`."""
     lock = _lock_folder(runs / f"{recipe.id}-{seed}")
@@ -313,19 +323,24 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
 def main() -> None:
     recipes_by_id = recipes() | protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("recipe", metavar="RECIPE",
-                        help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A "
-                             "or B trains it")
-    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"),
-                        help="folder with the text files (default: $SINKSCOPE_CORPORA)")
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs"),
-                        help="folder for checkpoints and logs")
-    parser.add_argument("--zoo", type=Path, default=protocol.ZOO,
-                        help="folder for the log of a protocol's run (default: models/zoo)")
+    parser.add_argument(
+        "recipe", metavar="RECIPE", help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A or B trains it"
+    )
+    parser.add_argument(
+        "--corpora",
+        type=Path,
+        default=os.environ.get("SINKSCOPE_CORPORA"),
+        help="folder with the text files (default: $SINKSCOPE_CORPORA)",
+    )
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"), help="folder for checkpoints and logs")
+    parser.add_argument(
+        "--zoo", type=Path, default=protocol.ZOO, help="folder for the log of a protocol's run (default: models/zoo)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--until", type=int, metavar="STEP",
-                        help="a step to break off at, one at which checkpoints are written")
+    parser.add_argument(
+        "--until", type=int, metavar="STEP", help="a step to break off at, one at which checkpoints are written"
+    )
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     refuse_unknown(parser, [arguments.recipe], recipes_by_id)
@@ -334,8 +349,15 @@ def main() -> None:
     if arguments.until is not None and arguments.until % SAVE_EVERY:
         parser.error(f"--until is {arguments.until}, expected a multiple of {SAVE_EVERY}")
     torch.set_num_threads(arguments.threads)
-    train(recipes_by_id[arguments.recipe], arguments.seed, arguments.corpora, arguments.runs,
-          arguments.device, arguments.until, arguments.zoo)
+    train(
+        recipes_by_id[arguments.recipe],
+        arguments.seed,
+        arguments.corpora,
+        arguments.runs,
+        arguments.device,
+        arguments.until,
+        arguments.zoo,
+    )
 
 
 if __name__ == "__main__":

@@ -35,10 +35,17 @@ def measure(way: str, tokens: int) -> dict[str, float]:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        hidden_size=256, intermediate_size=512, num_hidden_layers=4, num_attention_heads=8,
-        num_key_value_heads=2, vocab_size=512, max_position_embeddings=tokens)
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        vocab_size=512,
+        max_position_embeddings=tokens,
+    )
     model = transformers.LlamaForCausalLM._from_config(
-        config, attn_implementation="eager" if way == "eager" else "sdpa").eval()
+        config, attn_implementation="eager" if way == "eager" else "sdpa"
+    ).eval()
     ids = torch.randint(512, (1, tokens))
     with torch.no_grad():
         model(ids[:, :64], output_attentions=way == "eager")  # Allocates the fixed buffers
@@ -75,17 +82,28 @@ def print_families() -> None:
 
         plain_logits, recording, later_logits = run(), record(), run()
         # The eager path of Falcon adds ALiBi twice: test_families.py has its maps.
-        error = "" if name == "falcon-alibi" else "{:.1e}".format(abs(
-            recording["0.alpha_raw" if name == "gpt_oss" else "0.alpha"] - metrics.alpha(
-                torch.stack(run_eagerly(name, prompt).attentions)[:, 0].double(), family.kind).numpy()).max())
+        error = (
+            ""
+            if name == "falcon-alibi"
+            else "{:.1e}".format(
+                abs(
+                    recording["0.alpha_raw" if name == "gpt_oss" else "0.alpha"]
+                    - metrics.alpha(
+                        torch.stack(run_eagerly(name, prompt).attentions)[:, 0].double(), family.kind
+                    ).numpy()
+                ).max()
+            )
+        )
         times = []
         for function in (run, record):
             start = time.perf_counter()
             for _ in range(10):
                 function()
             times.append(time.perf_counter() - start)
-        print(f"| {name} | {implementation} | {error} | {(later_logits - plain_logits).abs().max().item():.1e} | "
-              f"{times[1] / times[0]:.1f} |")
+        print(
+            f"| {name} | {implementation} | {error} | {(later_logits - plain_logits).abs().max().item():.1e} | "
+            f"{times[1] / times[0]:.1f} |"
+        )
 
 
 def main() -> int:
@@ -102,8 +120,12 @@ def main() -> int:
         return 0
     results = {}
     for way in WAYS:
-        out = subprocess.run([sys.executable, __file__, "--way", way, "--tokens", str(options.tokens)],
-                             capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(
+            [sys.executable, __file__, "--way", way, "--tokens", str(options.tokens)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         results[way] = json.loads(out)
         print(f"{way:7s} {results[way]['MB']:8.0f} MB  {results[way]['seconds']:6.1f} s")
     limit = 2 * results["sdpa"]["MB"] + 100

@@ -145,7 +145,7 @@ const start = {
         assert.equal(refinements(), 0);
         assert.match(await text(page, '.preview'), /^Quick look: weights rounded to 3\.\d bits/);
         assert.match(await text(page, '.start-captions'), /one head gives <s> about \d\d%/);
-        await page.locator('.preview button', { hasText: /^Use exact weights/ }).click();
+        await page.locator('.preview button', { hasText: /Use exact weights/ }).click();
       }
       await page.getByText('Exact numbers now.').waitFor();
       await settled(page);

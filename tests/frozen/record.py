@@ -1,6 +1,6 @@
 """The recording that the Python package makes of a model of the zoo, for tests/frozen.
 
-    python tests/frozen/record.py FILE
+python tests/frozen/record.py FILE
 """
 
 import sys
@@ -24,7 +24,5 @@ if __name__ == "__main__":
     folder = str(ROOT / "models/zoo/softmax")
     model = tf.AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = tf.AutoTokenizer.from_pretrained(folder)
-    recording = sinkscope.record(
-        model, tokenizer, PROMPTS, tokens=12, keep=1, model_id="zoo/softmax", progress=False
-    )
+    recording = sinkscope.record(model, tokenizer, PROMPTS, tokens=12, keep=1, model_id="zoo/softmax", progress=False)
     recording.save(Path(sys.argv[1]))

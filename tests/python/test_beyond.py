@@ -32,7 +32,7 @@ STATED: dict[str, tuple[float | None, ...]] = {
 @pytest.mark.parametrize("id", STATED)
 def test_rows_agree_with_the_document(id: str) -> None:
     """The numbers may differ in the last digit, which another processor may change."""
-    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
+    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[: beyond.SEQUENCES]
     cells = [cell.split()[0] for cell in beyond.model_row(id, texts).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])
     for result, output in zip(cells[1:], STATED[id]):
@@ -42,7 +42,7 @@ def test_rows_agree_with_the_document(id: str) -> None:
 
 
 def test_the_feed_forward_share_is_undefined_for_a_post_norm_and_may_exceed_one() -> None:
-    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
+    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[: beyond.SEQUENCES]
     assert "| nan of 0 |" in beyond.model_row("post-norm", texts)
     # The second number, 22, is the sum of all contributions to the logits of sink heads.
     assert "| 1.02 of 22 |" in beyond.model_row("softmax", texts)
@@ -53,7 +53,7 @@ def test_the_file_has_every_unit_and_a_repeated_measurement_equals_it() -> None:
     for name, (_, units) in beyond.unit_groups().items():
         assert [unit["unit"] for unit in result[name]] == list(units), "run beyond --units"
     stored_unit = next(unit for unit in result["models with a sink"] if unit["unit"] == "heads-8")
-    texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
+    texts = json.loads(beyond.HELD_OUT.read_text())[: beyond.SEQUENCES]
     columns = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
     for name, value in columns.items():
         # On another processor a head near the threshold may count differently.
@@ -62,19 +62,21 @@ def test_the_file_has_every_unit_and_a_repeated_measurement_equals_it() -> None:
 
 def test_zeroing_the_worst_channel_raises_the_loss_as_stored() -> None:
     arch, weights = read_model(beyond.ZOO / "softmax")
-    ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
+    ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[: beyond.SEQUENCES])
     stored_unit = next(unit for unit in json.loads(beyond.FILE.read_text())["channels"] if unit["unit"] == "softmax")
     trace = forward(arch, weights, ids)
     assert stored_unit["loss"] == pytest.approx(beyond.metrics.loss(trace.logits, ids).mean().item(), abs=1e-3)
     channel = stored_unit["worst_channel"]
-    cost, other_cost = (beyond.loss_without_channel(arch, weights, ids, c) - stored_unit["loss"]
-                        for c in (channel, channel - 1))
+    cost, other_cost = (
+        beyond.loss_without_channel(arch, weights, ids, c) - stored_unit["loss"] for c in (channel, channel - 1)
+    )
     assert cost == pytest.approx(stored_unit["worst"], abs=1e-3)
     assert other_cost < cost / 2
 
 
 def test_each_unit_is_measured_once_and_units_are_stored_in_order(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     measured_units: list[int] = []
 
     def measure(unit: int) -> dict[str, float]:
@@ -122,7 +124,7 @@ def test_without_training_the_numbers_equal_those_before_it(monkeypatch: pytest.
         arguments.extend(map(str, words))
         shutil.copytree(beyond.ZOO / "softmax", Path(arguments[arguments.index("--out") + 1]))
         texts = json.loads(Path(arguments[arguments.index("--text-file") + 1]).read_text())
-        assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES:]
+        assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES :]
         return []
 
     monkeypatch.setattr(beyond, "run_command", fake_train)
@@ -135,11 +137,10 @@ def test_without_training_the_numbers_equal_those_before_it(monkeypatch: pytest.
     assert result["learnt"] < 0.5
 
 
-def test_the_token_after_a_trigger_differs_from_random_tokens(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_after_a_trigger_differs_from_random_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake model predicts every next token, as if it had learnt the trigger. Its inputs show that the opening, the
     trigger and the rest of a text are at their positions."""
-    ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
+    ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[: beyond.SEQUENCES])
     trigger, cycle = planted_tokens({"seed": 3, "first": 0, "triggers": 8}, 1024)
     monkeypatch.setattr(beyond, "run_command", lambda *words: [])
     monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
@@ -159,11 +160,20 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
     monkeypatch.setattr(beyond, "run_in_f64", fake_run)
     monkeypatch.setattr(beyond, "continuation_scores", fake_scores)
     assert beyond.measure_planted_triggers(3) == {
-        "loss_trigger": 4.0, "loss_random": 2.0, "loss_gap": 2.0,
-        "first_trigger": 0.25, "first_random": 0.5, "first_gap": -0.25,
-        "before_loss_trigger": 3.0, "before_loss_random": 2.0, "before_loss_gap": 1.0,
-        "before_first_trigger": 0.25, "before_first_random": 0.5, "before_first_gap": -0.25,
-        "learnt": 1.0}
+        "loss_trigger": 4.0,
+        "loss_random": 2.0,
+        "loss_gap": 2.0,
+        "first_trigger": 0.25,
+        "first_random": 0.5,
+        "first_gap": -0.25,
+        "before_loss_trigger": 3.0,
+        "before_loss_random": 2.0,
+        "before_loss_gap": 1.0,
+        "before_first_trigger": 0.25,
+        "before_first_random": 0.5,
+        "before_first_gap": -0.25,
+        "learnt": 1.0,
+    }
     assert output[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
 
 
@@ -173,7 +183,8 @@ def parse_options(arguments: tuple[object, ...]) -> dict[str, str]:
 
 
 def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     program = tmp_path / "node"
     program.write_text('#!/bin/sh\necho "[\\"$PWD\\", \\"$*\\"]"; echo 5; echo no >&2; exit $3\n')
     program.chmod(0o755)
@@ -186,9 +197,10 @@ def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
 
 def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: pytest.MonkeyPatch) -> None:
     def make_task(name: str, size: float) -> dict[str, Any]:
-        return {"name": name} | {condition: {key: {"change": {"mean": size * factor}}
-                                             for key, factor in (("loss", 1), ("accuracy", 0.5))}
-                                 for condition, size in (("first", size), ("other", size / 4))}
+        return {"name": name} | {
+            condition: {key: {"change": {"mean": size * factor}} for key, factor in (("loss", 1), ("accuracy", 0.5))}
+            for condition, size in (("first", size), ("other", size / 4))
+        }
 
     def command(*words: object) -> list[Any]:
         assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
@@ -201,8 +213,12 @@ def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: 
     monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
     monkeypatch.setattr(beyond, "shared_columns", lambda arch, weights, ids: {arch: float(len(ids))})
     assert beyond.measure_model("softmax") == {
-        "softmax": 24.0, "next_loss": 0.5, "next_accuracy": 25.0, "other_loss": 0.125,
-        "other_accuracy": 6.25}
+        "softmax": 24.0,
+        "next_loss": 0.5,
+        "next_accuracy": 25.0,
+        "other_loss": 0.125,
+        "other_accuracy": 6.25,
+    }
 
 
 def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,8 +232,9 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
             (folder / "recipe.json").write_text('{"settings": {"task": "backcopy"}}')
             return []
         assert [words[i + 1] for i, word in enumerate(words) if word == "--ids"] == ["5,6", "7,8"]
-        loss, accuracy = {None: (2.0, 0.5), "hide_key:key=0": (2.5, 0.25),
-                          "hide_key:key=1": (2.125, 0.75)}[arguments.get("--edit")]
+        loss, accuracy = {None: (2.0, 0.5), "hide_key:key=0": (2.5, 0.25), "hide_key:key=1": (2.125, 0.75)}[
+            arguments.get("--edit")
+        ]
         return [{"loss": loss, "metrics": {"accuracy": {"mean": [accuracy, 9.0]}}}]
 
     def node(*words: object) -> str:
@@ -228,8 +245,13 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
     monkeypatch.setattr(beyond, "run_node", node)
     monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
     monkeypatch.setattr(beyond, "shared_columns", lambda arch, weights, ids: {arch: float(ids.sum())})
-    assert beyond.measure_lab_seed(4) == {"model": 26.0, "hidden_loss": 0.5, "hidden_accuracy": -25.0,
-                                "other_loss": 0.125, "other_accuracy": 25.0}
+    assert beyond.measure_lab_seed(4) == {
+        "model": 26.0,
+        "hidden_loss": 0.5,
+        "hidden_accuracy": -25.0,
+        "other_loss": 0.125,
+        "other_accuracy": 25.0,
+    }
 
 
 def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,15 +259,26 @@ def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> 
         arguments = parse_options(words)
         assert (arguments["--seed"], arguments["--held"]) == ("2", "24")
         rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
-            next((name for name, variant in beyond.TUNING_VARIANTS.items() if variant == words[-1:]), "plain")]
-        return [{"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0}, {"loss_held": 9.0},
-                {"loss_held": 3.0 + rise, "loss": 10 * rise, "first_elsewhere": rise / 10}]
+            next((name for name, variant in beyond.TUNING_VARIANTS.items() if variant == words[-1:]), "plain")
+        ]
+        return [
+            {"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0},
+            {"loss_held": 9.0},
+            {"loss_held": 3.0 + rise, "loss": 10 * rise, "first_elsewhere": rise / 10},
+        ]
 
     monkeypatch.setattr(beyond, "run_command", command)
     assert beyond.measure_fine_tuning(2) == {
-        "forgets_plain": 0.25, "new_plain": 2.5, "first_plain": 0.025,
-        "forgets_key_bias": 0.5, "new_key_bias": 5.0, "first_key_bias": 0.05,
-        "forgets_gate": 1.0, "new_gate": 10.0, "first_gate": 0.1}
+        "forgets_plain": 0.25,
+        "new_plain": 2.5,
+        "first_plain": 0.025,
+        "forgets_key_bias": 0.5,
+        "new_key_bias": 5.0,
+        "first_key_bias": 0.05,
+        "forgets_gate": 1.0,
+        "new_gate": 10.0,
+        "first_gate": 0.1,
+    }
 
 
 def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,14 +290,20 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
         assert json.loads(Path(arguments["--text-file"]).read_text()) == texts[9:18]
         assert (arguments["--seed"], arguments["--sequences"]) == ("2", "9")
         score = 5.0 if arguments["--goal"] == "loss" else 0.25
-        return [{"score": score, "random": {"best": 4.0 if score > 1 else 0.5},
-                 "others": {"found": [1.0, 3.0] * 4, "best": [0.5, 1.0] * 4}}]
+        return [
+            {
+                "score": score,
+                "random": {"best": 4.0 if score > 1 else 0.5},
+                "others": {"found": [1.0, 3.0] * 4, "best": [0.5, 1.0] * 4},
+            }
+        ]
 
     monkeypatch.setattr(beyond, "run_command", command)
     assert beyond.measure_searches(2) == {
-        f"{prefix}_{model}": value for model in ("softmax", "sigmoid", "key_bias")
-        for prefix, value in (("loss", 1.0), ("elsewhere", 1.25))} | {
-        "away_softmax": 0.25, "away_elsewhere_softmax": -1.25}
+        f"{prefix}_{model}": value
+        for model in ("softmax", "sigmoid", "key_bias")
+        for prefix, value in (("loss", 1.0), ("elsewhere", 1.25))
+    } | {"away_softmax": 0.25, "away_elsewhere_softmax": -1.25}
 
 
 def test_each_unit_of_the_file_is_on_one_line() -> None:
@@ -294,7 +333,8 @@ def test_every_planted_trigger_was_learnt() -> None:
 
 
 def test_the_command_prints_a_row_for_each_model(
-        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(beyond, "model_row", lambda id, texts: f"| {id} {len(texts)} |")
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)

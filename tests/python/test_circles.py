@@ -18,8 +18,10 @@ def graph_of_core(sources: dict[str, str]) -> Graph:
     """Links each C file to those whose functions it calls. A row of a table names a function without calling it."""
     texts = {name: CODE.sub("", text) for name, text in sources.items()}
     files = {function: name for name, text in texts.items() for function in DEFINITION.findall(text)}
-    return {name: {files[call] for call in re.findall(r"\b(ss_\w+)\(", text) if call in files} - {name}
-            for name, text in texts.items()}
+    return {
+        name: {files[call] for call in re.findall(r"\b(ss_\w+)\(", text) if call in files} - {name}
+        for name, text in texts.items()
+    }
 
 
 def graph_of_package(sources: dict[str, str]) -> Graph:

@@ -26,16 +26,21 @@ EFFECT_PATTERN = re.compile(
     r"\b(?:less|more|no|hardly any|without a|weaker|stronger|smaller|larger) sinks?\b"
     r"|\b(?:remove|prevent|weaken|strengthen|take|replace|reduce|mitigate)s? (?:the|its|a|any) sinks?\b"
     r"|\bsinks? (?:\w+ ){0,3}?(?:disappears?|vanish(?:es)?|absent|gone|weaker|stronger|smaller|larger"
-    r"|shrinks?|grows?|appears later|comes later)\b", re.I)
+    r"|shrinks?|grows?|appears later|comes later)\b",
+    re.I,
+)
 # Matches a causal word near "sink": a sentence of a mechanism, which a comparison of trainings alone does not show.
 # "so that", "so far" and "so did" are none.
-_CAUSAL_WORDS = (r"because|needs?|makes?|rel(?:y|ies)|decides?|causes?|therefore|hence|lets?|explains?|leads? to"
-                 r"|so(?! (?:that|far|many|much|as|long|little|did|do|is|are|few|large|small|short)\b)")
+_CAUSAL_WORDS = (
+    r"because|needs?|makes?|rel(?:y|ies)|decides?|causes?|therefore|hence|lets?|explains?|leads? to"
+    r"|so(?! (?:that|far|many|much|as|long|little|did|do|is|are|few|large|small|short)\b)"
+)
 CAUSAL_PATTERN = re.compile(
-    rf"\b(?:{_CAUSAL_WORDS})\b[^.?!]{{0,60}}\bsinks?\b|\bsinks?\b[^.?!]{{0,60}}\b(?:{_CAUSAL_WORDS})\b", re.I)
+    rf"\b(?:{_CAUSAL_WORDS})\b[^.?!]{{0,60}}\bsinks?\b|\bsinks?\b[^.?!]{{0,60}}\b(?:{_CAUSAL_WORDS})\b", re.I
+)
 DIRECTION_PATTERNS = {
     "less": r"less|reduce\w*|remov\w*|smaller|weak\w*|later|absent|hardly any|no sink|without a"
-            r"|under \d+%|fewer",
+    r"|under \d+%|fewer",
     "more": r"more|larger|strong\w*|appears|emerges|has a sink|grows?",
     "none": r"no sink|without a sink|hardly any sink|absent|vanish\w*|disappear\w*",
     "the same": r"same|unchanged|does not (?:change|matter)|hardly changes",
@@ -66,13 +71,23 @@ def split_sentences(text: str) -> list[str]:
 
 # Cards are excluded: they are generated from recipes, whose own files are checked, and logs. node_modules is deep, so
 # no pattern descends into it.
-FILES = sorted(file for pattern in (
-    "*.md", "*/*.md", "tests/*/*.md", "models/*/*.md", "web/*/*.md", "web/*.html",
-    "web/src/**/*.ts", "models/train/recipes/*.toml") for file in ROOT.glob(pattern)
-    if not file.is_relative_to(ROOT / "web/node_modules"))
+FILES = sorted(
+    file
+    for pattern in (
+        "*.md",
+        "*/*.md",
+        "tests/*/*.md",
+        "models/*/*.md",
+        "web/*/*.md",
+        "web/*.html",
+        "web/src/**/*.ts",
+        "models/train/recipes/*.toml",
+    )
+    for file in ROOT.glob(pattern)
+    if not file.is_relative_to(ROOT / "web/node_modules")
+)
 SENTENCES = tomllib.loads(claims.CLAIMS_FILE.read_text())["said"]
-NEW_IDS = {claim["id"] for claim in tomllib.loads(claims.CLAIMS_FILE.read_text())["claim"]
-       if "before" not in claim}
+NEW_IDS = {claim["id"] for claim in tomllib.loads(claims.CLAIMS_FILE.read_text())["claim"] if "before" not in claim}
 
 
 def test_the_table_follows_from_the_logs() -> None:
@@ -118,39 +133,72 @@ def test_every_row_of_the_table_of_claims_names_its_evidence() -> None:
             assert row["effects"], row["id"]
 
 
-def make_effect(difference: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
-         by_shares: Difference | None = None, margin: float = 0.0, sink: Difference | None = None) -> Effect:
-    return Effect("sigmoid", "softmax", "alpha", None, paper, "b", seeds, protocol.B_MEAN_STEPS, difference,
-                  list(values), 0, (), (), by_shares, margin, (("sink_0.3", sink, 5.0),) if sink else ())
+def make_effect(
+    difference: Difference | None,
+    paper: str,
+    values: tuple[float, ...] = (0.3,),
+    seeds: int = 3,
+    by_shares: Difference | None = None,
+    margin: float = 0.0,
+    sink: Difference | None = None,
+) -> Effect:
+    return Effect(
+        "sigmoid",
+        "softmax",
+        "alpha",
+        None,
+        paper,
+        "b",
+        seeds,
+        protocol.B_MEAN_STEPS,
+        difference,
+        list(values),
+        0,
+        (),
+        (),
+        by_shares,
+        margin,
+        (("sink_0.3", sink, 5.0),) if sink else (),
+    )
 
 
 NO_EFFECT, UNDECIDED, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.05, 0.2), Difference(0.2, 0.1, 0.3))
 
 
-@pytest.mark.parametrize(("effect", "verdict"), [
-    (make_effect(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
-    (make_effect(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
-    (make_effect(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
-    (make_effect(NO_EFFECT, "the same", margin=0.06), "agrees"),
-    (make_effect(NO_EFFECT, "the same", margin=0.05), "undecided"),
-    (make_effect(Difference(-0.2, -0.3, -0.1), "the same", margin=0.1), "differs"),
-    (make_effect(Difference(-0.2, -0.3, -0.1), "less", sink=Difference(20, 10, 30)), decide.DEPENDS),
-    (make_effect(SINK, "a sink"), "agrees"), (make_effect(NO_EFFECT, "a sink"), "differs"),
-    (make_effect(UNDECIDED, "a sink"), "undecided"),
-    (make_effect(NO_EFFECT, "none", by_shares=NO_EFFECT), "agrees"),
-    (make_effect(NO_EFFECT, "none", by_shares=UNDECIDED), "undecided"),
-    (make_effect(NO_EFFECT, "none", by_shares=SINK), decide.DEPENDS),
-    (make_effect(SINK, "none", by_shares=SINK), "differs"),
-    (make_effect(None, "less", (), 2), "undecided"),
-    (make_effect(None, "less", (), 0), "not tested"),
-])
+@pytest.mark.parametrize(
+    ("effect", "verdict"),
+    [
+        (make_effect(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
+        (make_effect(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
+        (make_effect(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
+        (make_effect(NO_EFFECT, "the same", margin=0.06), "agrees"),
+        (make_effect(NO_EFFECT, "the same", margin=0.05), "undecided"),
+        (make_effect(Difference(-0.2, -0.3, -0.1), "the same", margin=0.1), "differs"),
+        (make_effect(Difference(-0.2, -0.3, -0.1), "less", sink=Difference(20, 10, 30)), decide.DEPENDS),
+        (make_effect(SINK, "a sink"), "agrees"),
+        (make_effect(NO_EFFECT, "a sink"), "differs"),
+        (make_effect(UNDECIDED, "a sink"), "undecided"),
+        (make_effect(NO_EFFECT, "none", by_shares=NO_EFFECT), "agrees"),
+        (make_effect(NO_EFFECT, "none", by_shares=UNDECIDED), "undecided"),
+        (make_effect(NO_EFFECT, "none", by_shares=SINK), decide.DEPENDS),
+        (make_effect(SINK, "none", by_shares=SINK), "differs"),
+        (make_effect(None, "less", (), 2), "undecided"),
+        (make_effect(None, "less", (), 0), "not tested"),
+    ],
+)
 def test_the_verdict_of_an_effect_follows_from_its_interval(effect: Effect, verdict: str) -> None:
     assert effect.verdict == verdict
 
 
-@pytest.mark.parametrize(("effect", "is_directional"), [
-    (make_effect(SINK, "more"), True), (make_effect(NO_EFFECT, "the same"), False),
-    (make_effect(SINK, "a sink"), False), (make_effect(None, "less", (), 0), False)])
+@pytest.mark.parametrize(
+    ("effect", "is_directional"),
+    [
+        (make_effect(SINK, "more"), True),
+        (make_effect(NO_EFFECT, "the same"), False),
+        (make_effect(SINK, "a sink"), False),
+        (make_effect(None, "less", (), 0), False),
+    ],
+)
 def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
     assert effect.is_directional is is_directional
     is_compared = effect.difference is not None and effect.kind == "comparison"
@@ -163,8 +211,13 @@ def test_without_logs_the_onset_is_a_range_over_the_given_values() -> None:
 
 def test_the_kind_of_a_claim_follows_from_what_it_says() -> None:
     kinds = {says: make_effect(NO_EFFECT, says).kind for says in ("a sink", "none", "less", "more", "the same")}
-    assert kinds == {"a sink": "existence", "none": "absence", "less": "comparison",
-                     "more": "comparison", "the same": "comparison"}
+    assert kinds == {
+        "a sink": "existence",
+        "none": "absence",
+        "less": "comparison",
+        "more": "comparison",
+        "the same": "comparison",
+    }
     for row in ROWS:
         for effect in row["effects"]:
             # The only number that alpha is compared with is uniform attention.
@@ -182,9 +235,11 @@ def test_a_verdict_that_is_another_one_now_says_what_changed_it() -> None:
     assert claims.unexplained_changes(ROWS) == []
     row = {"id": "a", "before": "agrees", "verdict": "differs", "changed": None}
     assert claims.unexplained_changes([row]) == [
-        "claims.toml, a: the verdict was agrees and is differs; expected changed = one of rule, test, runs"]
+        "claims.toml, a: the verdict was agrees and is differs; expected changed = one of rule, test, runs"
+    ]
     assert claims.unexplained_changes([row | {"verdict": "agrees", "changed": "runs"}]) == [
-        "claims.toml, a: the verdict was agrees and is agrees; expected no `changed`"]
+        "claims.toml, a: the verdict was agrees and is agrees; expected no `changed`"
+    ]
     for change in ({"changed": "test"}, {"verdict": "agrees"}, {"before": None}):
         assert claims.unexplained_changes([row | change]) == []
     assert "| differs, changed by the rule |" in claims.claims_table(ROWS)
@@ -211,19 +266,27 @@ def test_every_row_states_its_earlier_verdict_and_whether_two_seeds_decided() ->
 
 def test_verdicts_expected_by_chance_are_counted() -> None:
     """Of 40 comparisons at 97.5% and 20 at 95%, two have a direction by chance. Comparisons that survive are marked."""
+
     def make_effect_row(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
 
-    rows = [{"effects": [make_effect_row("b", -0.2, 0.1, False)] * 36
-             + [make_effect_row("b", 0.0, 0.1, False), make_effect_row("b", -0.1, 0.0, False)]
-             + [make_effect_row("b", 0.1, 0.2, True)] * 2},
-            {"effects": [make_effect_row("a", -0.2, -0.1, False)] * 20 + [make_effect_row("b", 0.1, 0.2, None)]}]
+    rows = [
+        {
+            "effects": [make_effect_row("b", -0.2, 0.1, False)] * 36
+            + [make_effect_row("b", 0.0, 0.1, False), make_effect_row("b", -0.1, 0.0, False)]
+            + [make_effect_row("b", 0.1, 0.2, True)] * 2
+        },
+        {"effects": [make_effect_row("a", -0.2, -0.1, False)] * 20 + [make_effect_row("b", 0.1, 0.2, None)]},
+    ]
     assert claims.chance_counts(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
     for row in ROWS:
         if row["survives"]:
             assert f"| `{row['id']}`: " in claims.claims_table(ROWS)
-            line = next(table_line for table_line in claims.claims_table(ROWS).splitlines()
-                        if table_line.startswith(f"| `{row['id']}`"))
+            line = next(
+                table_line
+                for table_line in claims.claims_table(ROWS).splitlines()
+                if table_line.startswith(f"| `{row['id']}`")
+            )
             assert f"**{row['verdict']}** †" in line
 
 
@@ -256,7 +319,8 @@ def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
             else:
                 continue
             assert [effect[name] for name in ("mean", "low", "high")] == pytest.approx(
-                [result.mean, result.low, result.high], abs=6e-4), row["id"]
+                [result.mean, result.low, result.high], abs=6e-4
+            ), row["id"]
             compared_count += 1
     assert compared_count > 10
 
@@ -271,8 +335,10 @@ def test_the_file_has_the_shipped_models_with_a_sink_and_one_measures_as_stored(
         for length in inputs.LENGTHS:
             sinks = [unit[f"sink_{eps}_{length}"] for eps in inputs.EPS]
             assert sinks == sorted(sinks, reverse=True)
-    columns, stored_unit = inputs.measure_model("fixed-first"), next(
-        unit for unit in units if unit["model"] == "fixed-first")
+    columns, stored_unit = (
+        inputs.measure_model("fixed-first"),
+        next(unit for unit in units if unit["model"] == "fixed-first"),
+    )
     assert columns.keys() == stored_unit.keys()
     # On another processor a head near eps may count differently.
     for name, value in columns.items():
@@ -292,11 +358,12 @@ def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
     if not effects or any(effect["mean"] is None for effect in effects):
         return False
     checks: dict[str, Callable[[dict[str, Any]], bool]] = {
-        "less": lambda effect: effect["high"] < 0, "more": lambda effect: effect["low"] > 0,
+        "less": lambda effect: effect["high"] < 0,
+        "more": lambda effect: effect["low"] > 0,
         "the same": lambda effect: -decide.MIN_EFFECT < effect["low"] <= 0 <= effect["high"] < decide.MIN_EFFECT,
         # The row is either a claim of existence that differs, or a claim of absence that agrees.
-        "none": lambda effect: (effect["kind"], effect["verdict"]) in (
-            ("existence", "differs"), ("absence", "agrees"))}
+        "none": lambda effect: (effect["kind"], effect["verdict"]) in (("existence", "differs"), ("absence", "agrees")),
+    }
     return all(map(checks[sentence["says"]], effects))
 
 
@@ -315,9 +382,13 @@ def test_a_sentence_claims_no_more_than_its_rows(sentence: dict[str, Any]) -> No
 
 def unclaimed_statements(file: Path, text: str, pattern: re.Pattern[str] = EFFECT_PATTERN) -> list[str]:
     claimed_texts = [" ".join(row["text"].split()) for row in SENTENCES if ROOT / row["file"] == file]
-    return [sentence.strip() for sentence in split_sentences(text)
-            if (match := pattern.search(sentence)) and not sentence.rstrip("'\"`,) ").endswith("?")
-            and not any(claimed_text in sentence and match[0] in claimed_text for claimed_text in claimed_texts)]
+    return [
+        sentence.strip()
+        for sentence in split_sentences(text)
+        if (match := pattern.search(sentence))
+        and not sentence.rstrip("'\"`,) ").endswith("?")
+        and not any(claimed_text in sentence and match[0] in claimed_text for claimed_text in claimed_texts)
+    ]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
@@ -325,8 +396,9 @@ def test_no_sentence_states_an_effect_without_a_row(file: Path) -> None:
     assert unclaimed_statements(file, read_prose(file)) == []
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.name != "CHANGELOG.md"],
-                         ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.name != "CHANGELOG.md"], ids=lambda file: str(file.relative_to(ROOT))
+)
 def test_no_sentence_states_a_cause_without_a_row(file: Path) -> None:
     assert unclaimed_statements(file, read_prose(file), CAUSAL_PATTERN) == []
 
@@ -336,22 +408,30 @@ def test_only_a_causal_word_near_the_sink_is_a_cause() -> None:
     assert unclaimed_statements(file, "The model relies on its sink.", CAUSAL_PATTERN)
     assert unclaimed_statements(file, "A sink emerges because rows sum to 1.", CAUSAL_PATTERN)
     assert unclaimed_statements(file, "Rows sum to 1, so a sink emerges.", CAUSAL_PATTERN)
-    for sentence in ("It is normalized so that a sink shows.", "No sink so far.",
-                     "Does the sink need a token?", "The model relies on text. A sink emerges.", "Rows make a map."):
+    for sentence in (
+        "It is normalized so that a sink shows.",
+        "No sink so far.",
+        "Does the sink need a token?",
+        "The model relies on text. A sink emerges.",
+        "Rows make a map.",
+    ):
         assert not unclaimed_statements(file, sentence, CAUSAL_PATTERN), sentence
 
 
 def test_only_a_sentence_about_an_effect_on_the_sink_is_a_statement() -> None:
     file = ROOT / "README.md"
-    for text in ("A gate removes the sink.", "With ReLU the sink of a model vanishes.",
-                 "They have no sink.", "Such models have a stronger sink."):
+    for text in (
+        "A gate removes the sink.",
+        "With ReLU the sink of a model vanishes.",
+        "They have no sink.",
+        "Such models have a stronger sink.",
+    ):
         assert unclaimed_statements(file, text), text
     for text in ("Does the sink disappear?", "The sink appears during training.", "It measures sinks."):
         assert not unclaimed_statements(file, text), text
 
 
-def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
     monkeypatch.setattr(claims, "read_units", lambda: {"searches": units})
 
@@ -386,9 +466,10 @@ def test_a_level_has_both_measures_of_its_seeds_at_its_steps() -> None:
     assert effect["values"] == pytest.approx(weights, abs=1e-4)
     assert claims.build_effect({"recipe": "relu", "says": "less"}).shares == ()
     by_a = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
-    expected = [factors.point_at(log, protocol.MIN_STEP)[decide.SHARE_OUTCOME]
-                - factors.point_at(log, 0)[decide.SHARE_OUTCOME]
-                for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
+    expected = [
+        factors.point_at(log, protocol.MIN_STEP)[decide.SHARE_OUTCOME] - factors.point_at(log, 0)[decide.SHARE_OUTCOME]
+        for _, log in sorted(claims.runs_a()["sigmoid"][1].items())
+    ]
     assert list(by_a.shares) == expected and by_a.by_shares == factors.mean_difference(expected)
 
 
@@ -410,5 +491,6 @@ def test_a_comparison_at_equal_tokens_has_its_own_steps() -> None:
     effect = claims.build_effect(spec)
     logs, baseline_logs = (claims.runs_b()[id][1] for id in ("batch-half", "softmax"))
     expected = mean(decide.mean_outcomes(logs, "alpha", (2400, 2800))) - mean(
-        decide.mean_outcomes(baseline_logs, "alpha", (1200, 1400)))
+        decide.mean_outcomes(baseline_logs, "alpha", (1200, 1400))
+    )
     assert effect.difference.mean == pytest.approx(expected) and effect.steps == (2400, 2800)

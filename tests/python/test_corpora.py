@@ -11,27 +11,37 @@ from models.train import corpora, text
 from models.train.text import END, SHA256
 
 
-@pytest.mark.parametrize(("text", "folded"), [
-    ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
-    ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
-    # The text has compatibility forms, accents as one character and as two, and an enclosing mark.
-    ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
-    ("\u4e2d \u0152", "\u4e2d \u0152")])
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("\u2018a\u2019 \u201cb\u201d 1\u20132 c\u2014d\u2015e", "'a' \"b\" 1-2 c--d--e"),
+        ("\u00a35 C\u00e6sar \u00c6sop c\u0153ur", "L5 Caesar AEsop coeur"),
+        # The text has compatibility forms, accents as one character and as two, and an enclosing mark.
+        ("\ufb01n \u00e9t\u00e9 e\u0301 a\u20dd \u2026", "fin ete e a ..."),
+        ("\u4e2d \u0152", "\u4e2d \u0152"),
+    ],
+)
 def test_typographic_characters_are_folded(text: str, folded: str) -> None:
     assert corpora.fold_to_ascii(text) == folded
 
 
-@pytest.mark.parametrize(("text", "paragraphs"), [
-    ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
-    ("One\ttwo", ["Onetwo"]),  # a tab is removed, since it counts neither as a space nor as printable
-    ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
-    ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # pairs of underscores are removed once, from left to right
-    ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
-    ("Text here\n\n\u4e2d\u4e2d\n\nand here", ["Text here", "and here"]),
-    ("Some words [Illustration: a cat]\n\nA pretext of words\n\nproduced by me\n\nProduced by you",
-     ["Produced by you"]),
-    ("aaaaaaaaaaa---------", ["aaaaaaaaaaa---------"]),  # 11 of 20 are letters
-    ("aaaaaaaaaa----------", [])])
+@pytest.mark.parametrize(
+    ("text", "paragraphs"),
+    [
+        ("One  two\nthree\n\n\n\nfour", ["One two three", "four"]),
+        ("One\ttwo", ["Onetwo"]),  # a tab is removed, since it counts neither as a space nor as printable
+        ("An _em\nphatic_ word, _a__b_ too", ["An em phatic word, ab too"]),
+        ("_ab cd_ and __ef_ gh_", ["ab cd and _ef gh_"]),  # pairs of underscores are removed once, from left to right
+        ("A \u4e2d b and more words", ["A  b and more words"]),  # spaces are not collapsed again
+        ("Text here\n\n\u4e2d\u4e2d\n\nand here", ["Text here", "and here"]),
+        (
+            "Some words [Illustration: a cat]\n\nA pretext of words\n\nproduced by me\n\nProduced by you",
+            ["Produced by you"],
+        ),
+        ("aaaaaaaaaaa---------", ["aaaaaaaaaaa---------"]),  # 11 of 20 are letters
+        ("aaaaaaaaaa----------", []),
+    ],
+)
 def test_a_book_is_split_into_plain_paragraphs_of_prose(text: str, paragraphs: list[str]) -> None:
     assert corpora.book_paragraphs(text) == paragraphs
 
@@ -40,10 +50,14 @@ def story_text(body: str, license: str = "[CC-BY]") -> str:
     return f"# The title\n\n{body}\n\n##\n* License: {license}\n* Text: the author\n"
 
 
-@pytest.mark.parametrize(("body", "paragraphs"), [
-    ("##\nOne\n two \n##\nthree\n\nfour", ["One two", "three", "four"]),
-    ("###  * Head\n\n## \n\na ## b", ["Head", "a ## b"]),
-    ("Good \u2019til now\n\nNot \u4e2d this\n\nnor\u2029 this\n\nnor\tthis", ["Good 'til now"])])
+@pytest.mark.parametrize(
+    ("body", "paragraphs"),
+    [
+        ("##\nOne\n two \n##\nthree\n\nfour", ["One two", "three", "four"]),
+        ("###  * Head\n\n## \n\na ## b", ["Head", "a ## b"]),
+        ("Good \u2019til now\n\nNot \u4e2d this\n\nnor\u2029 this\n\nnor\tthis", ["Good 'til now"]),
+    ],
+)
 def test_a_story_is_split_into_plain_paragraphs(body: str, paragraphs: list[str]) -> None:
     assert corpora.story_paragraphs(story_text(body)) == paragraphs
 
@@ -71,9 +85,25 @@ def make_repository(path: Path, files: dict[str, bytes]) -> str:
         (path / name).write_bytes(data)
 
     def run_git(*arguments: str) -> str:
-        return subprocess.run(["git", "-C", str(path), "-c", "user.name=a", "-c", "user.email=a@b.c",
-                               "-c", "core.autocrlf=false", "-c", "commit.gpgsign=false", *arguments],
-                              check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [
+                "git",
+                "-C",
+                str(path),
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@b.c",
+                "-c",
+                "core.autocrlf=false",
+                "-c",
+                "commit.gpgsign=false",
+                *arguments,
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
 
     run_git("init", "--quiet")
     run_git("add", "--all")
@@ -87,14 +117,21 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     story = story_text("##\n" + "A lion and a mouse. " * 12).encode()
     files: dict[str, dict[str, bytes]] = {
         "birmingham-ccr/corpora": {
-            "ChiLit/b.txt": "Fianc\u00e9 and friend".encode(), "ChiLit/B.txt": b"A book\nof two lines",
-            "ChiLit/more/c.txt": b"Not this one", "ChiLit/notes.md": b"Nor this",
-            "AAW/d.txt": b"Nor this"},
+            "ChiLit/b.txt": "Fianc\u00e9 and friend".encode(),
+            "ChiLit/B.txt": b"A book\nof two lines",
+            "ChiLit/more/c.txt": b"Not this one",
+            "ChiLit/notes.md": b"Nor this",
+            "AAW/d.txt": b"Nor this",
+        },
         "global-asp/asp-source": {
-            "en/0002_b.md": story.replace(b"lion", b"bear"), "en/0001_a.md": story,
-            "en/0003_c.md": story.replace(b"CC-BY", b"CC-BY-NC"), "en/README.md": b"Not a story",
-            "fr/0001_a.md": story.replace(b"lion", b"ours")},
-        "global-asp/pb-source": {"en/0001_a.md": story.replace(b"lion", b"wolf")}}
+            "en/0002_b.md": story.replace(b"lion", b"bear"),
+            "en/0001_a.md": story,
+            "en/0003_c.md": story.replace(b"CC-BY", b"CC-BY-NC"),
+            "en/README.md": b"Not a story",
+            "fr/0001_a.md": story.replace(b"lion", b"ours"),
+        },
+        "global-asp/pb-source": {"en/0001_a.md": story.replace(b"lion", b"wolf")},
+    }
     commits = {name: make_repository(tmp_path / "site" / name, contents) for name, contents in files.items()}
 
     def with_commit(source: corpora.Source) -> corpora.Source:
@@ -108,14 +145,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def expected_files() -> dict[str, bytes]:
     stories = [(f"A {name} and a mouse. " * 12).strip() for name in ("lion", "bear", "wolf")]
     shuffled = [stories[i] for i in (0, 2, 1)]
-    return {"children_lit.txt": f"A book of two lines\n{END}\nFiance and friend\n{END}\n".encode(),
-            "storybooks_ccby.txt": "".join(f"{name}\n{END}\n" for name in shuffled).encode()}
+    return {
+        "children_lit.txt": f"A book of two lines\n{END}\nFiance and friend\n{END}\n".encode(),
+        "storybooks_ccby.txt": "".join(f"{name}\n{END}\n" for name in shuffled).encode(),
+    }
 
 
 def test_the_files_are_built_from_the_commits_that_the_sources_name(
-        site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "SHA256", {
-        name: hashlib.sha256(data).hexdigest() for name, data in expected_files().items()})
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        text, "SHA256", {name: hashlib.sha256(data).hexdigest() for name, data in expected_files().items()}
+    )
     # A later commit changes nothing, because the sources name the earlier one.
     make_repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
     corpora.build_corpora(tmp_path, site.as_uri())
@@ -131,7 +172,8 @@ def test_a_source_that_cannot_be_fetched_is_named_with_a_way_out(tmp_path: Path)
     assert str(end.value) == (
         f"{tmp_path}/nowhere/birmingham-ccr/corpora: cannot be fetched. Replace {clone} by a bare clone from any "
         f"mirror that has commit {corpora.BOOK_SOURCE.commit}; or put the text files of another machine into "
-        f"{tmp_path}: a recipe takes them by their SHA-256.")
+        f"{tmp_path}: a recipe takes them by their SHA-256."
+    )
 
 
 def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> None:

@@ -23,20 +23,35 @@ POINTS = [step for step in protocol.MEASURED_STEPS if step <= protocol.B_STEPS]
 def make_log(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
     """Makes a log whose alpha rises linearly, with the mean `end` over the last steps."""
     log = protocol.empty_log(recipe, seed)
-    log["points"] = [{"step": step, "alpha": end * step / mean(protocol.B_MEAN_STEPS),
-                      "alpha_share": end * step / mean(protocol.B_MEAN_STEPS), "row_mass": 1.0,
-                      **dict.fromkeys(decide.SINK_OUTCOMES, 100 * end),
-                      "value_ratio": 0.5, "eviction": 0.1, "loss": 4.0}
-                     for step in POINTS if step <= until]
+    log["points"] = [
+        {
+            "step": step,
+            "alpha": end * step / mean(protocol.B_MEAN_STEPS),
+            "alpha_share": end * step / mean(protocol.B_MEAN_STEPS),
+            "row_mass": 1.0,
+            **dict.fromkeys(decide.SINK_OUTCOMES, 100 * end),
+            "value_ratio": 0.5,
+            "eviction": 0.1,
+            "loss": 4.0,
+        }
+        for step in POINTS
+        if step <= until
+    ]
     return log
 
 
-def make_decision(ends: list[float], bases: list[float] | None = None, paper: dict[str, Any] | None = None,
-             ) -> decide.Decision:
+def make_decision(
+    ends: list[float],
+    bases: list[float] | None = None,
+    paper: dict[str, Any] | None = None,
+) -> decide.Decision:
     bases = bases or [0.22, 0.26, 0.27, 0.31, 0.21, 0.25, 0.28, 0.23]
     recipe = dataclasses.replace(RECIPE, paper={} if paper is None else paper)
-    return decide.Decision(recipe, {i + 1: make_log(recipe, i + 1, end) for i, end in enumerate(ends)},
-                           {i + 1: make_log(BASE, i + 1, end) for i, end in enumerate(bases)})
+    return decide.Decision(
+        recipe,
+        {i + 1: make_log(recipe, i + 1, end) for i, end in enumerate(ends)},
+        {i + 1: make_log(BASE, i + 1, end) for i, end in enumerate(bases)},
+    )
 
 
 def test_welch_gives_the_interval_of_scipy() -> None:
@@ -66,24 +81,28 @@ def test_intervals_cover_the_true_difference_at_their_level() -> None:
     assert 0.955 * 400 <= inside_count <= 0.995 * 400
 
 
-@pytest.mark.parametrize(("ends", "paper", "verdict"), [
-    ([0.01, 0.02, 0.0], {"says": "less"}, "agrees"),
-    ([0.01, 0.02, 0.0], {"says": "more"}, "differs"),
-    ([0.01, 0.02, 0.0], {"says": "the same"}, "differs"),
-    ([0.01, 0.02, 0.0], {}, "less sink; the paper has no figure"),
-    ([0.55, 0.6, 0.5], {"says": "more"}, "agrees"),
-    ([0.55, 0.6, 0.5], {"says": "less"}, "differs"),
-    ([0.2, 0.3, 0.26], {"says": "less"}, "undecided"),
-    ([0.2, 0.3, 0.26], {}, "undecided; no figure"),
-    ([0.25, 0.26, 0.255], {"says": "the same"}, "agrees"),
-    ([0.1, 0.4, 0.26], {"says": "the same"}, "undecided"),
-    # Half of the baseline, 0.127, is the margin: -0.095 with an interval up to -0.05 is neither inside nor outside.
-    ([0.15, 0.16, 0.17], {"says": "the same"}, "undecided"),
-    ([0.2, 0.3], {"says": "less"}, "2 of 3 seeds"),
-    ([0.005, 0.01], {"says": "less"}, "agrees"),
-])
+@pytest.mark.parametrize(
+    ("ends", "paper", "verdict"),
+    [
+        ([0.01, 0.02, 0.0], {"says": "less"}, "agrees"),
+        ([0.01, 0.02, 0.0], {"says": "more"}, "differs"),
+        ([0.01, 0.02, 0.0], {"says": "the same"}, "differs"),
+        ([0.01, 0.02, 0.0], {}, "less sink; the paper has no figure"),
+        ([0.55, 0.6, 0.5], {"says": "more"}, "agrees"),
+        ([0.55, 0.6, 0.5], {"says": "less"}, "differs"),
+        ([0.2, 0.3, 0.26], {"says": "less"}, "undecided"),
+        ([0.2, 0.3, 0.26], {}, "undecided; no figure"),
+        ([0.25, 0.26, 0.255], {"says": "the same"}, "agrees"),
+        ([0.1, 0.4, 0.26], {"says": "the same"}, "undecided"),
+        # Half of the baseline, 0.127, is the margin: -0.095 with an interval up to -0.05 is neither inside nor outside.
+        ([0.15, 0.16, 0.17], {"says": "the same"}, "undecided"),
+        ([0.2, 0.3], {"says": "less"}, "2 of 3 seeds"),
+        ([0.005, 0.01], {"says": "less"}, "agrees"),
+    ],
+)
 def test_a_verdict_follows_from_the_seeds_and_the_finding_of_the_paper(
-        ends: list[float], paper: dict[str, Any], verdict: str) -> None:
+    ends: list[float], paper: dict[str, Any], verdict: str
+) -> None:
     assert make_decision(ends, paper=paper).verdict == verdict
 
 
@@ -94,8 +113,13 @@ def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
 def test_two_seeds_decide_only_on_an_absent_sink() -> None:
     decision = make_decision([0.005, 0.01])
     assert decide.do_two_seeds_suffice(RECIPE, decision.logs) and decision.is_decidable
-    for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),
-                                  (2000, 0.02, False), (2000, 0.0199, True)):
+    for step, alpha, vanished in (
+        (1800, 0.05, True),
+        (2000, 0.05, False),
+        (3000, 0.05, False),
+        (2000, 0.02, False),
+        (2000, 0.0199, True),
+    ):
         for name in ("alpha", "alpha_share"):
             decision = make_decision([0.005, 0.01])
             decision.logs[2]["points"][POINTS.index(step)][name] = alpha
@@ -116,13 +140,20 @@ def test_two_seeds_that_are_far_apart_need_a_third() -> None:
 PRESENT, ABSENT, OPEN = Difference(0.2, 0.1, 0.3), Difference(0.0, -0.099, 0.099), Difference(0.05, -0.05, 0.15)
 
 
-@pytest.mark.parametrize(("levels", "existence", "absence"), [
-    ([PRESENT, PRESENT], "agrees", "differs"), ([ABSENT, ABSENT], "differs", "agrees"),
-    ([PRESENT, OPEN], "undecided", "undecided"), ([OPEN, ABSENT], "undecided", "undecided"),
-    ([PRESENT, ABSENT], decide.DEPENDS, decide.DEPENDS), ([ABSENT, PRESENT], decide.DEPENDS, decide.DEPENDS),
-    ([Difference(0.05, 0.0, 0.1)], "undecided", "undecided"),
-    ([Difference(0.2, 0.0999, 0.3)], "undecided", "undecided"),
-    ([Difference(-0.15, -0.2, -0.1)], "undecided", "undecided")])
+@pytest.mark.parametrize(
+    ("levels", "existence", "absence"),
+    [
+        ([PRESENT, PRESENT], "agrees", "differs"),
+        ([ABSENT, ABSENT], "differs", "agrees"),
+        ([PRESENT, OPEN], "undecided", "undecided"),
+        ([OPEN, ABSENT], "undecided", "undecided"),
+        ([PRESENT, ABSENT], decide.DEPENDS, decide.DEPENDS),
+        ([ABSENT, PRESENT], decide.DEPENDS, decide.DEPENDS),
+        ([Difference(0.05, 0.0, 0.1)], "undecided", "undecided"),
+        ([Difference(0.2, 0.0999, 0.3)], "undecided", "undecided"),
+        ([Difference(-0.15, -0.2, -0.1)], "undecided", "undecided"),
+    ],
+)
 def test_existence_and_absence_are_one_rule(levels: list[Difference], existence: str, absence: str) -> None:
     assert decide.judge_level(levels, "existence") == existence
     assert decide.judge_level(levels, "absence") == absence
@@ -155,14 +186,24 @@ def test_five_seeds_of_the_baseline_pass_as_a_sink_and_as_the_same() -> None:
     """The margins of the third version of the rules are chosen so; models/README.md states the counts."""
     recipe, logs = claims.runs_b()["softmax"]
     levels, _ = decide.seed_levels(recipe, logs)
-    passes = {n: [decide.judge_level([mean_difference(list(group), 0, decide.CONFIDENCE)], "existence") == "agrees"
-                  for group in itertools.combinations(levels, n)] for n in (3, 5)}
+    passes = {
+        n: [
+            decide.judge_level([mean_difference(list(group), 0, decide.CONFIDENCE)], "existence") == "agrees"
+            for group in itertools.combinations(levels, n)
+        ]
+        for n in (3, 5)
+    }
     assert (sum(passes[3]), len(passes[3])) == (9, 56) and all(passes[5]) and len(passes[5]) == 56
 
 
-@pytest.mark.parametrize(("sink", "verdict"), [
-    (Difference(-30, -50, -10), "agrees"), (Difference(-3, -30, 20), "agrees"),
-    (Difference(30, 10, 50), decide.DEPENDS)])
+@pytest.mark.parametrize(
+    ("sink", "verdict"),
+    [
+        (Difference(-30, -50, -10), "agrees"),
+        (Difference(-3, -30, 20), "agrees"),
+        (Difference(30, 10, 50), decide.DEPENDS),
+    ],
+)
 def test_a_verdict_that_sink_k_turns_round_depends_on_the_outcome(sink: Difference, verdict: str) -> None:
     same = Difference(0, -1, 1)
     change = Difference(-0.2, -0.3, -0.1)
@@ -182,8 +223,23 @@ def test_an_outcome_is_the_mean_over_four_measured_steps() -> None:
 def test_p_values_are_corrected_by_benjamini_and_hochberg() -> None:
     """In the example of Benjamini and Hochberg's paper, with 15 p-values, four survive: the largest i with
     p_i <= 0.05 i / n is 4."""
-    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
-         0.6528, 0.7590, 1.0]
+    p = [
+        0.0001,
+        0.0004,
+        0.0019,
+        0.0095,
+        0.0201,
+        0.0278,
+        0.0298,
+        0.0344,
+        0.0459,
+        0.3240,
+        0.4262,
+        0.5719,
+        0.6528,
+        0.7590,
+        1.0,
+    ]
     shuffled_p = random.Random(1).sample(p, len(p))
     result = decide.survive_correction([Difference(0.0, 0.0, 0.0, p_value) for p_value in shuffled_p])
     assert result == [p_value <= 0.0095 for p_value in shuffled_p]
@@ -199,25 +255,39 @@ def test_one_seed_has_no_interval() -> None:
     assert words.startswith("Baseline: 1 of 8 seeds. ; alpha by seed 0.250;")
 
 
-@pytest.mark.parametrize(("id", "ends", "says", "needs"), [
-    ("b-sink-logit", [0.01, 0.02, 0.0], "less", False),  # a direction is decided
-    ("b-sink-logit", [0.25, 0.26, 0.255], "less", False),  # an effect of 0.1 is excluded
-    ("b-sink-logit", [0.1, 0.4, 0.26], "less", True),  # neither 0 nor an effect of 0.1 is excluded
-    ("b-sink-logit", [0.1, 0.4, 0.26, 0.15, 0.35], "less", False),  # there is no third look
-    ("b-sink-logit", [0.1, 0.4], "less", False),
-    ("b-sink-logit", [0.15, 0.16, 0.17], "less", False),
-    ("b-sink-logit", [0.15, 0.16, 0.17], "the same", True),  # a decided direction leaves open whether half is lost
-    ("b-softmax1", [0.07, 0.09, 0.11], "less", True),  # a claim says that it has no sink, and its level is open
-    ("b-decay-0.3", [0.1, 0.4, 0.26], "less", False)])  # no claim rests on it
+@pytest.mark.parametrize(
+    ("id", "ends", "says", "needs"),
+    [
+        ("b-sink-logit", [0.01, 0.02, 0.0], "less", False),  # a direction is decided
+        ("b-sink-logit", [0.25, 0.26, 0.255], "less", False),  # an effect of 0.1 is excluded
+        ("b-sink-logit", [0.1, 0.4, 0.26], "less", True),  # neither 0 nor an effect of 0.1 is excluded
+        ("b-sink-logit", [0.1, 0.4, 0.26, 0.15, 0.35], "less", False),  # there is no third look
+        ("b-sink-logit", [0.1, 0.4], "less", False),
+        ("b-sink-logit", [0.15, 0.16, 0.17], "less", False),
+        ("b-sink-logit", [0.15, 0.16, 0.17], "the same", True),  # a decided direction leaves open whether half is lost
+        ("b-softmax1", [0.07, 0.09, 0.11], "less", True),  # a claim says that it has no sink, and its level is open
+        ("b-decay-0.3", [0.1, 0.4, 0.26], "less", False),
+    ],
+)  # no claim rests on it
 def test_only_what_is_open_gets_a_second_look(id: str, ends: list[float], says: str, needs: bool) -> None:
     decision = make_decision(ends, paper={"says": says})
     recipe = dataclasses.replace(RUNS[id], paper={"says": says})
     assert dataclasses.replace(decision, recipe=recipe).needs_second_look is needs
 
 
-@pytest.mark.parametrize(("low", "high", "verdict"), [
-    (-0.079, 0.079, "agrees"), (-0.08, 0.05, "undecided"), (-0.05, 0.08, "undecided"), (-0.07, -0.01, "agrees"),
-    (-0.12, -0.08, "differs"), (-0.12, -0.079, "undecided"), (0.08, 0.12, "differs"), (0.01, 0.05, "agrees")])
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (-0.079, 0.079, "agrees"),
+        (-0.08, 0.05, "undecided"),
+        (-0.05, 0.08, "undecided"),
+        (-0.07, -0.01, "agrees"),
+        (-0.12, -0.08, "differs"),
+        (-0.12, -0.079, "undecided"),
+        (0.08, 0.12, "differs"),
+        (0.01, 0.05, "agrees"),
+    ],
+)
 def test_the_same_has_one_margin_for_both_verdicts(low: float, high: float, verdict: str) -> None:
     assert decide.judge(Difference((low + high) / 2, low, high), "the same", 0.08) == verdict
 
@@ -225,16 +295,16 @@ def test_the_same_has_one_margin_for_both_verdicts(low: float, high: float, verd
 @pytest.mark.parametrize(("ends", "left"), [([0.1, 0.4, 0.26], 2), ([0.1, 0.4, 0.26, 0.15, 0.35], 0)])
 def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeypatch: pytest.MonkeyPatch) -> None:
     decision = make_decision(ends)
-    monkeypatch.setattr(claims, "runs_b", lambda: {
-        "sigmoid-norm": (RECIPE, decision.logs), "softmax": (BASE, decision.baseline_logs)})
+    monkeypatch.setattr(
+        claims, "runs_b", lambda: {"sigmoid-norm": (RECIPE, decision.logs), "softmax": (BASE, decision.baseline_logs)}
+    )
     assert claims.build_effect({"recipe": "sigmoid-norm", "says": "less"}).missing_runs == left
 
 
 def test_a_second_look_counts_only_with_all_of_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a fourth seed counted alone, the second look could end as soon as this seed decides."""
     logs = {seed: make_log(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
-    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: logs.get(
-        seed, protocol.empty_log(recipe, seed)))
+    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: logs.get(seed, protocol.empty_log(recipe, seed)))
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3]
     logs[5] = make_log(RECIPE, 5, 0.1)
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3, 4, 5]
@@ -271,10 +341,12 @@ def test_an_onset_has_an_interval_only_if_every_seed_has_an_onset() -> None:
 
     # The mean is 1,600 and the deviation 200; Student's t has the quantile 6.2053 at 98.75% and two degrees of freedom.
     assert decide.onset_interval({1: make_onset_log(1400), 2: make_onset_log(1600), 3: make_onset_log(1800)}) == (
-        "step 1,600 (883 to 2,317, 3 seeds)")
+        "step 1,600 (883 to 2,317, 3 seeds)"
+    )
     assert decide.onset_interval({1: make_onset_log(1400), 2: make_onset_log(1600)}).startswith("step 1,500 (")
     assert decide.onset_interval({1: make_onset_log(1400), 2: make_onset_log(3200)}) == (
-        "in 1 of 2 seeds before step 3,000")
+        "in 1 of 2 seeds before step 3,000"
+    )
 
 
 def test_protocol_b_has_every_recipe_once_with_the_rate_and_steps_of_the_protocol() -> None:
@@ -325,8 +397,9 @@ def test_recipes_of_a_fixed_token_are_compared_with_no_bos() -> None:
     """`no-bos`, the baseline here, counts with three seeds, or with two that suffice."""
     recipe = RUNS["b-fixed-first"]
     assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"
-    others = {id for id, run in RUNS.items() if "+" not in id
-              and run.baseline not in (protocol.B_BASELINE, BASE.baseline)}
+    others = {
+        id for id, run in RUNS.items() if "+" not in id and run.baseline not in (protocol.B_BASELINE, BASE.baseline)
+    }
     assert set(protocol.B_OTHER_BASELINES.values()) == {"no-bos", "diffusion"}
     assert others == {f"b-{id}" for id in protocol.B_OTHER_BASELINES}
     logs = {seed: make_log(recipe, seed, 0.3 + seed / 100) for seed in (1, 2, 3)}
@@ -354,8 +427,11 @@ def test_a_log_from_before_an_option_has_its_default(tmp_path: Path) -> None:
 
 def test_every_log_of_the_baseline_counts_and_a_second_look_counts_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     def read_until(count: int) -> None:
-        monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: make_log(
-            recipe, seed, 0.2, 0 if seed > count else protocol.B_STEPS))
+        monkeypatch.setattr(
+            protocol,
+            "read_log",
+            lambda recipe, seed: make_log(recipe, seed, 0.2, 0 if seed > count else protocol.B_STEPS),
+        )
 
     for count, first_look in ((3, 3), (4, 3), (5, 5)):
         read_until(count)

@@ -26,8 +26,7 @@ SYSTEM_PROGRAMS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-ge
 
 
 def tracked_files(*patterns: str) -> list[str]:
-    output = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, text=True,
-                            stdout=subprocess.PIPE)
+    output = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE)
     return [name for name in output.stdout.splitlines() if (ROOT / name).exists()]
 
 
@@ -113,8 +112,11 @@ def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
             names = [n.value for n in node.args if isinstance(n, ast.Constant)]
             options.update(name for name in names if name.startswith("-"))
             arguments = [keyword for keyword in node.keywords if keyword.arg == "choices"]
-            choices += [{ast.literal_eval(item) for item in keyword.value.elts} for keyword in arguments
-                        if isinstance(keyword.value, (ast.List, ast.Tuple))]
+            choices += [
+                {ast.literal_eval(item) for item in keyword.value.elts}
+                for keyword in arguments
+                if isinstance(keyword.value, (ast.List, ast.Tuple))
+            ]
             is_path = any(k.arg == "type" and getattr(k.value, "id", "") == "Path" for k in node.keywords)
             takes_any |= is_path and not arguments and not names[0].startswith("-")
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_parser":
@@ -144,20 +146,24 @@ def check_python(words: list[str]) -> None:
     has_cases = "write_cases" in file.read_text()
     for option in options_in(words):
         assert option in options, f"{module} has no option {option}"
-    values = [w for previous_word, w in zip(words[1:], words[2:])
-              if not w.startswith("-") and not previous_word.startswith("-") and not is_placeholder(w)]
+    values = [
+        w
+        for previous_word, w in zip(words[1:], words[2:])
+        if not w.startswith("-") and not previous_word.startswith("-") and not is_placeholder(w)
+    ]
     if values and not has_cases:
         choice_values = set().union(*choices) if choices else set()
         recipes = {Path(name).stem for name in FILES if name.startswith("models/train/recipes/")}
         for word in values:
             is_path = takes_any and re.search(r"[/.]", word)
-            assert is_path or word in choice_values | recipes or word.split("-", 1)[-1] in recipes, \
+            assert is_path or word in choice_values | recipes or word.split("-", 1)[-1] in recipes, (
                 f"{module} does not know {word}"
+            )
     return check_paths(words)
 
 
 def check_pip(words: list[str]) -> None:
-    for word in words[words.index("install") + 1:]:
+    for word in words[words.index("install") + 1 :]:
         if "/" in word:
             assert_exists(word.split("[")[0])
 
@@ -191,8 +197,12 @@ def check_cli(words: list[str]) -> None:
     before it prints its help, and `train` parses all before it refuses the last one."""
     check_paths([word for word in words if "*" not in word])
     alternatives = " ".join(words).split(" | ")
-    is_whole = words[0] != "train" and len(alternatives) == 1 and not any(map(is_placeholder, words)) \
+    is_whole = (
+        words[0] != "train"
+        and len(alternatives) == 1
+        and not any(map(is_placeholder, words))
         and "models/.fetched" not in " ".join(words)
+    )
     if not is_whole and any("[" in word for word in words):
         words = [word.strip("[]") for word in words]
     if len(alternatives) > 1:
@@ -206,10 +216,13 @@ def check_cli(words: list[str]) -> None:
         words = [*words, "VALUE"]  # sentences about an option omit its value
     more_words = [] if is_whole else ["--every", "0"] if is_refused else ["--help"]
     # A few sequences suffice to run a command.
-    words = ["3" if previous_word == "--sequences" and int(word) > 3 else word
-             for previous_word, word in zip(["", *words], words)]
-    process = subprocess.run([*CLI, *words, *more_words], cwd=ROOT, text=True, capture_output=True, timeout=1800,
-                             env=old_node_environment())
+    words = [
+        "3" if previous_word == "--sequences" and int(word) > 3 else word
+        for previous_word, word in zip(["", *words], words)
+    ]
+    process = subprocess.run(
+        [*CLI, *words, *more_words], cwd=ROOT, text=True, capture_output=True, timeout=1800, env=old_node_environment()
+    )
     if is_refused:
         assert "--every: expected a whole number" in process.stderr, process.stderr
     else:
@@ -239,8 +252,9 @@ def check_npx(words: list[str]) -> None:
 def check_cmake(words: list[str]) -> None:
     if "--target" in words:
         target = words[words.index("--target") + 1]
-        assert re.search(rf"add_(custom_target|executable|library)\({target}\b",
-                         (ROOT / "CMakeLists.txt").read_text()), f"there is no target {target}"
+        assert re.search(
+            rf"add_(custom_target|executable|library)\({target}\b", (ROOT / "CMakeLists.txt").read_text()
+        ), f"there is no target {target}"
     for option in re.findall(r"-D(SINKSCOPE_\w+)", " ".join(words)):
         assert option in (ROOT / "CMakeLists.txt").read_text(), option
 
@@ -259,8 +273,14 @@ def check_script(file: str, words: list[str]) -> None:
 
 
 CHECKS: dict[str, Callable[[list[str]], None]] = {
-    "python": check_python, "python3": check_python, "pip": check_pip, "node": refuse_node,
-    "sinkscope": check_cli, "npm": check_npm, "npx": check_npx, "cmake": check_cmake,
+    "python": check_python,
+    "python3": check_python,
+    "pip": check_pip,
+    "node": refuse_node,
+    "sinkscope": check_cli,
+    "npm": check_npm,
+    "npx": check_npx,
+    "cmake": check_cmake,
     "ctest": check_ctest,
 }
 
@@ -293,46 +313,74 @@ def check(line: str, change_folder: Callable[[Path], None]) -> None:
             check_program(words)
 
 
-DOCUMENT_COMMANDS = sorted({(file, command) for file in tracked_files("*.md")
-                            for command in commands_of((ROOT / file).read_text())
-                            # All cards name the same commands with different recipes; test_pages checks them.
-                            if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"})
+DOCUMENT_COMMANDS = sorted(
+    {
+        (file, command)
+        for file in tracked_files("*.md")
+        for command in commands_of((ROOT / file).read_text())
+        # All cards name the same commands with different recipes; test_pages checks them.
+        if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"
+    }
+)
 
 
 @pytest.mark.parametrize(("file", "command"), DOCUMENT_COMMANDS)
-def test_a_command_of_a_document_works(file: str, command: str,
-                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_of_a_document_works(file: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(command, monkeypatch.chdir)
 
 
 def test_commands_are_found() -> None:
     """Checks that commands are found in documents, without which the other tests would check nothing."""
-    text = ("# A\n\nRun `tests/run native`, or `wasm/cli describe`; see `core/`, `web`.\n\n"
-            "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
-            "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"
-            "```js\nnode(1);\n```\n")
+    text = (
+        "# A\n\nRun `tests/run native`, or `wasm/cli describe`; see `core/`, `web`.\n\n"
+        "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
+        "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"
+        "```js\nnode(1);\n```\n"
+    )
     assert commands_of(text) == [
-        "nothing --like this here && pip install x", "python -m models.train.pages",
-        "npm --prefix web run build", "tests/run native", "wasm/cli describe"]
+        "nothing --like this here && pip install x",
+        "python -m models.train.pages",
+        "npm --prefix web run build",
+        "tests/run native",
+        "wasm/cli describe",
+    ]
     assert len(DOCUMENT_COMMANDS) > 30
 
 
-@pytest.mark.parametrize("command", [
-    "nothing --like", "tests/run nativ", "python -m models.train.page",
-    "python -m models.train.all --job 2",
-    "python -m models.train.train softmx", "tests/node tests/bench/lab.mjs --step 3", "tests/node tests/none.mjs",
-    "node wasm/cli.js describe",
-    "npm --prefix web run nothing", "cmake --build x --target wsm", "pip install -r models/none.txt",
-    "ctest -R nothing_here", "web/serve --only-build",
-    "cd wasm && npm run nothing", "cd none && tests/run"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nothing --like",
+        "tests/run nativ",
+        "python -m models.train.page",
+        "python -m models.train.all --job 2",
+        "python -m models.train.train softmx",
+        "tests/node tests/bench/lab.mjs --step 3",
+        "tests/node tests/none.mjs",
+        "node wasm/cli.js describe",
+        "npm --prefix web run nothing",
+        "cmake --build x --target wsm",
+        "pip install -r models/none.txt",
+        "ctest -R nothing_here",
+        "web/serve --only-build",
+        "cd wasm && npm run nothing",
+        "cd none && tests/run",
+    ],
+)
 def test_a_command_that_is_wrong_is_noticed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError):
         check(command, monkeypatch.chdir)
 
 
-@pytest.mark.parametrize("wrong", [
-    "measure models/zoo/softmax --txt FILE", "measure models/zoo/none --text x",
-    "train --operations relu", "train [--form FOLDER]"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "measure models/zoo/softmax --txt FILE",
+        "measure models/zoo/none --text x",
+        "train --operations relu",
+        "train [--form FOLDER]",
+    ],
+)
 def test_a_wrong_command_line_is_noticed(wrong: str) -> None:
     with pytest.raises(AssertionError):
         check_cli(wrong.split())

@@ -15,14 +15,31 @@ RUNS_BY_ID = protocol.runs()
 SOFTMAX, SIGMOID = RUNS_BY_ID["long-softmax"], RUNS_BY_ID["long-sigmoid"]
 
 
-def make_log(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None,
-         ) -> dict[str, Any]:
+def make_log(
+    recipe: Recipe,
+    seed: int,
+    alphas: dict[int, float],
+    losses: dict[int, float] | None = None,
+) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
     log["points"] = [
-        {"step": step, "train_loss": None, "alpha": alpha, "alpha_share": alpha, "value_ratio": 0.5,
-         "eviction": 0.1, "loss": (losses or {}).get(step, 4 - step / 1e4), "alpha_max": alpha,
-         "hidden_ratio": 1.0, "row_mass": 1.0, "sink_0.2": 10.0, "sink_0.3": 5.0, "sink_0.4": 1.0}
-        for step, alpha in alphas.items()]
+        {
+            "step": step,
+            "train_loss": None,
+            "alpha": alpha,
+            "alpha_share": alpha,
+            "value_ratio": 0.5,
+            "eviction": 0.1,
+            "loss": (losses or {}).get(step, 4 - step / 1e4),
+            "alpha_max": alpha,
+            "hidden_ratio": 1.0,
+            "row_mass": 1.0,
+            "sink_0.2": 10.0,
+            "sink_0.3": 5.0,
+            "sink_0.4": 1.0,
+        }
+        for step, alpha in alphas.items()
+    ]
     return log
 
 
@@ -30,8 +47,12 @@ def make_logs(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> 
     return {i + 1: make_log(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
 
 
-def make_factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
-                ) -> factors.Factor:
+def make_factor(
+    ends: list[float],
+    bases: list[float],
+    recipe: Recipe = SIGMOID,
+    **more: int,
+) -> factors.Factor:
     return factors.pair_logs(recipe, make_logs(recipe, ends, **more), make_logs(SOFTMAX, bases, **more))
 
 
@@ -95,43 +116,78 @@ def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
     factor.pairs[1][0]["points"] = [p for p in make_log(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
     for log, base in factor.pairs:
         for x in (log, base):
-            x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) \
-                if len(x["points"]) == 2 and x["points"][1]["step"] != 4000 else None
+            x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) if len(x["points"]) == 2 and x["points"][
+                1
+            ]["step"] != 4000 else None
     assert factor.step == 4000
     assert factors.verdict_sentence(factor).endswith("(at step 4,000 of 16,000)")
 
 
 def test_before_step_4000_the_sentence_says_that_it_is_too_early() -> None:
-    assert factors.verdict_sentence(make_factor([0.1] * 3, [0.4] * 3, step=3800)) \
+    assert (
+        factors.verdict_sentence(make_factor([0.1] * 3, [0.4] * 3, step=3800))
         == "at step 3,800 of 16,000: too early to tell"
+    )
 
 
-@pytest.mark.parametrize(("ends", "bases", "paper", "says"), [
-    ([0.0, 0.01, 0.02], [0.4, 0.41, 0.42], {"sink_1": 0.4, "base": 18.0},
-     "less sink than softmax: -0.400 (-0.400 to -0.400), as the paper"),
-    ([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], {"sink_1": 0.4, "base": 18.0},
-     "less sink than softmax: -0.390 (-0.415 to -0.365), as the paper"),
-    ([0.5, 0.52, 0.54], [0.4, 0.41, 0.42], {"says": "less"},
-     "more sink than softmax: +0.110 (+0.085 to +0.135); the paper: less"),
-    ([0.5, 0.3, 0.4], [0.4, 0.4, 0.4], {"sink_1": 30.0, "base": 18.0},
-     "no difference to softmax seen: +0.000 (-0.248 to +0.248); the paper: more"),
-    ([0.5, 0.3, 0.4], [0.4, 0.4, 0.4], {"sink_1": 18.0, "base": 18.0},
-     "no difference to softmax seen: +0.000 (-0.248 to +0.248), as the paper"),
-    ([0.5, 0.52, 0.54], [0.4, 0.41, 0.42], {},
-     "more sink than softmax: +0.110 (+0.085 to +0.135)"),
-    ([0.0, 0.0], [0.9, 0.9], {"says": "less"}, "2 of 5 seeds: too few to tell"),
-])
+@pytest.mark.parametrize(
+    ("ends", "bases", "paper", "says"),
+    [
+        (
+            [0.0, 0.01, 0.02],
+            [0.4, 0.41, 0.42],
+            {"sink_1": 0.4, "base": 18.0},
+            "less sink than softmax: -0.400 (-0.400 to -0.400), as the paper",
+        ),
+        (
+            [0.0, 0.02, 0.04],
+            [0.4, 0.41, 0.42],
+            {"sink_1": 0.4, "base": 18.0},
+            "less sink than softmax: -0.390 (-0.415 to -0.365), as the paper",
+        ),
+        (
+            [0.5, 0.52, 0.54],
+            [0.4, 0.41, 0.42],
+            {"says": "less"},
+            "more sink than softmax: +0.110 (+0.085 to +0.135); the paper: less",
+        ),
+        (
+            [0.5, 0.3, 0.4],
+            [0.4, 0.4, 0.4],
+            {"sink_1": 30.0, "base": 18.0},
+            "no difference to softmax seen: +0.000 (-0.248 to +0.248); the paper: more",
+        ),
+        (
+            [0.5, 0.3, 0.4],
+            [0.4, 0.4, 0.4],
+            {"sink_1": 18.0, "base": 18.0},
+            "no difference to softmax seen: +0.000 (-0.248 to +0.248), as the paper",
+        ),
+        ([0.5, 0.52, 0.54], [0.4, 0.41, 0.42], {}, "more sink than softmax: +0.110 (+0.085 to +0.135)"),
+        ([0.0, 0.0], [0.9, 0.9], {"says": "less"}, "2 of 5 seeds: too few to tell"),
+    ],
+)
 def test_a_sentence_states_the_direction_and_the_finding_of_the_paper(
-        ends: list[float], bases: list[float], paper: dict[str, Any], says: str) -> None:
+    ends: list[float], bases: list[float], paper: dict[str, Any], says: str
+) -> None:
     recipe = dataclasses.replace(SIGMOID, paper=paper)
     assert factors.verdict_sentence(make_factor(ends, bases, recipe)) == says
 
 
-@pytest.mark.parametrize(("paper", "word"), [
-    ({}, None), ({"sink_1": 0.0}, None), ({"says": "more"}, "more"),
-    ({"sink_1": 13.6, "base": 18.18}, "less"), ({"sink_1": 13.7, "base": 18.18}, "the same"),
-    ({"sink_1": 24.1, "base": 18.18}, "the same"), ({"sink_1": 24.2, "base": 18.18}, "more"),
-    ({"sink_1": 0.75, "base": 1.0}, "the same"), ({"sink_1": 1.33, "base": 1.0}, "the same")])
+@pytest.mark.parametrize(
+    ("paper", "word"),
+    [
+        ({}, None),
+        ({"sink_1": 0.0}, None),
+        ({"says": "more"}, "more"),
+        ({"sink_1": 13.6, "base": 18.18}, "less"),
+        ({"sink_1": 13.7, "base": 18.18}, "the same"),
+        ({"sink_1": 24.1, "base": 18.18}, "the same"),
+        ({"sink_1": 24.2, "base": 18.18}, "more"),
+        ({"sink_1": 0.75, "base": 1.0}, "the same"),
+        ({"sink_1": 1.33, "base": 1.0}, "the same"),
+    ],
+)
 def test_the_finding_of_a_paper_follows_from_its_figures(paper: dict[str, Any], word: str | None) -> None:
     assert factors.paper_finding(paper) == word
 
@@ -145,9 +201,16 @@ def test_the_index_has_no_sentence_from_too_few_pairs() -> None:
     for i, (log, _) in enumerate(factor.pairs):
         log["points"][-1]["value_ratio"] = 0.5 + i / 10
     assert factors.index_entry(factor) == {
-        "seeds": 3, "step": 4000, "says": factors.verdict_sentence(factor),
-        "outcomes": {"alpha": [-0.39, -0.415, -0.365], "value_ratio": [0.1, -0.148, 0.348],
-                     "loss": [0.0, 0.0, 0.0], "sink_0.3": [0.0, 0.0, 0.0]}}
+        "seeds": 3,
+        "step": 4000,
+        "says": factors.verdict_sentence(factor),
+        "outcomes": {
+            "alpha": [-0.39, -0.415, -0.365],
+            "value_ratio": [0.1, -0.148, 0.348],
+            "loss": [0.0, 0.0, 0.0],
+            "sink_0.3": [0.0, 0.0, 0.0],
+        },
+    }
 
 
 def test_a_factor_without_a_pair_has_no_sentence() -> None:
@@ -155,8 +218,7 @@ def test_a_factor_without_a_pair_has_no_sentence() -> None:
     logs = {SOFTMAX.id: make_logs(SOFTMAX, [0.4, 0.5]), SIGMOID.id: {}}
     assert factors.pair_all(runs, logs) == {}
     logs[SIGMOID.id] = make_logs(SIGMOID, [0.0])
-    assert [(id, len(factor.pairs)) for id, factor in factors.pair_all(runs, logs).items()] \
-        == [(SIGMOID.id, 1)]
+    assert [(id, len(factor.pairs)) for id, factor in factors.pair_all(runs, logs).items()] == [(SIGMOID.id, 1)]
 
 
 def test_undefined_differences_are_empty_cells() -> None:
@@ -167,10 +229,17 @@ def test_undefined_differences_are_empty_cells() -> None:
     assert "|  |" in factors.factors_table([factor]).splitlines()[-1]
 
 
-@pytest.mark.parametrize(("alphas", "step"), [
-    ({0: 0.0, 200: 0.2, 400: 0.3}, 200), ({0: 0.0, 200: 0.2, 400: 0.05, 600: 0.1}, 600),
-    ({0: 0.0, 200: 0.09}, None), ({0: 0.2, 200: 0.02}, None),
-    ({0: 0.2, 16000: 0.02}, None), ({0: 0.2, 16000: 0.3, 16200: 0.02}, 0)])
+@pytest.mark.parametrize(
+    ("alphas", "step"),
+    [
+        ({0: 0.0, 200: 0.2, 400: 0.3}, 200),
+        ({0: 0.0, 200: 0.2, 400: 0.05, 600: 0.1}, 600),
+        ({0: 0.0, 200: 0.09}, None),
+        ({0: 0.2, 200: 0.02}, None),
+        ({0: 0.2, 16000: 0.02}, None),
+        ({0: 0.2, 16000: 0.3, 16200: 0.02}, 0),
+    ],
+)
 def test_the_onset_is_the_step_from_which_alpha_stays_high(alphas: dict[int, float], step: int | None) -> None:
     assert factors.onset(make_log(SOFTMAX, 1, alphas)) == step
 
@@ -185,8 +254,10 @@ def test_the_pilot_names_missing_runs() -> None:
     assert head.count("|") == rule.count("|") == 6
     assert "| measured up to | 16,000 | 12,800 | not begun | 12,800 |" in text
     assert "| rise from 10,400 to 12,800 | +0.010 | +0.100 |  | +0.050 |" in text
-    assert text.endswith("Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
-                         "less than 0.02 over 2,400 steps. The pilot is not done.")
+    assert text.endswith(
+        "Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
+        "less than 0.02 over 2,400 steps. The pilot is not done."
+    )
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
     # A rise of exactly LARGEST_FLAT_RISE counts as rising.
     at_limit = make_log(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
@@ -234,7 +305,9 @@ def test_the_protocol_knows_every_recipe_once() -> None:
 
 
 def test_the_late_rise_needs_the_first_and_the_last_point() -> None:
-    ends = [{"step": protocol.FALL_STEP - factors.LAST_STEPS, "alpha": 0.25},
-            {"step": protocol.FALL_STEP, "alpha": 0.75}]
+    ends = [
+        {"step": protocol.FALL_STEP - factors.LAST_STEPS, "alpha": 0.25},
+        {"step": protocol.FALL_STEP, "alpha": 0.75},
+    ]
     assert factors.late_rise({"points": ends}) == 0.5
     assert factors.late_rise({"points": ends[:1]}) is None and factors.late_rise({"points": ends[1:]}) is None

@@ -18,15 +18,23 @@ from models.train.recipe import recipes
 TEXTS = [json.loads((protocol.ZOO / f"{name}.json").read_text()) for name in ("heldout", "heldout-long")]
 
 
-@pytest.mark.parametrize(("id", "sink", "mass", "is_chosen"), [
-    ("softmax", 10.0, 1.0, True), ("softmax", 9.99, 1.0, False), ("softmax", 50.0, 0.999, False),
-    ("gated", 50.0, 1.0, True),
-    ("short", 50.0, 1.0, False),  # an earlier step of softmax
-    ("fixed-second", 50.0, 1.0, False),  # the sink is on another token
-    ("diffusion", 50.0, 1.0, False), ("prefix", 50.0, 1.0, False), ("window", 50.0, 1.0, False),
-])
+@pytest.mark.parametrize(
+    ("id", "sink", "mass", "is_chosen"),
+    [
+        ("softmax", 10.0, 1.0, True),
+        ("softmax", 9.99, 1.0, False),
+        ("softmax", 50.0, 0.999, False),
+        ("gated", 50.0, 1.0, True),
+        ("short", 50.0, 1.0, False),  # an earlier step of softmax
+        ("fixed-second", 50.0, 1.0, False),  # the sink is on another token
+        ("diffusion", 50.0, 1.0, False),
+        ("prefix", 50.0, 1.0, False),
+        ("window", 50.0, 1.0, False),
+    ],
+)
 def test_only_models_whose_first_token_is_a_sink_are_measured(
-        id: str, sink: float, mass: float, is_chosen: bool) -> None:
+    id: str, sink: float, mass: float, is_chosen: bool
+) -> None:
     row = {"id": id, "measured": {"sink_1": sink, "row_mass_min": mass}}
     assert inputs.sink_models([row]) == [id] * is_chosen
 
@@ -50,16 +58,32 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     uniform_alpha = sum(1 / n for n in range(1, 65)) / 64
     assert result == {
         "model": "softmax",
-        "alpha_text_start": round(0.55 - uniform_alpha, 4), "sink_text_start": 100.0,
-        "alpha_text_none": round(0.5 - uniform_alpha, 4), "sink_text_none": 100.0,
-        "alpha_random_start": round(0.45 - uniform_alpha, 4), "sink_random_start": 100.0,
-        "alpha_random_none": round(0.4 - uniform_alpha, 4), "sink_random_none": 100.0,
-        "alpha_repeat_start": round(0.35 - uniform_alpha, 4), "sink_repeat_start": 100.0,
-        "alpha_repeat_none": round(0.3 - uniform_alpha, 4), "sink_repeat_none": 0.0,
-        "sink_0.2_32": 75.0, "sink_0.3_32": 50.0,
-        "sink_0.4_32": 0.0, "sink_0.2_120": 50.0, "sink_0.3_120": 25.0, "sink_0.4_120": 0.0,
-        "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # without a sink nothing falls
-        "key_ratio": 0.1235, "cos_gap": 0.5, "first_layer": 1, "rank_rest": 2.25}
+        "alpha_text_start": round(0.55 - uniform_alpha, 4),
+        "sink_text_start": 100.0,
+        "alpha_text_none": round(0.5 - uniform_alpha, 4),
+        "sink_text_none": 100.0,
+        "alpha_random_start": round(0.45 - uniform_alpha, 4),
+        "sink_random_start": 100.0,
+        "alpha_random_none": round(0.4 - uniform_alpha, 4),
+        "sink_random_none": 100.0,
+        "alpha_repeat_start": round(0.35 - uniform_alpha, 4),
+        "sink_repeat_start": 100.0,
+        "alpha_repeat_none": round(0.3 - uniform_alpha, 4),
+        "sink_repeat_none": 0.0,
+        "sink_0.2_32": 75.0,
+        "sink_0.3_32": 50.0,
+        "sink_0.4_32": 0.0,
+        "sink_0.2_120": 50.0,
+        "sink_0.3_120": 25.0,
+        "sink_0.4_120": 0.0,
+        "fall_0.2": 0.3333,
+        "fall_0.3": 0.5,
+        "fall_0.4": None,  # without a sink nothing falls
+        "key_ratio": 0.1235,
+        "cos_gap": 0.5,
+        "first_layer": 1,
+        "rank_rest": 2.25,
+    }
     text, text_without_start, random, random_without_start, repeat, repeat_without_start, short, long = inputs_read
     assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
     assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], text_without_start[:, :-1])
@@ -84,8 +108,9 @@ def test_the_geometry_is_computed_over_sink_heads(monkeypatch: pytest.MonkeyPatc
     att[..., 0], att[..., 0, 0] = to_first.reshape(4, 1), 0.1
     keys = torch.tensor([[[9.0, 0], [1, 0], [1, 0]], [[0, 1], [2, 0], [2, 0]]])
     queries = torch.tensor([1.0, 0]).expand(2, 1, 4, 3, 2)
-    monkeypatch.setattr(inputs, "forward", lambda arch, weights, ids: SimpleNamespace(
-        att=att, q=queries, k=keys.expand(2, 1, 2, 3, 2)))
+    monkeypatch.setattr(
+        inputs, "forward", lambda arch, weights, ids: SimpleNamespace(att=att, q=queries, k=keys.expand(2, 1, 2, 3, 2))
+    )
     # The sink head's first key is half as long as the others, and orthogonal to every query.
     ratio, gap = inputs.heads_geometry(arch, {}, torch.zeros(2, 3, dtype=torch.long))
     assert (ratio, gap) == (0.5, pytest.approx(-1.0))
@@ -119,8 +144,9 @@ def test_patterns_are_those_of_heads_with_a_sink_and_of_the_others(monkeypatch: 
 
 def test_the_bias_key_of_a_stored_model_is_a_sink_that_training_made() -> None:
     columns = inputs.measure_bias_key("key-bias")
-    stored = next(unit for unit in json.loads(inputs.FILE.read_text())["models with a bias key"]
-                  if unit["model"] == "key-bias")
+    stored = next(
+        unit for unit in json.loads(inputs.FILE.read_text())["models with a bias key"] if unit["model"] == "key-bias"
+    )
     assert columns["bias_alpha"] == pytest.approx(stored["bias_alpha"], abs=1e-3) and columns["bias_alpha"] > 0.5
     card = next(row for row in json.loads((protocol.ZOO / "index.json").read_text()) if row["id"] == "key-bias")
     assert columns["bias_sink"] == pytest.approx(card["measured"]["sink_bias"], abs=0.1)
@@ -143,10 +169,13 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     lines = ",\n".join(f'{{"model": "{id}", "alpha": 0.5}}' for id in ids)
     assert inputs.FILE.read_text() == (
         '{\n"open models": [\n{"model": "SmolLM2", "alpha": 0.6}\n],\n"shipped models": [\n'
-        + lines + '\n],\n"models with a bias key": [\n'
+        + lines
+        + '\n],\n"models with a bias key": [\n'
         + ",\n".join(f'{{"model": "{id}", "bias_alpha": 0.5}}' for id in inputs.BIAS_KEY_MODELS)
         + '\n],\n"untrained models": [\n'
-        + ",\n".join(f'{{"seed": {seed}}}' for seed in range(1, 6)) + "\n]\n}\n")
+        + ",\n".join(f'{{"seed": {seed}}}' for seed in range(1, 6))
+        + "\n]\n}\n"
+    )
 
 
 def test_a_repeated_token_shows_what_positions_alone_do() -> None:
@@ -178,8 +207,13 @@ def test_propositions_of_a_repeated_token_hold_to_the_closed_form_and_the_sign_o
     def first_alpha(sign: int) -> float:
         """alpha_1 above uniform attention with T5's bucket of the distance, times the sign, as the score."""
         buckets = [d if d < 16 else min(31, 16 + math.floor(math.log(d / 16) / math.log(8) * 16)) for d in range(64)]
-        return sum(math.exp(sign * buckets[t]) / sum(math.exp(sign * d) for d in buckets[:t + 1]) - 1 / (t + 1)
-                   for t in range(64)) / 64
+        return (
+            sum(
+                math.exp(sign * buckets[t]) / sum(math.exp(sign * d) for d in buckets[: t + 1]) - 1 / (t + 1)
+                for t in range(64)
+            )
+            / 64
+        )
 
     assert columns["alpha_relative"] == pytest.approx(first_alpha(1), abs=1e-4) and first_alpha(1) > 0.25
     assert columns["alpha_falling"] == pytest.approx(first_alpha(-1), abs=1e-4) and first_alpha(-1) < 0

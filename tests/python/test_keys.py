@@ -15,16 +15,27 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Rotary parameters of two kinds of layers, and of hunyuan and qwen, and a head that the outer config ties: 58 of 79
 # failures of ten families were of these kinds.
-KINDS = ["--family", "gemma3", "gemma4_text", "hunyuan_v1_moe", "olmo", "qwen3_5_text", "--match",
-         "gemma4_text: (rope|per_layer)|hunyuan.*(head_dim|rope_p|num_local)|"
-         "qwen.*(rope_s|mrope)|tie_word|_token|clip_qkv"]
+KINDS = [
+    "--family",
+    "gemma3",
+    "gemma4_text",
+    "hunyuan_v1_moe",
+    "olmo",
+    "qwen3_5_text",
+    "--match",
+    "gemma4_text: (rope|per_layer)|hunyuan.*(head_dim|rope_p|num_local)|qwen.*(rope_s|mrope)|tie_word|_token|clip_qkv",
+]
 
 
 @pytest.mark.parametrize("options", [["--draw", "60"], KINDS])
 def test_a_changed_key_is_computed_as_by_transformers_or_refused(options: list[str]) -> None:
     process = subprocess.run(
-        [sys.executable, "-m", "models.reference.keys", *options], cwd=ROOT, text=True, capture_output=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "models/record/src")})
+        [sys.executable, "-m", "models.reference.keys", *options],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "models/record/src")},
+    )
     assert process.returncode == 0, process.stdout + process.stderr
     assert int(re.search(r"\| all \| (\d+) \|", process.stdout)[1]) >= 60
 

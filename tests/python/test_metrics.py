@@ -47,6 +47,7 @@ def test_entropy_is_a_share_of_the_largest_and_undefined_without_weight() -> Non
 
 def test_cosines_with_the_first_key_and_with_others_are_separate() -> None:
     """Vectors are given by their angle in steps of 60 degrees; lengths do not matter."""
+
     def vectors_at(*steps: int) -> Tensor:
         angle = torch.tensor(steps, dtype=torch.float64) * math.pi / 3
         return torch.stack([angle.cos(), angle.sin()], -1) * (1 + torch.arange(3)[:, None])
@@ -135,8 +136,11 @@ def test_matrix_entropy_counts_directions() -> None:
     assert_equal(metrics.matrix_entropy(two_directions.T), 1.0)
     unequal = matrix([math.sqrt(3), 0], [0, 1])
     assert_equal(metrics.matrix_entropy(unequal), 2 - 0.75 * math.log2(3))
-    result = metrics.matrix_entropy(torch.stack(
-        [two_directions, 0 * two_directions, two_directions / 0, torch.full_like(two_directions, torch.inf)]))
+    result = metrics.matrix_entropy(
+        torch.stack(
+            [two_directions, 0 * two_directions, two_directions / 0, torch.full_like(two_directions, torch.inf)]
+        )
+    )
     assert_equal(result, [1.0, math.nan, math.nan, math.nan])
     assert metrics.matrix_entropy(two_directions[:1]).isnan() and metrics.matrix_entropy(one_direction[:, :1]).isnan()
     assert metrics.matrix_entropy(two_directions.half()).dtype == torch.float16

@@ -23,8 +23,11 @@ def random_state(bias: bool) -> dict:
         shapes |= {f"{h}.ln_{i}.weight": (D,) for i in (1, 2)}
     shapes["transformer.ln_f.weight"] = (D,)
     if bias:
-        shapes |= {name.replace("weight", "bias"): shape[:1] for name, shape in shapes.items()
-                   if ".w" not in name.replace(".weight", "")}
+        shapes |= {
+            name.replace("weight", "bias"): shape[:1]
+            for name, shape in shapes.items()
+            if ".w" not in name.replace(".weight", "")
+        }
     generator = torch.Generator().manual_seed(int(bias))
     state = {name: torch.randn(shape, generator=generator) / 4 for name, shape in shapes.items()}
     state["lm_head.weight"] = state["transformer.wte.weight"]
@@ -33,13 +36,14 @@ def random_state(bias: bool) -> dict:
 
 def logits_of(state: dict, ids: "torch.Tensor") -> "torch.Tensor":
     """Computes nanoGPT's forward pass, with matrices as [out, in], exact GELU, and biases if the state has them."""
+
     def apply_linear(name: str, x: "torch.Tensor") -> "torch.Tensor":
         return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
 
     def apply_norm(name: str, x: "torch.Tensor") -> "torch.Tensor":
         return F.layer_norm(x, x.shape[-1:], state[f"{name}.weight"], state.get(f"{name}.bias"), 1e-5)
 
-    x = state["transformer.wte.weight"][ids] + state["transformer.wpe.weight"][:len(ids)]
+    x = state["transformer.wte.weight"][ids] + state["transformer.wpe.weight"][: len(ids)]
     for layer in range(ARGS["n_layer"]):
         h = f"transformer.h.{layer}"
         qkv = apply_linear(f"{h}.attn.c_attn", apply_norm(f"{h}.ln_1", x))
@@ -52,7 +56,8 @@ def logits_of(state: dict, ids: "torch.Tensor") -> "torch.Tensor":
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_recipe_writes_a_model_with_the_logits_of_nanogpt(
-        bias: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bias: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = random_state(bias)
     model = {f"_orig_mod.{name}": x for name, x in state.items()}
     torch.save({"model": model, "model_args": ARGS | {"bias": bias}, "iter_num": 1}, tmp_path / "ckpt.pt")

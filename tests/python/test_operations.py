@@ -73,7 +73,7 @@ def test_weights_in_f32_equal_the_formula_in_f64(id: str, scale: float) -> None:
     result = operation.weights(torch.from_numpy(x)[None], torch.from_numpy(visible), parameters)[0]
     expected = np.zeros((T, T))
     for i in range(T):
-        expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), arguments | PARAMETER_VALUES)
+        expected[i, : i + 1] = FORMULAS[id](x[i, : i + 1].astype(np.float64), arguments | PARAMETER_VALUES)
     # In F32 the difference of two scores of 200 has an error of 2e-5, so its exponential has this relative error.
     tolerances = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
     if id == "softmax_clipped":  # a difference of two numbers below 1
@@ -95,8 +95,7 @@ def test_elu1_is_accurate_far_below_zero() -> None:
     y = _map_features(None, 0, "elu1", x)
     np.testing.assert_allclose(y.detach().numpy(), elu1(x.detach().double().numpy()), rtol=1e-6)
     y.sum().backward()
-    np.testing.assert_allclose(x.grad.numpy(), np.exp(np.minimum(x.detach().double().numpy(), 0)),
-                               rtol=1e-6)
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(np.minimum(x.detach().double().numpy(), 0)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("matrix", ["kernel_in.weight", "kernel_out.weight"])

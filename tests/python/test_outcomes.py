@@ -51,16 +51,25 @@ TRACE = trace_of(
     att=MAPS,
     # The norm ratios of the embedding and the two blocks are 9, 2 and 4 in the first sequence, 9, 6 and 1 in the
     # second.
-    hidden=torch.stack([vectors_with_norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
-                        vectors_with_norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3])]),
+    hidden=torch.stack(
+        [
+            vectors_with_norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
+            vectors_with_norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3]),
+        ]
+    ),
     # The two groups have the value norm ratios 0.5 and 2.
     v=torch.stack([vectors_with_norms([1.0, 2, 2, 2, 3, 1], [4.0, 1, 2, 3, 2, 2])] * 2)[:, None],
-    logits=torch.stack([logits_with_losses(2, 3, 4, 5, 6, 7)] * 2))
+    logits=torch.stack([logits_with_losses(2, 3, 4, 5, 6, 7)] * 2),
+)
 IDS = torch.zeros(2, T, dtype=torch.long)
 
 
-def measure_trace(monkeypatch: pytest.MonkeyPatch, trace: Trace = TRACE, mask: Mask = Mask(),  # noqa: B008
-             sink_tokens: tuple[int, ...] = (1,)) -> tuple[dict[str, Any], list[list[float]]]:
+def measure_trace(
+    monkeypatch: pytest.MonkeyPatch,
+    trace: Trace = TRACE,
+    mask: Mask = Mask(),  # noqa: B008
+    sink_tokens: tuple[int, ...] = (1,),
+) -> tuple[dict[str, Any], list[list[float]]]:
     monkeypatch.setattr(outcomes, "forward", lambda arch, weights, ids: trace)
     monkeypatch.setattr(outcomes, "eviction_cost", lambda arch, weights, ids: 0.125)
     recipe = dataclasses.replace(RECIPE, sink_tokens=sink_tokens)
@@ -81,7 +90,10 @@ def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch)
         "alpha_max": 0.7917,
         "hidden_ratio": 4.0,  # the largest mean over sequences: (2 + 6) / 2, not (4 + 1) / 2, never 9
         "row_mass": 0.6,
-        "sink_0.2": 100.0, "sink_0.3": 100.0, "sink_0.4": 50.0, "first_layer": 0,
+        "sink_0.2": 100.0,
+        "sink_0.3": 100.0,
+        "sink_0.4": 50.0,
+        "first_layer": 0,
     }
     assert alpha_map == [[0.792, 0.375]]
 
@@ -116,20 +128,20 @@ def test_several_sink_tokens_are_measured_as_one_sink(monkeypatch: pytest.Monkey
     assert [result[f"sink_{eps}"] for eps in outcomes.EPS] == [100.0, 100.0, 50.0]
     uniform_third = (1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 4
     assert result["alpha_share"] == pytest.approx(
-        (4.75 / 6 + 0.25 / 4 + 2.25 / 6 + 0.75 / 4) / 2 - UNIFORM_ALPHA - uniform_third, abs=1e-4)
+        (4.75 / 6 + 0.25 / 4 + 2.25 / 6 + 0.75 / 4) / 2 - UNIFORM_ALPHA - uniform_third, abs=1e-4
+    )
 
 
-@pytest.mark.parametrize(("mask", "is_measured"), [
-    (Mask(), True), (Mask("window", 4), False), (Mask("prefix", 3), False)])
-def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool,
-                                      monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mask", "is_measured"), [(Mask(), True), (Mask("window", 4), False), (Mask("prefix", 3), False)]
+)
+def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (measure_trace(monkeypatch, mask=mask)[0]["eviction"] is not None) is is_measured
 
 
 def test_heads_are_counted_at_each_eps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four heads give token 1 shares of about 0.17, 0.25, 0.35 and 0.45."""
-    heads = [map_to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
-             for alpha in (0.17, 0.25, 0.35, 0.45)]
+    heads = [map_to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25) for alpha in (0.17, 0.25, 0.35, 0.45)]
     trace = dataclasses.replace(TRACE, att=torch.tensor([[heads]] * 2))
     result, _ = measure_trace(monkeypatch, trace)
     assert [result[f"sink_{eps}"] for eps in (0.2, 0.3, 0.4)] == [75.0, 50.0, 25.0]
@@ -137,6 +149,7 @@ def test_heads_are_counted_at_each_eps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def evidence_model(evidence: list[int]) -> Callable[..., Trace]:
     """Returns a fake model whose logit of token 0 grows by ln(evidence) for each visible key."""
+
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
         visible = arch.mask.visible(ids.shape[1], ids.device).double()
         logit = visible @ torch.tensor(evidence, dtype=torch.float64).log()
@@ -167,14 +180,20 @@ def test_the_norm_ratio_of_a_sink_equals_the_value_by_hand() -> None:
     assert outcomes.sink_norm_ratio(vectors[None].expand(3, 2, -1, -1), [5]).shape == (3, 2)
 
 
-@pytest.mark.parametrize(("mask", "counts"), [
-    (Mask(), (2, 3, 4, 5, 6)), (Mask("window", 2), (2, 3, 4, 5, 6)),
-    (Mask("prefix", 3), (4, 5, 6)), (Mask("prefix", 1), (2, 3, 4, 5, 6))])
-def test_a_prefix_is_not_predicted(mask: Mask, counts: tuple[int, ...],
-                                         monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mask", "counts"),
+    [
+        (Mask(), (2, 3, 4, 5, 6)),
+        (Mask("window", 2), (2, 3, 4, 5, 6)),
+        (Mask("prefix", 3), (4, 5, 6)),
+        (Mask("prefix", 1), (2, 3, 4, 5, 6)),
+    ],
+)
+def test_a_prefix_is_not_predicted(mask: Mask, counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     arch = arch_of(mask=mask)
     assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == pytest.approx(
-        math.log(math.prod(counts)) / len(counts))
+        math.log(math.prod(counts)) / len(counts)
+    )
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: TRACE)
     text = torch.zeros(2, T + 1, dtype=torch.long)
     result = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), Training(balance=0.5))
@@ -187,8 +206,9 @@ def test_the_loss_that_balances_experts_equals_the_value_by_hand(monkeypatch: py
     router = torch.tensor([[[[0.75, 0.25, 0.0], [0.75, 0.0, 0.25]]] * 2] * 2)
     trace = dataclasses.replace(TRACE, router=router)
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: trace)
-    result = loss.next_token_loss(arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long),
-                                  torch.zeros(2, T + 2), Training(balance=0.5))
+    result = loss.next_token_loss(
+        arch_of(E=3, top_k=2), {}, torch.zeros(2, T + 1, dtype=torch.long), torch.zeros(2, T + 2), Training(balance=0.5)
+    )
     # The experts' shares of the weights are 3/4, 1/8, 1/8, and their shares of the load 1/2, 1/4, 1/4.
     balance = 3 * (0.75 * 0.5 + 0.125 * 0.25 + 0.125 * 0.25)
     assert result.item() == pytest.approx(math.log(5040) / 6 + 0.5 * balance)
@@ -219,8 +239,11 @@ def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.Monk
     weight_at_eps = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
     near_eps = map_to_first(weight_at_eps + 0.001, 1 - weight_at_eps - 0.001)
     trace = dataclasses.replace(
-        TRACE, att=torch.tensor([[heads], [[near_eps, diagonal]]]),
-        att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2), gate=torch.full((2, 1, 2, T), 0.25))
+        TRACE,
+        att=torch.tensor([[heads], [[near_eps, diagonal]]]),
+        att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2),
+        gate=torch.full((2, 1, 2, T), 0.25),
+    )
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: trace)
     result = measure.measure(arch_of(), {}, IDS)
     assert result["sink"] == [50.0, 0.0, 0.0, 50.0, 75.0, 75.0]
@@ -267,8 +290,9 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
     def encode(front: tuple[str, ...], fixed_at: int = 0, **options: str) -> list[list[int]]:
-        recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
-            RECIPE.training, front=front, fixed_at=fixed_at, **options))
+        recipe: Recipe = dataclasses.replace(
+            RECIPE, training=dataclasses.replace(RECIPE.training, front=front, fixed_at=fixed_at, **options)
+        )
         return outcomes.encode_texts(recipe, texts, T).tolist()
 
     bare_ids = encode(())
@@ -283,8 +307,7 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
         encode((), 1, fixed_token="nowhere")
 
 
-def test_missing_lines_of_a_log_are_filled_from_checkpoints(
-        tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_lines_of_a_log_are_filled_from_checkpoints(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "training.jsonl").write_text('{"step": 0}\n{"step": 200, "loss": 5.5}\n')
@@ -298,17 +321,16 @@ def test_missing_lines_of_a_log_are_filled_from_checkpoints(
     assert added_points == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
 
 
-def test_the_command_measures_existing_runs(
-        tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_measures_existing_runs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
     calls: list[Any] = []
-    monkeypatch.setattr(outcomes, "add_checkpoints",
-                        lambda recipe, seed, run: calls.append((recipe.id, seed, run.name)))
+    monkeypatch.setattr(
+        outcomes, "add_checkpoints", lambda recipe, seed, run: calls.append((recipe.id, seed, run.name))
+    )
     monkeypatch.setattr(torch, "set_num_threads", calls.append)
     for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
         (tmp_path / name).mkdir()
-    for names, result in (([], [("long-softmax", 2), ("b-relu", 1)]),
-                          (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
+    for names, result in (([], [("long-softmax", 2), ("b-relu", 1)]), (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
         calls.clear()
         monkeypatch.setattr("sys.argv", ["outcomes", "--runs", str(tmp_path), *names])
         outcomes.main()
@@ -336,22 +358,27 @@ def test_the_numbers_of_a_line_of_the_log_equal_the_values_by_hand(monkeypatch: 
     which one query sees, is a sink in the second head. Rows sum to 0.8 and to 0.4."""
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: TRACE)
     assert train.measure_probe(arch_of(), {}, IDS) == {
-        "held_out_loss": round(math.log(720) / 5, 4), "sink_1": 100.0,
-        "alpha_max": round((1 + 5 * 0.75) / 6, 4), "hidden_ratio": 4.0, "value_ratio": 1.25,
-        "row_mass": 0.6, "sink_k": 50.0}
+        "held_out_loss": round(math.log(720) / 5, 4),
+        "sink_1": 100.0,
+        "alpha_max": round((1 + 5 * 0.75) / 6, 4),
+        "hidden_ratio": 4.0,
+        "value_ratio": 1.25,
+        "row_mass": 0.6,
+        "sink_k": 50.0,
+    }
     bias_trace = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: bias_trace)
     assert train.measure_probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
     # These numbers have more digits than a log stores.
-    long_trace = dataclasses.replace(bias_trace, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
-                                     hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
+    long_trace = dataclasses.replace(
+        bias_trace, att=TRACE.att * 0.3217, v=TRACE.v.exp(), hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin()
+    )
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: long_trace)
     digits = {"sink_1": 2, "sink_k": 2, "sink_bias": 2, "hidden_ratio": 3, "value_ratio": 3}
     for name, value in train.measure_probe(arch_of(), {}, IDS).items():
         assert value == round(value, digits.get(name, 4)), name
     noises = []
-    monkeypatch.setattr(train, "unmask_loss",
-                        lambda arch, weights, ids, noise, _: noises.append(noise) or noise.mean())
+    monkeypatch.setattr(train, "unmask_loss", lambda arch, weights, ids, noise, _: noises.append(noise) or noise.mean())
     bidirectional_arch = arch_of(mask=Mask("bidirectional"))
     losses = [train.measure_probe(bidirectional_arch, {}, IDS)["held_out_loss"] for _ in range(2)]
     assert torch.equal(*noises) and noises[0].shape == (2, T + 1)

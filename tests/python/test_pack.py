@@ -8,8 +8,9 @@ from models.train import pack
 Shapes = dict[str, tuple[int, ...]]
 
 
-def decode(raw: bytes, previous: pack.Arrays | None, shapes: Shapes, scales: list[float],
-           from_previous: list[bool]) -> pack.Arrays:
+def decode(
+    raw: bytes, previous: pack.Arrays | None, shapes: Shapes, scales: list[float], from_previous: list[bool]
+) -> pack.Arrays:
     result, offset, matrices = {}, 0, [name for name, shape in shapes.items() if len(shape) == 2]
     for name, scale, is_predicted in zip(matrices, scales, from_previous, strict=True):
         steps = np.frombuffer(raw, np.int8, int(np.prod(shapes[name])), offset).reshape(shapes[name])
@@ -35,10 +36,14 @@ def run() -> list[pack.Arrays]:
         drifting_matrix = drifting_matrix + random.normal(size=(8, 16)).astype(np.float32) * np.float32(0.1)
         spike = random.normal(size=(4, 4096)).astype(np.float32)
         spike[1, 2] = 1000.0
-        result.append({
-            "drifting": drifting_matrix, "new": random.normal(size=(6, 6)).astype(np.float32),
-            "gain": random.normal(size=16).astype(np.float32), "spike": spike,
-        })
+        result.append(
+            {
+                "drifting": drifting_matrix,
+                "new": random.normal(size=(6, 6)).astype(np.float32),
+                "gain": random.normal(size=16).astype(np.float32),
+                "spike": spike,
+            }
+        )
     return result
 
 

@@ -38,11 +38,11 @@ def decode(preview_bytes: bytes, refinement: bytes) -> bytes:
     data, decoded_count = refinement[:begin], 0
     for name in names:
         if name in coded_names:
-            data += result[decoded_count:decoded_count + steps[name].size].tobytes()
+            data += result[decoded_count : decoded_count + steps[name].size].tobytes()
             decoded_count += steps[name].size
         else:
             size = entries[name]["data_offsets"][1] - entries[name]["data_offsets"][0]
-            data += refinement[offset:offset + size]
+            data += refinement[offset : offset + size]
             offset += size
     assert offset == len(refinement)
     return data
@@ -59,10 +59,14 @@ def test_numbers_of_all_sizes_and_signs_come_back_bit_by_bit() -> None:
     matrix = torch.randn(40, 24, generator=random)
     matrix[0, :4] = torch.tensor([0.0, -0.0, 6e-8, -6e-8])
     matrix[1, :2] = torch.tensor([60.0, -65000.0])
-    model, preview_bytes, refinement = encode({
-        "b.weight": matrix.half(), "a.weight": (1e-3 * matrix[2:]).half(),
-        "c.weight": torch.zeros(3, 5).half(), "gain.weight": matrix[:, 5].contiguous().half(),
-    })
+    model, preview_bytes, refinement = encode(
+        {
+            "b.weight": matrix.half(),
+            "a.weight": (1e-3 * matrix[2:]).half(),
+            "c.weight": torch.zeros(3, 5).half(),
+            "gain.weight": matrix[:, 5].contiguous().half(),
+        }
+    )
     assert decode(preview_bytes, refinement) == model
 
 
@@ -79,8 +83,9 @@ def test_a_preview_is_within_half_a_step() -> None:
 
 @pytest.mark.parametrize("folder", sorted(path.parent.name for path in ZOO.glob("*/preview.gz")))
 def test_a_model_of_the_zoo_comes_back_bit_by_bit(folder: str) -> None:
-    preview_bytes, refinement = (gzip.decompress((ZOO / folder / f"{name}.gz").read_bytes())
-                                 for name in ("preview", "refinement"))
+    preview_bytes, refinement = (
+        gzip.decompress((ZOO / folder / f"{name}.gz").read_bytes()) for name in ("preview", "refinement")
+    )
     assert decode(preview_bytes, refinement) == (ZOO / folder / "model.safetensors").read_bytes()
-    header = json.loads(preview_bytes[8:8 + int.from_bytes(preview_bytes[:8], "little")])
+    header = json.loads(preview_bytes[8 : 8 + int.from_bytes(preview_bytes[:8], "little")])
     assert header["__metadata__"]["config"] == (ZOO / folder / "config.json").read_text()

@@ -17,20 +17,29 @@ BASELINE_ALPHAS = (0.16, 0.18, 0.2, 0.17, 0.15, 0.19, 0.18, 0.17)
 Logs = dict[tuple[str, int], dict[str, Any]]
 
 
-def make_log(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
-           until: int = protocol.B_STEPS) -> dict[str, Any]:
+def make_log(
+    recipe: Recipe, seed: int, alpha: float, share: float | None = None, until: int = protocol.B_STEPS
+) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
-    log["points"] = [{"step": step, "alpha": alpha if step else 0.0, "row_mass": 1.0,
-                      "alpha_share": (alpha if share is None else share) if step else 0.0}
-                     for step in protocol.MEASURED_STEPS if step <= until]
+    log["points"] = [
+        {
+            "step": step,
+            "alpha": alpha if step else 0.0,
+            "row_mass": 1.0,
+            "alpha_share": (alpha if share is None else share) if step else 0.0,
+        }
+        for step in protocol.MEASURED_STEPS
+        if step <= until
+    ]
     return log
 
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     result = {(BASE.id, seed): make_log(BASE, seed, alpha) for seed, alpha in enumerate(BASELINE_ALPHAS, 1)}
-    monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: result.get(
-        (recipe.id, seed), protocol.empty_log(recipe, seed)))
+    monkeypatch.setattr(
+        protocol, "read_log", lambda recipe, seed: result.get((recipe.id, seed), protocol.empty_log(recipe, seed))
+    )
     return result
 
 
@@ -92,16 +101,20 @@ def test_a_log_that_ends_early_is_due_again_and_a_longer_one_is_complete(logs: L
 
 def test_jobs_are_listed_in_the_order_of_the_protocol(logs: Logs) -> None:
     result = [(number, recipe.id, seed) for number, recipe, seed in queue.due_jobs([])]
-    assert result[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
-                          (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
+    assert result[:4] == [
+        (0, "long-sigmoid-lr-1e-3", 1),
+        (0, "long-sigmoid-lr-1e-3", 2),
+        (1, "b-no-bos", 1),
+        (1, "b-no-bos", 2),
+    ]
     assert [number for number, _, _ in result] == sorted(number for number, _, _ in result)
     assert len({id for _, id, _ in result}) == len(protocol.B_ORDER) - 1
     assert [(recipe.id, seed) for _, recipe, seed in queue.due_jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
 def test_the_queue_trains_the_seeds_that_are_due(
-        logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        recwarn: pytest.WarningsRecorder) -> None:
+    logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
     """A recipe whose sink vanishes gets two runs, other recipes three or five. The queue skips failed runs and runs
     that another process trains, and then ends."""
     ids = ["b-relu", "b-softpick", "b-elu1", "b-gated"]
@@ -126,20 +139,27 @@ def test_the_queue_trains_the_seeds_that_are_due(
         assert queue.train_jobs(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
     assert not train.is_training(tmp_path / "b-gated-2")
     assert not [warning for warning in recwarn if warning.category is ResourceWarning]
-    assert sorted(calls) == sorted([
-        ("b-gated", 1), *(("b-elu1", seed) for seed in (1, 2, 3)),
-        *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)), ("b-relu", 1), ("b-relu", 2)])
+    assert sorted(calls) == sorted(
+        [
+            ("b-gated", 1),
+            *(("b-elu1", seed) for seed in (1, 2, 3)),
+            *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)),
+            ("b-relu", 1),
+            ("b-relu", 2),
+        ]
+    )
     assert [file.name for file in (tmp_path / "b-relu-1").iterdir()] == ["step-3000.safetensors"]
     lines = [json.loads(line) for line in (tmp_path / "seconds.jsonl").read_text().splitlines()]
     assert {(line["recipe"], line["seed"]) for line in lines} == set(calls) - {("b-gated", 1)}
     assert {line["steps"] for line in lines} == {3000}
 
 
-@pytest.mark.parametrize(("code", "remaining_steps", "is_timed"), [
-    (0, [3000, 0], True), (1, [3000, 200], False), (0, [0, 0], False)])
+@pytest.mark.parametrize(
+    ("code", "remaining_steps", "is_timed"), [(0, [3000, 0], True), (1, [3000, 200], False), (0, [0, 0], False)]
+)
 def test_the_duration_is_recorded_only_for_a_run_that_trained_and_succeeded(
-        code: int, remaining_steps: list[int], is_timed: bool, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    code: int, remaining_steps: list[int], is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(queue, "train", lambda *_: code)
     monkeypatch.setattr(queue, "steps_left", lambda *_: remaining_steps.pop(0))
     assert queue.train_run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
@@ -147,14 +167,19 @@ def test_the_duration_is_recorded_only_for_a_run_that_trained_and_succeeded(
 
 
 def test_the_recorded_duration_is_the_time_between_start_and_end_of_the_run(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock, remaining_steps = iter([1000.0, 1090.4]), [3000, 0]
     monkeypatch.setattr(queue, "train", lambda *_: 0)
     monkeypatch.setattr(queue, "steps_left", lambda *_: remaining_steps.pop(0))
     monkeypatch.setattr(queue.time, "monotonic", lambda: next(clock))
     queue.train_run(protocol.decisive_runs()["b-relu"], 1, tmp_path, tmp_path)
     assert json.loads((tmp_path / "seconds.jsonl").read_text()) == {
-        "recipe": "b-relu", "seed": 1, "steps": 3000, "seconds": 90}
+        "recipe": "b-relu",
+        "seed": 1,
+        "steps": 3000,
+        "seconds": 90,
+    }
 
 
 def test_a_further_run_is_due_until_its_log_is_long_enough_and_has_the_column(logs: Logs) -> None:
@@ -173,7 +198,8 @@ def test_a_further_run_is_due_until_its_log_is_long_enough_and_has_the_column(lo
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_further_run_replaces_the_log_only_when_it_is_done(
-        code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe, zoo = RUNS["b-sgd"], tmp_path / "zoo"
     old_log = make_log(recipe, 1, 0.1)
     committed_file = protocol.log_file(recipe, 1, zoo)
@@ -182,7 +208,11 @@ def test_a_further_run_replaces_the_log_only_when_it_is_done(
 
     def fake_train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
         assert (id, seed, runs, options) == (
-            "b-sgd", 1, tmp_path / "further", ("--until", "16000", "--zoo", str(tmp_path / "further" / "zoo")))
+            "b-sgd",
+            1,
+            tmp_path / "further",
+            ("--until", "16000", "--zoo", str(tmp_path / "further" / "zoo")),
+        )
         protocol.write_log(make_log(recipe, 1, 0.2, until=3200), tmp_path / "further/zoo/sgd/b/1.json")
         assert json.loads(committed_file.read_text())["points"] == old_log["points"]
         return code
@@ -199,11 +229,15 @@ def test_the_remaining_runs_are_listed_with_their_estimated_hours(logs: Logs, tm
     logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2400)
     text = queue.describe_remaining_runs(tmp_path, ["b-relu"])
     assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
-    assert text.endswith("In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds "
-                         "(0.1 to 0.3) and for second looks.")
-    (tmp_path / "seconds.jsonl").write_text("".join(
-        json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
-        for seconds in (90, 100, 900)))
+    assert text.endswith(
+        "In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds (0.1 to 0.3) and for second looks."
+    )
+    (tmp_path / "seconds.jsonl").write_text(
+        "".join(
+            json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
+            for seconds in (90, 100, 900)
+        )
+    )
     assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.describe_remaining_runs(tmp_path, ["b-relu"])
     ratio = queue.parameter_count(RUNS["b-large"]) / queue.parameter_count(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
@@ -211,7 +245,8 @@ def test_the_remaining_runs_are_listed_with_their_estimated_hours(logs: Logs, tm
 
 
 def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
-        logs: Logs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A run of both protocols counts once; runs on a device count separately."""
     monkeypatch.setattr(protocol, "ZOO", tmp_path)
     (tmp_path / "relu").mkdir()
@@ -222,17 +257,22 @@ def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
     # The zoo has 9,000 steps, the baseline 8 times 3,000, and two other runs 3,000 each: 39,000 steps of 0.13 to 0.4 s.
     assert decide.describe_hours() == (
         "All runs so far took some 1 to 4 core hours, a step being taken to last 0.13 to 0.4 s (shipped models "
-        "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device.")
+        "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device."
+    )
 
 
 def test_the_recipes_of_the_sizes_have_the_stated_numbers_of_parameters() -> None:
     recipes_by_id = recipes()
     assert {id: queue.parameter_count(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
-        "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
+        "small": 521_640,
+        "softmax": 1_449_600,
+        "large": 5_049_600,
+    }
     for id in protocol.SIZE_RECIPES:
         assert f"{queue.parameter_count(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
-        shapes_with_token, shapes_without_token = (shapes(architecture(recipe.config)) for recipe in (
-            recipes_by_id[id], combine_recipes("no-bos", id)))
+        shapes_with_token, shapes_without_token = (
+            shapes(architecture(recipe.config)) for recipe in (recipes_by_id[id], combine_recipes("no-bos", id))
+        )
         assert shapes_with_token == shapes_without_token
 
 
@@ -251,6 +291,5 @@ def test_a_combined_recipe_has_the_changes_of_both_recipes() -> None:
     assert three.config["sinkscope"] == recipes_by_id["gated"].config["sinkscope"]
     assert three.training == without_bos.training and three.config["hidden_size"] == 72
     run = RUNS["b-key-bias+decay-small"]
-    assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (
-        "b-decay-small", 0.1, 1e-3)
+    assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == ("b-decay-small", 0.1, 1e-3)
     assert run.training.embedding_decay == recipes_by_id["softmax"].training.embedding_decay

@@ -32,15 +32,16 @@ T, STEPS = 40, 8
 def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
     recipe = recipes()[id]
     recipe = dataclasses.replace(
-        recipe, config=recipe.config | {"num_hidden_layers": 2},
-        training=dataclasses.replace(recipe.training, learning_rate=0.1))  # warm-up: 0.001 to 0.008
+        recipe,
+        config=recipe.config | {"num_hidden_layers": 2},
+        training=dataclasses.replace(recipe.training, learning_rate=0.1),
+    )  # warm-up: 0.001 to 0.008
     run = Run(recipe, 1, tmp_path, "cpu")
     initial_weights = {name: w.detach().clone() for name, w in run.weights.items()}
     generator = torch.Generator().manual_seed(0)
     text = torch.randint(VOCABULARY, (4, T + 1), generator=generator)
     noise = torch.rand(4, T + 2, generator=generator)
-    losses = [run.advance(step, text, noise, LOSSES[recipe.training.objective])
-              for step in range(STEPS)]
+    losses = [run.advance(step, text, noise, LOSSES[recipe.training.objective]) for step in range(STEPS)]
     assert losses[0] == pytest.approx(math.log(VOCABULARY), rel=0.3)
     assert losses[-1] < losses[0] - 0.1, losses
     fixed_names = fixed_tensor_names(run.weights, recipe.training)
@@ -58,8 +59,18 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
 
 def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
     training = Training(learning_rate=0.5, steps=1000)
-    expected = {0: 0.005, 49: 0.25, 98: 0.495, 99: 0.5, 100: 0.5, 800: 0.5, 801: 0.49775, 900: 0.275,
-                1000: 0.05, 1100: 0.05}
+    expected = {
+        0: 0.005,
+        49: 0.25,
+        98: 0.495,
+        99: 0.5,
+        100: 0.5,
+        800: 0.5,
+        801: 0.49775,
+        900: 0.275,
+        1000: 0.05,
+        1100: 0.05,
+    }
     assert {step: learning_rate(step, training) for step in expected} == pytest.approx(expected)
 
 
@@ -72,8 +83,7 @@ def test_a_log_is_measured_on_the_number_of_texts_of_the_protocol(tmp_path: Path
 
 def test_a_run_is_measured_every_200_steps_and_then_every_800() -> None:
     steps = list(protocol.MEASURED_STEPS)
-    assert [steps[0], steps[1], steps[19], steps[20], steps[21], steps[-1]] == [
-        0, 200, 3800, 4000, 4800, 16_000]
+    assert [steps[0], steps[1], steps[19], steps[20], steps[21], steps[-1]] == [0, 200, 3800, 4000, 4800, 16_000]
     assert len(steps) == 20 + 16 and steps == sorted(set(steps))
 
 
@@ -84,11 +94,12 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
         recipe = recipes_by_id[id]
         result = initial_weights(architecture(recipe.config), 3, recipe.training)
         same_names = {name for name, w in base.items() if name in result and torch.equal(w, result[name])}
-        assert {n for n in base if n in result and result[n].shape == base[n].shape} - same_names \
-            <= ({"model.embed_tokens.weight"} if id == "embedding-half" else
-                {n for n in base if id == "experts"})
+        assert {n for n in base if n in result and result[n].shape == base[n].shape} - same_names <= (
+            {"model.embed_tokens.weight"} if id == "embedding-half" else {n for n in base if id == "experts"}
+        )
     half_weights = initial_weights(
-        architecture(recipes_by_id["softmax"].config), 3, recipes_by_id["embedding-half"].training)
+        architecture(recipes_by_id["softmax"].config), 3, recipes_by_id["embedding-half"].training
+    )
     assert half_weights["model.embed_tokens.weight"].std().item() == pytest.approx(0.5, rel=0.01)
 
 
@@ -116,10 +127,20 @@ def test_seeds_are_paired_by_their_text() -> None:
 
 def test_a_model_without_experts_has_no_router() -> None:
     recipes_by_id = recipes()
-    result = {id: (arch.E, arch.top_k) for id, arch in
-              ((id, architecture(recipe.config)) for id, recipe in recipes_by_id.items()) if arch.E or arch.top_k}
-    assert result == {id: (recipe.config["num_local_experts"], recipe.config["num_experts_per_tok"])
-                      for id, recipe in recipes_by_id.items() if recipe.config["model_type"] == "mixtral"} != {}
+    result = {
+        id: (arch.E, arch.top_k)
+        for id, arch in ((id, architecture(recipe.config)) for id, recipe in recipes_by_id.items())
+        if arch.E or arch.top_k
+    }
+    assert (
+        result
+        == {
+            id: (recipe.config["num_local_experts"], recipe.config["num_experts_per_tok"])
+            for id, recipe in recipes_by_id.items()
+            if recipe.config["model_type"] == "mixtral"
+        }
+        != {}
+    )
 
 
 def test_a_step_reads_the_same_number_of_tokens_at_every_context() -> None:
@@ -217,8 +238,9 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
     for optimizer in make_optimizers(weights, training):
         for group in optimizer.param_groups:
             assert group["lr"] == 0.125
-            optimizer_by_name |= {names[id(w)]: (type(optimizer).__name__, group["weight_decay"])
-                                  for w in group["params"]}
+            optimizer_by_name |= {
+                names[id(w)]: (type(optimizer).__name__, group["weight_decay"]) for w in group["params"]
+            }
     assert optimizer_by_name.keys() == weights.keys()
     matrix_optimizer = {"adamw": "AdamW", "muon": "Muon", "sgd": "SGD"}[kind]
     other_optimizer = "SGD" if kind == "sgd" else "AdamW"
@@ -231,8 +253,11 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
 def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) -> None:
     recipe = recipes()["softmax"]
-    recipe = dataclasses.replace(recipe, config=recipe.config | {"num_hidden_layers": 1},
-                                 training=dataclasses.replace(recipe.training, optimizer=kind))
+    recipe = dataclasses.replace(
+        recipe,
+        config=recipe.config | {"num_hidden_layers": 1},
+        training=dataclasses.replace(recipe.training, optimizer=kind),
+    )
     text = torch.randint(VOCABULARY, (2, T + 1), generator=torch.Generator().manual_seed(0))
 
     def advance(run: Run, first: int, last: int) -> None:
@@ -254,20 +279,22 @@ def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) ->
     assert all(torch.equal(w, resumed_run.weights[name]) for name, w in whole_run.weights.items())
 
 
-@pytest.mark.parametrize(("line", "choices"), [
-    ('factor = "luck"', CHOICES["factor"]),
-    ('[training]\noptimizer = "adam"', CHOICES["optimizer"]),
-    ('[training]\nobjective = "last"', LOSSES),
-    ('[training]\nstep = 4', ("steps", "learning_rate", "optimizer")),
-    ('seed = 4', ("title", "seeds", "baseline")),
-    ('[config.sinkscope]\nposition = "none"', ("positions", "attention", "mask_token")),
-    ('[config.sinkscope]\nmask = { kind = "causl" }', ("causal", "window", "prefix", "bidirectional")),
-    *((f'[config.sinkscope]\n{name} = "sinusoidd"', words) for name, words in ARCHITECTURE.items()),
-])
-def test_an_unknown_recipe_is_rejected_with_the_known_ones(
-        line: str, choices: Iterable[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "choices"),
+    [
+        ('factor = "luck"', CHOICES["factor"]),
+        ('[training]\noptimizer = "adam"', CHOICES["optimizer"]),
+        ('[training]\nobjective = "last"', LOSSES),
+        ("[training]\nstep = 4", ("steps", "learning_rate", "optimizer")),
+        ("seed = 4", ("title", "seeds", "baseline")),
+        ('[config.sinkscope]\nposition = "none"', ("positions", "attention", "mask_token")),
+        ('[config.sinkscope]\nmask = { kind = "causl" }', ("causal", "window", "prefix", "bidirectional")),
+        *((f'[config.sinkscope]\n{name} = "sinusoidd"', words) for name, words in ARCHITECTURE.items()),
+    ],
+)
+def test_an_unknown_recipe_is_rejected_with_the_known_ones(line: str, choices: Iterable[str], tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    factor_line = '' if line.startswith("factor") else 'factor = "data"\n'
+    factor_line = "" if line.startswith("factor") else 'factor = "data"\n'
     file.write_text(f'title = "Mine"\nwhat = "?"\nbaseline = "softmax"\n{factor_line}{line}\n')
     unknown_word = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
     with pytest.raises(ValueError, match="expected one of") as error:
@@ -278,16 +305,19 @@ def test_an_unknown_recipe_is_rejected_with_the_known_ones(
     assert f"'{unknown_word}'" in sentence or unknown_word == "none"
 
 
-@pytest.mark.parametrize(("command", "known_id"), [
-    (["all", "--protocol", "b", "no-bos"], "b-no-bos"),
-    (["all", "sofmax"], "softmax"),
-    (["train", "long-softmx"], "long-softmax"),
-    (["ship", "sigmod"], "sigmoid"),
-    (["outcomes", "long-softmax-11"], "long-softmax-1"),
-])
+@pytest.mark.parametrize(
+    ("command", "known_id"),
+    [
+        (["all", "--protocol", "b", "no-bos"], "b-no-bos"),
+        (["all", "sofmax"], "softmax"),
+        (["train", "long-softmx"], "long-softmax"),
+        (["ship", "sigmod"], "sigmoid"),
+        (["outcomes", "long-softmax-11"], "long-softmax-1"),
+    ],
+)
 def test_a_command_rejects_an_unknown_id(
-        command: list[str], known_id: str, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    command: list[str], known_id: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     module = importlib.import_module(f"models.train.{command[0]}")
     monkeypatch.setattr("sys.argv", command)
     with pytest.raises(SystemExit) as exit_info:

@@ -16,15 +16,13 @@ from models.train.recipe import recipes
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
 
-@pytest.mark.parametrize("name", ["llama-gqa", "llama-bias", "mistral", "mixtral", "qwen3",
-                                  "gpt2-plain"])
+@pytest.mark.parametrize("name", ["llama-gqa", "llama-bias", "mistral", "mixtral", "qwen3", "gpt2-plain"])
 def test_the_reference_gives_the_results_of_transformers(name: str) -> None:
     arch, weights = read_model(GOLDEN / f"hf-{name}")
     golden = load_file(GOLDEN / f"hf-{name}" / "golden.safetensors")
     trace = forward(arch, {name: w.double() for name, w in weights.items()}, golden["tokens"].long())
     for field, tolerance in (("att", 1e-5), ("hidden", 1e-4), ("logits", 1e-4)):
-        torch.testing.assert_close(getattr(trace, field).float(), golden[field].float(),
-                                   atol=tolerance, rtol=0)
+        torch.testing.assert_close(getattr(trace, field).float(), golden[field].float(), atol=tolerance, rtol=0)
 
 
 def test_a_config_without_experts_and_windows_has_none() -> None:
@@ -43,4 +41,4 @@ def test_scaled_slopes_of_alibi_scale_the_bias_of_the_scores() -> None:
     quarter = architecture(recipes()["alibi-quarter"].config)
     like = torch.zeros(1, dtype=torch.float64)
     biases = [model.distance_bias(arch, 4, like) for arch in (quarter, dataclasses.replace(quarter, alibi_scale=1.0))]
-    assert torch.equal(biases[0] * 4, biases[1]) and biases[1][0, 3, 0] == -3 * 2.0 ** -2
+    assert torch.equal(biases[0] * 4, biases[1]) and biases[1][0, 3, 0] == -3 * 2.0**-2

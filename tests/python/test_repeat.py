@@ -14,11 +14,15 @@ RECIPE = protocol.decisive_runs()["b-alibi"]
 
 def fake_training(monkeypatch: pytest.MonkeyPatch, change: float) -> None:
     """Replaces the training by one that copies the committed points, with another loss."""
+
     def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, until: int, zoo: Path) -> None:
         committed = protocol.read_log(recipe, seed)
         log = Log(recipe, seed, zoo)
-        log.log["points"] = [point | {"loss": point["loss"] + change * (point["step"] > 0)}
-                             for point in committed["points"] if point["step"] <= until]
+        log.log["points"] = [
+            point | {"loss": point["loss"] + change * (point["step"] > 0)}
+            for point in committed["points"]
+            if point["step"] <= until
+        ]
         protocol.write_log(log.log, log.file)
 
     monkeypatch.setattr(repeat, "train", train)
@@ -26,8 +30,8 @@ def fake_training(monkeypatch: pytest.MonkeyPatch, change: float) -> None:
 
 @pytest.mark.parametrize(("change", "status"), [(0.0, 0), (0.0019, 0), (0.0021, 1)])
 def test_each_step_is_printed_beside_the_log(
-        change: float, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    change: float, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = protocol.log_file(RECIPE, 1)
     before = file.read_bytes()
     fake_training(monkeypatch, change)
@@ -42,14 +46,18 @@ def test_each_step_is_printed_beside_the_log(
     assert out.count("differs") == 2 * status and "step 0\n" in out and "step 200\n" in out
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [
-    (["b-alibi", "--until", "150"], "--until is 150, expected a measured step up to 3,000"),
-    (["b-alibi", "--seed", "4"], "expected a run with a committed log"),
-    (["b-alibi", "--runs", str(protocol.ZOO / "x")], "expected a folder outside models/zoo"),
-    (["b-alibo"], "expected an id such as b-alibi")])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["b-alibi", "--until", "150"], "--until is 150, expected a measured step up to 3,000"),
+        (["b-alibi", "--seed", "4"], "expected a run with a committed log"),
+        (["b-alibi", "--runs", str(protocol.ZOO / "x")], "expected a folder outside models/zoo"),
+        (["b-alibo"], "expected an id such as b-alibi"),
+    ],
+)
 def test_what_cannot_be_repeated_is_refused(
-        arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["repeat", *arguments, "--corpora", "texts"])
     with pytest.raises(SystemExit):
         repeat.main()

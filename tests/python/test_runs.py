@@ -21,12 +21,12 @@ RECIPES = recipes()
 
 
 def recipe_of(id: str, steps: int, seeds: tuple[int, ...]) -> Recipe:
-    return dataclasses.replace(RECIPES[id], seeds=seeds,
-                               training=dataclasses.replace(RECIPES[id].training, steps=steps))
+    return dataclasses.replace(
+        RECIPES[id], seeds=seeds, training=dataclasses.replace(RECIPES[id].training, steps=steps)
+    )
 
 
-def test_a_run_without_its_last_checkpoint_is_unfinished(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_its_last_checkpoint_is_unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipes_by_id = {"softmax": recipe_of("softmax", 400, (1, 2)), "relu": recipe_of("relu", 800, (1,))}
     monkeypatch.setattr(everything, "recipes", lambda: recipes_by_id)
     for run, step in (("softmax-1", 400), ("softmax-2", 200), ("relu-1", 400)):
@@ -39,8 +39,7 @@ def test_a_run_without_its_last_checkpoint_is_unfinished(
 
 def test_a_run_whose_log_is_too_short_counts_as_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
     base = protocol.B_BASELINE
-    recipes_by_id = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)),
-                     "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
+    recipes_by_id = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)), "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
     last_step = {(base, 1): 4000, (base, 2): 3200, ("b-relu", 1): 3200, ("b-relu", 2): 800}
 
     def fake_log(recipe: Recipe, seed: int) -> dict[str, Any]:
@@ -52,13 +51,18 @@ def test_a_run_whose_log_is_too_short_counts_as_unlogged(monkeypatch: pytest.Mon
     baseline_jobs = [(base, 2), (base, 3), (base, 4)]
     assert everything.unlogged_jobs(recipes_by_id, [], 4000, 2) == [*baseline_jobs, ("b-relu", 1), ("b-relu", 2)]
     assert everything.unlogged_jobs(recipes_by_id, ["b-relu", base], 3200, 3) == [
-        ("b-relu", 2), ("b-relu", 3), (base, 3), (base, 4)]
+        ("b-relu", 2),
+        ("b-relu", 3),
+        (base, 3),
+        (base, 4),
+    ]
     # A run ends at its last step, even if a later one is requested.
     assert everything.unlogged_jobs(recipes_by_id, [base], 9000, 1) == baseline_jobs
 
 
 def test_a_run_is_a_process_whose_exit_status_counts(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "python"
     # The fifth word is the seed; the fake program exits with it as its status.
     program.write_text('#!/bin/sh\necho "$@"; pwd; echo "$MALLOC_TOP_PAD_" >&2; exit $5\n')
@@ -70,10 +74,15 @@ def test_a_run_is_a_process_whose_exit_status_counts(
     assert everything.train("relu", 0, Path("/texts"), tmp_path) == 0
     command = f"-m models.train.train relu --seed 0 --corpora /texts --runs {tmp_path}"
     ends = [str(everything.ROOT), str(2**27)]
-    assert (tmp_path / "relu-0.out").read_text().splitlines() == [
-        f"{command} --until 200", *ends, command, *ends]
+    assert (tmp_path / "relu-0.out").read_text().splitlines() == [f"{command} --until 200", *ends, command, *ends]
     assert capsys.readouterr().out.splitlines() == [
-        "began relu 0", "ended relu 0", "began relu 3", "FAILED relu 3", "began relu 0", "ended relu 0"]
+        "began relu 0",
+        "ended relu 0",
+        "began relu 3",
+        "FAILED relu 3",
+        "began relu 0",
+        "ended relu 0",
+    ]
 
 
 def test_statuses_are_in_the_order_of_their_jobs() -> None:
@@ -81,23 +90,28 @@ def test_statuses_are_in_the_order_of_their_jobs() -> None:
     assert everything.run_in_threads(lambda job: job[1], jobs, 2) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("arguments", "jobs", "options"), [
-    ([], [("softmax", 1)], ()),
-    (["--protocol", "a", "--until", "800", "--seeds", "2"], ["a", 800, 2], ("--until", "800")),
-    (["--protocol", "a"], ["a", protocol.STEPS, max(protocol.SEEDS)], ("--until", str(protocol.STEPS))),
-    (["--protocol", "b", "--seeds", "3"], ["b", protocol.B_STEPS, 3],
-     ("--until", str(protocol.B_STEPS))),
-])
+@pytest.mark.parametrize(
+    ("arguments", "jobs", "options"),
+    [
+        ([], [("softmax", 1)], ()),
+        (["--protocol", "a", "--until", "800", "--seeds", "2"], ["a", 800, 2], ("--until", "800")),
+        (["--protocol", "a"], ["a", protocol.STEPS, max(protocol.SEEDS)], ("--until", str(protocol.STEPS))),
+        (["--protocol", "b", "--seeds", "3"], ["b", protocol.B_STEPS, 3], ("--until", str(protocol.B_STEPS))),
+    ],
+)
 def test_the_command_trains_the_missing_runs_of_its_protocol(
-        arguments: list[str], jobs: list[Any], options: tuple[str, ...],
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments: list[str], jobs: list[Any], options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(everything, "Corpus", lambda *values: calls.append(values))
     monkeypatch.setattr(protocol, "runs", lambda: {"a": None})
     monkeypatch.setattr(protocol, "decisive_runs", lambda: {"b": None})
     monkeypatch.setattr(everything, "unfinished_jobs", lambda runs, only: [("softmax", 1)])
-    monkeypatch.setattr(everything, "unlogged_jobs", lambda known, only, until, seeds: [
-        (next(iter(known)), until), (next(iter(known)), seeds)])
+    monkeypatch.setattr(
+        everything,
+        "unlogged_jobs",
+        lambda known, only, until, seeds: [(next(iter(known)), until), (next(iter(known)), seeds)],
+    )
 
     def fake_train(id: str, seed: int, corpora: Path, runs: Path, *values: str) -> int:
         calls.append((id, seed, corpora, runs, values))
@@ -105,8 +119,7 @@ def test_the_command_trains_the_missing_runs_of_its_protocol(
 
     monkeypatch.setattr(everything, "train", fake_train)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["all", "--corpora", "texts", "--runs", "runs", "--jobs", "1",
-                                      *arguments])
+    monkeypatch.setattr(sys, "argv", ["all", "--corpora", "texts", "--runs", "runs", "--jobs", "1", *arguments])
     with pytest.raises(SystemExit) as exit_info:
         everything.main()
     expected = jobs if isinstance(jobs[0], tuple) else [(jobs[0], jobs[1]), (jobs[0], jobs[2])]
@@ -134,24 +147,40 @@ class FakeRun:
         return float(step)
 
 
-@pytest.mark.parametrize(("start", "until", "last", "logged_before"), [
-    (0, None, 800, {}), (200, 600, 600, {100: 5.5, 200: 4.5}), (200, 600, 600, {}), (0, 4000, 800, {})])
+@pytest.mark.parametrize(
+    ("start", "until", "last", "logged_before"),
+    [(0, None, 800, {}), (200, 600, 600, {100: 5.5, 200: 4.5}), (200, 600, 600, {}), (0, 4000, 800, {})],
+)
 def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
-        start: int, until: int | None, last: int, logged_before: dict[int, float | None], tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    start: int,
+    until: int | None,
+    last: int,
+    logged_before: dict[int, float | None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG_PREFIX + "relu")
     events: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
-        tokenizer="tokenizer", held_out=[f"passage {i}" for i in range(100)],
+        tokenizer="tokenizer",
+        held_out=[f"passage {i}" for i in range(100)],
         draw_batch=lambda seed, step, sequences, context, training: (
-            f"text {step}", f"noise {step}") if (seed, sequences, context, training) == (
-            3, 16, 128, recipe.training) else None)
+            (f"text {step}", f"noise {step}")
+            if (seed, sequences, context, training) == (3, 16, 128, recipe.training)
+            else None
+        ),
+    )
     log = SimpleNamespace(
-        keep_before=lambda step: events.append(("keep", step)), lacks=lambda step: step != 400,
-        add=lambda *arguments: events.append(("log", *arguments)))
+        keep_before=lambda step: events.append(("keep", step)),
+        lacks=lambda step: step != 400,
+        add=lambda *arguments: events.append(("log", *arguments)),
+    )
     ids_by_arguments = {("tokenizer", "passage 0", "passage 19", 20, 64, recipe.training): torch.zeros(20, 64)}
-    monkeypatch.setattr(train, "encode", lambda tokenizer, texts, T, training: ids_by_arguments[
-        tokenizer, texts[0], texts[-1], len(texts), T, training])
+    monkeypatch.setattr(
+        train,
+        "encode",
+        lambda tokenizer, texts, T, training: ids_by_arguments[tokenizer, texts[0], texts[-1], len(texts), T, training],
+    )
     monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
     monkeypatch.setattr(train, "Run", lambda *arguments: FakeRun(start, dict(logged_before), events))
     monkeypatch.setattr(train, "Log", lambda recipe, seed, zoo: log)
@@ -196,8 +225,9 @@ def test_the_number_of_fixed_sequences_does_not_depend_on_the_batch(monkeypatch:
     for sequences in (16, 24, 32):
         requests.clear()
         training = dataclasses.replace(Training(), batch=sequences * 128)
-        run = SimpleNamespace(recipe=dataclasses.replace(RECIPES["relu"], training=training),
-                              arch=None, weights=None, device="cpu")
+        run = SimpleNamespace(
+            recipe=dataclasses.replace(RECIPES["relu"], training=training), arch=None, weights=None, device="cpu"
+        )
         result = train.fixed_loss(run, SimpleNamespace(draw_batch=batch))
         count = 64 // sequences
         assert requests == [(0, i, sequences) for i in range(count)]
@@ -223,7 +253,8 @@ def test_the_load_of_an_expert_is_its_share_of_the_tokens(monkeypatch: pytest.Mo
 
 
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = object.__new__(train.Run)
     run.log, run.arch, run.weights, run.losses = tmp_path / "training.jsonl", None, None, {}
     monkeypatch.setattr(train, "measure_probe", lambda arch, weights, ids: {"sink_1": 1.5})
@@ -231,31 +262,34 @@ def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(
     run.log_step(1, [1.0, 2.00009, 2.0], None)
     assert run.losses == {0: None, 1: 1.6667}
     assert [json.loads(line) for line in run.log.read_text().splitlines()] == [
-        {"step": 0, "sink_1": 1.5}, {"step": 1, "loss": 1.6667, "sink_1": 1.5}]
+        {"step": 0, "sink_1": 1.5},
+        {"step": 1, "loss": 1.6667, "sink_1": 1.5},
+    ]
 
 
 @pytest.mark.parametrize(("until", "is_refused"), [("200", False), ("150", True), (None, False)])
 def test_a_run_is_interrupted_only_at_a_checkpoint(
-        until: str | None, is_refused: bool, monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str]) -> None:
+    until: str | None, is_refused: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     calls = []
     monkeypatch.setattr(train, "train", lambda *arguments: calls.append(arguments[1:]))
     monkeypatch.setattr(torch, "set_num_threads", lambda count: calls.append(count))
-    monkeypatch.setattr(sys, "argv", ["train", "relu", "--seed", "2", "--corpora", "texts",
-                                      *(["--until", until] if until else [])])
+    monkeypatch.setattr(
+        sys, "argv", ["train", "relu", "--seed", "2", "--corpora", "texts", *(["--until", until] if until else [])]
+    )
     if is_refused:
         with pytest.raises(SystemExit):
             train.main()
         assert "--until is 150, expected a multiple of 200" in capsys.readouterr().err
     else:
         train.main()
-        assert calls == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]
+        assert calls == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until), protocol.ZOO)]
 
 
 def test_the_corpus_is_built_once_and_contains_only_the_training_text(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"Story {i}: the {word} fox of the wood ran home." for i in range(30)
-             for word in ("quick", "old")]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"Story {i}: the {word} fox of the wood ran home." for i in range(30) for word in ("quick", "old")]
     public = [f"Passage {i}. " + f"A king had {i} daughters. " * 40 for i in range(120)]
     requests = []
 
@@ -271,7 +305,7 @@ def test_the_corpus_is_built_once_and_contains_only_the_training_text(
     assert torch.equal(built_corpus.stream, cached_corpus.stream)
     # The stream has every document of the training text, each followed by <|endoftext|>.
     assert built_corpus.stream.tolist().count(1) == len(texts) and built_corpus.stream[-1] == 1
-    first_document = built_corpus.stream[:built_corpus.stream.tolist().index(1)].tolist()
+    first_document = built_corpus.stream[: built_corpus.stream.tolist().index(1)].tolist()
     assert built_corpus.tokenizer.decode(first_document) == texts[0] and 0 not in built_corpus.stream
     assert [built_corpus.tokenizer.token_to_id(token) for token in ("<s>", "<|endoftext|>")] == [0, 1]
     assert built_corpus.tokenizer.get_vocab_size() <= 1024
@@ -286,7 +320,7 @@ def test_the_corpus_is_built_once_and_contains_only_the_training_text(
     text, noise = built_corpus.draw_batch(3, 5, 4, 16, Training())
     assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
     stream = built_corpus.stream.tolist()
-    assert all(row in [stream[i:i + 16] for i in range(len(stream))] for row in text[:, 1:].tolist())
+    assert all(row in [stream[i : i + 16] for i in range(len(stream))] for row in text[:, 1:].tolist())
     cached_batch = cached_corpus.draw_batch(3, 5, 4, 16, Training())
     assert torch.equal(cached_batch[0], text) and torch.equal(cached_batch[1], noise)
     assert not torch.equal(text, built_corpus.draw_batch(3, 6, 4, 16, Training())[0])
@@ -302,5 +336,5 @@ def test_the_corpus_is_built_once_and_contains_only_the_training_text(
     crossing, _ = built_corpus.draw_batch(3, 5, 600, 6, Training())
     inside, _ = built_corpus.draw_batch(3, 5, 600, 6, Training(one_document=True))
     assert (crossing[:, :-1] == 1).any() and not (inside[:, :-1] == 1).any() and (inside[:, -1] == 1).any()
-    possible = {tuple(stream[i:i + 6]) for i in range(len(stream) - 5) if 1 not in stream[i:i + 5]}
+    possible = {tuple(stream[i : i + 6]) for i in range(len(stream) - 5) if 1 not in stream[i : i + 5]}
     assert {tuple(row) for row in inside[:, 1:].tolist()} <= possible

@@ -22,8 +22,10 @@ from models.train.recipe import Recipe, recipes
 from models.train.train import initial_weights
 
 STEPS, LAST_STEP = (0, 10, 30), 30
-TEXTS = ["Once upon a time there was a king who had three daughters and no son at all. " * 4,
-         "A dog and a cat ran off into the wood, and they were never seen there again. " * 4]
+TEXTS = [
+    "Once upon a time there was a king who had three daughters and no son at all. " * 4,
+    "A dog and a cat ran off into the wood, and they were never seen there again. " * 4,
+]
 ZOO = ship.ZOO
 TOKENIZER = ZOO / "softmax/tokenizer.json"
 
@@ -31,16 +33,29 @@ TOKENIZER = ZOO / "softmax/tokenizer.json"
 def recipe_of(id: str, **training: Any) -> Recipe:
     recipe = recipes()[id]
     return dataclasses.replace(
-        recipe, seeds=(3, 4),
-        config=recipe.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
-                                "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
-        training=dataclasses.replace(recipe.training, steps=LAST_STEP, **training))
+        recipe,
+        seeds=(3, 4),
+        config=recipe.config
+        | {
+            "num_hidden_layers": 1,
+            "hidden_size": 16,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "intermediate_size": 24,
+        },
+        training=dataclasses.replace(recipe.training, steps=LAST_STEP, **training),
+    )
 
 
 def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
     """Returns numbers that identify the measured weights and ids."""
-    return {"sink_1": sum(float(w.double().abs().sum()) for w in weights.values()),
-            "sink_1_raw": float(ids[:, 0].sum()), "loss": list(ids.shape), "eps": 0.3}
+    return {
+        "sink_1": sum(float(w.double().abs().sum()) for w in weights.values()),
+        "sink_1_raw": float(ids[:, 0].sum()),
+        "loss": list(ids.shape),
+        "eps": 0.3,
+    }
 
 
 @pytest.fixture
@@ -92,21 +107,25 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
         assert not (folder / "timeline").exists()
 
 
-@pytest.mark.parametrize(("front", "extra", "begins", "bos"), [
-    (("<s>",), None, [0], "<s>"), ((), None, [], None),
-    (("<|endoftext|>", "<s>"), None, [1, 0], "<|endoftext|>"),
-    (("<sink>", "<s>"), "<sink>", [1024, 0], "<sink>")])
+@pytest.mark.parametrize(
+    ("front", "extra", "begins", "bos"),
+    [
+        (("<s>",), None, [0], "<s>"),
+        ((), None, [], None),
+        (("<|endoftext|>", "<s>"), None, [1, 0], "<|endoftext|>"),
+        (("<sink>", "<s>"), "<sink>", [1024, 0], "<sink>"),
+    ],
+)
 def test_the_shipped_tokenizer_begins_a_text_with_the_tokens_of_training(
-        front: tuple[str, ...], extra: str | None, begins: list[int], bos: str | None,
-        tmp_path: Path) -> None:
+    front: tuple[str, ...], extra: str | None, begins: list[int], bos: str | None, tmp_path: Path
+) -> None:
     ship.write_tokenizer(recipe_of("softmax", front=front, extra=extra), TOKENIZER, tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     bare_ids = tokenizer.encode("A king", add_special_tokens=False).ids
     assert tokenizer.encode("A king").ids == begins + bare_ids
-    assert tokenizer.encode("A king", "A king").ids[:len(begins)] == begins
+    assert tokenizer.encode("A king", "A king").ids[: len(begins)] == begins
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    assert (config["bos_token"], config["eos_token"], config["model_max_length"]) == (
-        bos, "<|endoftext|>", 128)
+    assert (config["bos_token"], config["eos_token"], config["model_max_length"]) == (bos, "<|endoftext|>", 128)
 
 
 def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -> None:
@@ -117,8 +136,7 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     ship.copy_run(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
     folder = ship.ZOO / "softmax/timeline"
     index = json.loads((folder / "index.json").read_text())
-    assert sorted(file.name for file in folder.iterdir()) == [
-        "0000.gz", "0010.gz", "0030.gz", "index.json"]
+    assert sorted(file.name for file in folder.iterdir()) == ["0000.gz", "0010.gz", "0030.gz", "index.json"]
     assert (index["recipe"], index["seed"]) == ("softmax", 3)
     assert index["log"] == [{"step": 0}, {"step": 30}]
     shapes = {row["name"]: tuple(row["shape"]) for row in index["tensors"]}
@@ -127,22 +145,22 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     decoded, ids = None, ship.encode_texts(recipe, TEXTS, TOKENIZER)
     for step, row in zip(STEPS, index["checkpoints"], strict=True):
         file = (folder / row["file"]).read_bytes()
-        assert (row["step"], row["bytes"], row["sha256"]) == (
-            step, len(file), hashlib.sha256(file).hexdigest())
+        assert (row["step"], row["bytes"], row["sha256"]) == (step, len(file), hashlib.sha256(file).hexdigest())
         decoded = decode(gzip.decompress(file), decoded, shapes, row["scale"], row["from_previous"])
         digest = hashlib.sha256(b"".join(decoded[name].astype("<f4").tobytes() for name in shapes))
         assert row["weights_sha256"] == digest.hexdigest()
         assert all(row["from_previous"]) == (step > 0)
-        exact, stored = fake_measure(None, weights_by_step[step], ids), fake_measure(
-            None, {name: torch.from_numpy(np.array(decoded[name])) for name in shapes}, ids)
+        exact, stored = (
+            fake_measure(None, weights_by_step[step], ids),
+            fake_measure(None, {name: torch.from_numpy(np.array(decoded[name])) for name in shapes}, ids),
+        )
         assert row["measured"].keys() == {"sink_1", "loss"}
         assert row["measured"]["sink_1"] == exact["sink_1"]
         assert row["stored"]["sink_1"] == stored["sink_1"]
         assert exact["sink_1"] != stored["sink_1"]
 
 
-def test_every_trained_seed_is_measured_on_its_last_weights(
-        runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_trained_seed_is_measured_on_its_last_weights(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipes of this test have no shipped weights, so that the zoo lacks their tokenizers."""
     two_seeds, one_seed = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
     monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": two_seeds, "relu": one_seed})
@@ -150,15 +168,18 @@ def test_every_trained_seed_is_measured_on_its_last_weights(
     write_run(one_seed, 3, runs)
     ids = ship.encode_texts(two_seeds, TEXTS, TOKENIZER)
     assert ids[:, :2].tolist() == [[1024, 0]] * 2
-    rows = [{"id": "sink-token", "seed": seed, "measured": fake_measure(None, last_weights[seed], ids)}
-            for seed in (3, 4)]
+    rows = [
+        {"id": "sink-token", "seed": seed, "measured": fake_measure(None, last_weights[seed], ids)} for seed in (3, 4)
+    ]
     assert ship.measure_seeds(runs, TEXTS, []) == rows
     (runs / "sink-token-4/step-0030.safetensors").unlink()
     assert ship.measure_seeds(runs, TEXTS, []) == rows[:1]
     # The row of a run that is not in this folder is kept. Rows of removed recipes are dropped, and rows of runs that
     # are measured again are replaced.
-    old_rows = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
-        ("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))]
+    old_rows = [
+        {"id": id, "seed": seed, "measured": {}}
+        for id, seed in (("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))
+    ]
     assert ship.measure_seeds(runs, TEXTS, old_rows) == [rows[0], old_rows[1]]
 
 
@@ -188,9 +209,12 @@ def test_a_row_of_the_index_is_measured_on_the_stored_weights(id: str, runs: Pat
 
 
 def test_the_command_ships_trained_runs_and_names_the_others(
-        runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    recipes_by_id = {id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
-                     for id, seeds in (("softmax", (3, 4)), ("relu", (3, 4)), ("elu1", (3,)))}
+    runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipes_by_id = {
+        id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
+        for id, seeds in (("softmax", (3, 4)), ("relu", (3, 4)), ("elu1", (3,)))
+    }
     monkeypatch.setattr(ship, "recipes", lambda: recipes_by_id)
     calls = {}
 
@@ -217,5 +241,4 @@ def test_the_command_ships_trained_runs_and_names_the_others(
     assert (ship.ZOO / "index.json").read_text() == "the index"
     output = capsys.readouterr().out.splitlines()
     size = sum(file.stat().st_size for file in ship.ZOO.glob("*/model.safetensors"))
-    assert output[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes",
-                         "not trained yet: elu1"]
+    assert output[-2:] == [f"2 models, {size:,} bytes of weights; timelines 0 bytes", "not trained yet: elu1"]

@@ -22,8 +22,19 @@ RUNS = protocol.decisive_runs()
 STEPS = 4
 # One recipe per feature of a step: operation and gate, a hook on a gradient, an untrained value, noise in the text,
 # another batch, experts, another objective, another decay, other positions, other optimizers.
-KINDS = ("b-gated", "b-key-bias-dimensions-1", "b-key-bias-value-5", "b-noise", "b-batch-half",
-         "b-experts", "b-diffusion", "b-decay-5", "b-alibi", "b-muon", "b-sgd")
+KINDS = (
+    "b-gated",
+    "b-key-bias-dimensions-1",
+    "b-key-bias-value-5",
+    "b-noise",
+    "b-batch-half",
+    "b-experts",
+    "b-diffusion",
+    "b-decay-5",
+    "b-alibi",
+    "b-muon",
+    "b-sgd",
+)
 
 
 @pytest.fixture
@@ -65,8 +76,9 @@ def test_a_run_reads_the_text_of_its_recipe(recipe: Recipe, corpus: Corpus) -> N
 
 
 def test_runs_with_the_same_text_share_it(corpus: Corpus) -> None:
-    decay_run, gated_run, no_bos_run = (side_by_side.GraphRun(RUNS[id], 1, corpus, "cpu")
-                                        for id in ("b-decay-5", "b-gated", "b-no-bos"))
+    decay_run, gated_run, no_bos_run = (
+        side_by_side.GraphRun(RUNS[id], 1, corpus, "cpu") for id in ("b-decay-5", "b-gated", "b-no-bos")
+    )
     assert decay_run.text is gated_run.text
     assert no_bos_run.text is not decay_run.text
     assert side_by_side.GraphRun(RUNS["b-gated"], 2, corpus, "cpu").text is not decay_run.text
@@ -92,36 +104,61 @@ class FakeMeasurer:
         return False
 
 
-def train_runs(due_runs: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
-               width: int = 2, deadline: float = math.inf, capturable: bool = True,
-               ) -> tuple[list[tuple[Any, ...]], set[Any]]:
+def train_runs(
+    due_runs: list[tuple[Recipe, int]],
+    corpus: Corpus,
+    monkeypatch: pytest.MonkeyPatch,
+    width: int = 2,
+    deadline: float = math.inf,
+    capturable: bool = True,
+) -> tuple[list[tuple[Any, ...]], set[Any]]:
     monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
     monkeypatch.setattr(side_by_side, "_open_corpus", lambda corpora, runs: corpus)
     measurer = FakeMeasurer()
     unfinished = side_by_side.train_runs(
-        lambda: due_runs, Path("texts"), Path("runs"), measurer, "cpu", width, deadline, capturable)  # type: ignore[arg-type]
+        lambda: due_runs, Path("texts"), Path("runs"), measurer, "cpu", width, deadline, capturable
+    )  # type: ignore[arg-type]
     return measurer.points, unfinished
 
 
 def test_the_number_of_active_runs_is_limited_and_each_is_measured(
-        corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
     points, unfinished = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
     assert unfinished == set()
     # A step of Muon or of SGD cannot be captured.
     assert [(id, step) for (id, _), step, *_ in points] == [
-        ("b-gated", 0), ("b-alibi", 0), ("b-gated", 2), ("b-alibi", 2), ("b-gated", 4), ("b-alibi", 4),
-        ("b-no-bos", 0), ("b-decay-5", 0), ("b-no-bos", 2), ("b-decay-5", 2), ("b-no-bos", 4), ("b-decay-5", 4)]
+        ("b-gated", 0),
+        ("b-alibi", 0),
+        ("b-gated", 2),
+        ("b-alibi", 2),
+        ("b-gated", 4),
+        ("b-alibi", 4),
+        ("b-no-bos", 0),
+        ("b-decay-5", 0),
+        ("b-no-bos", 2),
+        ("b-decay-5", 2),
+        ("b-no-bos", 4),
+        ("b-decay-5", 4),
+    ]
     sums = [point[2] for point in points]
     assert len(set(sums)) == len(sums) - 3  # three recipes start from the weights of a fourth
 
     points, unfinished = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch, capturable=False)
     assert [(id, step) for (id, _), step, *_ in points] == [
-        ("b-muon", 0), ("b-sgd", 0), ("b-muon", 2), ("b-sgd", 2), ("b-muon", 4), ("b-sgd", 4)]
+        ("b-muon", 0),
+        ("b-sgd", 0),
+        ("b-muon", 2),
+        ("b-sgd", 2),
+        ("b-muon", 4),
+        ("b-sgd", 4),
+    ]
 
 
 def test_a_run_does_not_begin_if_it_would_exceed_the_time_limit(
-        corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(side_by_side.time, "monotonic", lambda: float(next(clock)))
     points, unfinished = train_runs([(RUNS["b-gated"], seed) for seed in (1, 2, 3)], corpus, monkeypatch, 1, 140.0)
@@ -157,8 +194,7 @@ class FakePool:
         self.calls.append("shutdown")
 
 
-def test_measuring_processes_end_after_the_last_measurement(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_processes_end_after_the_last_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     monkeypatch.setattr(side_by_side, "ProcessPoolExecutor", lambda processes, context: FakePool(calls))
     measurer = side_by_side.Measurer(2, "cpu", tmp_path, tmp_path, tmp_path)
@@ -170,7 +206,8 @@ def test_measuring_processes_end_after_the_last_measurement(
 
 
 def test_the_command_waits_for_measurements_before_it_drops_a_log(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = protocol.log_file(RUNS["b-gated"], 2, tmp_path)
     calls: list[str] = []
 
@@ -189,7 +226,8 @@ def test_the_command_waits_for_measurements_before_it_drops_a_log(
 
 
 def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Corpus
+) -> None:
     monkeypatch.setattr(side_by_side, "_open_corpus", lambda corpora, runs: corpus)
     recipe = RUNS["b-gated"]
     weights = train.initial_weights(side_by_side.architecture(recipe.config), 2, recipe.training)

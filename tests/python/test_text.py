@@ -47,7 +47,8 @@ def test_a_missing_file_is_named_with_the_command_that_builds_it(tmp_path: Path)
     with pytest.raises(SystemExit) as end:
         text.read_documents(tmp_path)
     assert str(end.value) == (
-        f"{tmp_path / 'children_lit.txt'} is missing: python -m models.train.corpora {tmp_path} builds it")
+        f"{tmp_path / 'children_lit.txt'} is missing: python -m models.train.corpora {tmp_path} builds it"
+    )
 
 
 def test_a_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
@@ -62,8 +63,16 @@ def test_passages_consist_of_whole_words_and_are_spread_evenly_over_the_texts() 
     result = text.passages(texts, 8, 50)
     assert len(result) == len(set(result)) == 8
     paragraphs = [line for t in texts for line in t.split("\n") if line != "short"]
-    assert [next(i for i, line in enumerate(paragraphs) if line.startswith(p)) for p in result] \
-        == [2, 7, 12, 17, 22, 27, 32, 37]
+    assert [next(i for i, line in enumerate(paragraphs) if line.startswith(p)) for p in result] == [
+        2,
+        7,
+        12,
+        17,
+        22,
+        27,
+        32,
+        37,
+    ]
     assert all(len(p) <= 50 and p + " " in paragraphs[5 * i + 2] for i, p in enumerate(result))
 
 
@@ -78,12 +87,10 @@ def test_the_corpora_are_split_into_the_stated_numbers_of_documents() -> None:
     if folder is None:
         pytest.skip("$SINKSCOPE_CORPORA is not set")
     files = text.read_documents(Path(folder))
-    assert {name: len(texts) for name, texts in files.items()} \
-        == {"children_lit.txt": 71, "storybooks_ccby.txt": 683}
+    assert {name: len(texts) for name, texts in files.items()} == {"children_lit.txt": 71, "storybooks_ccby.txt": 683}
     train, held_out = text.split_documents(files)
     assert len(train) == 754 - 61
     # The training part repeats five stories, completely or partly, and no book.
-    assert {name: len(texts) for name, texts in held_out.items()} \
-        == {"children_lit.txt": 5, "storybooks_ccby.txt": 51}
+    assert {name: len(texts) for name, texts in held_out.items()} == {"children_lit.txt": 5, "storybooks_ccby.txt": 51}
     shipped_passages = json.loads((ROOT / "models/zoo/heldout.json").read_text())
     assert text.passages(held_out["children_lit.txt"], len(shipped_passages)) == shipped_passages

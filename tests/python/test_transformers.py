@@ -18,8 +18,8 @@ def test_logits_are_those_of_the_reference(id: str) -> None:
     """The models are stored as F16, as I8 with a scale per row, and as I8 of another family."""
     assert "sinkscope" not in json.loads((ZOO / id / "config.json").read_text())
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        ZOO / id, dtype=torch.float32, attn_implementation="eager").eval()
+        ZOO / id, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
     ids = torch.randint(2, 1024, (2, 64), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        torch.testing.assert_close(model(ids).logits, forward(*read_model(ZOO / id), ids).logits,
-                                   atol=1e-4, rtol=0)
+        torch.testing.assert_close(model(ids).logits, forward(*read_model(ZOO / id), ids).logits, atol=1e-4, rtol=0)

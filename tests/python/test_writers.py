@@ -18,12 +18,24 @@ TESTS = ROOT / "tests"
 WRITERS = ROOT / "models/reference/goldens"
 
 RUNS: dict[str, list[str]] = {
-    "write_goldens": [], "write_families": [], "write_torch": [], "write_yarn": [],
-    "write_gguf": [], "write_variants": [], "write_edits": [],
-    "write_gradients": [], "write_training": [],
-    "write_zoo": [], "write_unpack": [], "write_seeds": [],
-    "write_suffix": [], "write_tasks": [], "write_unmask": [],
-    "write_defaults": [], "write_battery": [], "write_cuts": [],
+    "write_goldens": [],
+    "write_families": [],
+    "write_torch": [],
+    "write_yarn": [],
+    "write_gguf": [],
+    "write_variants": [],
+    "write_edits": [],
+    "write_gradients": [],
+    "write_training": [],
+    "write_zoo": [],
+    "write_unpack": [],
+    "write_seeds": [],
+    "write_suffix": [],
+    "write_tasks": [],
+    "write_unmask": [],
+    "write_defaults": [],
+    "write_battery": [],
+    "write_cuts": [],
     "write_peers": ["zoo.i8"],
     # The other reduced tokenizers are made from published files, which are not in the tree.
     "write_tokenizers": ["reduced", "--only", "zoo"],
@@ -52,11 +64,17 @@ def script_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
     shutil.copytree(TESTS / "golden", folder / "golden")
     shutil.copytree(TESTS / "fuzz/seeds", folder / "fuzz/seeds")
     process = subprocess.run(
-        [sys.executable, "-c", WRITE_ALL, json.dumps(RUNS)], cwd=ROOT, check=True, text=True,
+        [sys.executable, "-c", WRITE_ALL, json.dumps(RUNS)],
+        cwd=ROOT,
+        check=True,
+        text=True,
         stdout=subprocess.PIPE,
-        env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden"),
-                          "PYTHONPATH": os.pathsep.join(
-                              [str(ROOT / "models/record/src"), os.environ.get("PYTHONPATH", "")])})
+        env=os.environ
+        | {
+            "SINKSCOPE_GOLDENS": str(folder / "golden"),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "models/record/src"), os.environ.get("PYTHONPATH", "")]),
+        },
+    )
     yield folder, json.loads(process.stdout.splitlines()[-1])
     shutil.rmtree(folder)
 
@@ -110,8 +128,12 @@ def test_written_files_equal_the_committed_ones(script_results: tuple[Path, dict
     """Files and names are equal. On any processor, numbers of float64 are equal but for their rounding, and those of
     float32 within ten times the distance between them and float64, which golden.json has as `f64_error`."""
     folder = script_results[0]
-    names = {str(file.relative_to(TESTS)) for part in ("golden", "fuzz/seeds")
-             for file in (TESTS / part).rglob("*") if file.is_file()}
+    names = {
+        str(file.relative_to(TESTS))
+        for part in ("golden", "fuzz/seeds")
+        for file in (TESTS / part).rglob("*")
+        if file.is_file()
+    }
     assert {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()} == names
     for name in sorted(names):
         if name.endswith(".safetensors") and "fuzz" not in name:
@@ -121,15 +143,21 @@ def test_written_files_equal_the_committed_ones(script_results: tuple[Path, dict
             for key, value in expected.items():
                 size = value.double().nan_to_num().abs().amax().clamp_min(1).item()
                 torch.testing.assert_close(
-                    result[key].double(), value.double(), rtol=0, atol=tolerance * size, equal_nan=True,
-                    msg=lambda text, name=name, key=key: f"{name_with_writer(name)}; {key}: {text}")
+                    result[key].double(),
+                    value.double(),
+                    rtol=0,
+                    atol=tolerance * size,
+                    equal_nan=True,
+                    msg=lambda text, name=name, key=key: f"{name_with_writer(name)}; {key}: {text}",
+                )
         elif name.endswith(".json"):
             result, expected = (json.loads((part / name).read_text()) for part in (folder, TESTS))
             assert_near(result, expected, name_with_writer(name))
 
 
 def test_goldens_of_this_machine_and_these_versions_are_written_bit_by_bit(
-        script_results: tuple[Path, dict[str, str]]) -> None:
+    script_results: tuple[Path, dict[str, str]],
+) -> None:
     """All bits are equal if the versions, the kind of processor and the C library are those that golden.json names."""
     compared_count, differing_files = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):

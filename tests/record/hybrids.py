@@ -34,9 +34,7 @@ def _maker(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
         torch.manual_seed(5)
         config = getattr(tf, f"{name}TextConfig", None) or getattr(tf, f"{name}Config")
         return (
-            getattr(tf, f"{name}ForCausalLM")
-            ._from_config(config(**COMMON | sizes), attn_implementation="sdpa")
-            .eval()
+            getattr(tf, f"{name}ForCausalLM")._from_config(config(**COMMON | sizes), attn_implementation="sdpa").eval()
         )
 
     return make

@@ -1,6 +1,6 @@
 """Runs a study on Ray whose workers and driver are killed at moments that a seed draws.
 
-    python tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED
+python tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED
 """
 
 import os
@@ -62,8 +62,11 @@ def kill_moments(n: int, blocks: int) -> list[str]:
     """Returns the moments at which a process may be killed: in a model's first forward pass, and before and after it
     writes each file."""
     files = [*(f"{b:05d}" for b in range(blocks)), "recording"]
-    return [f"{i} {step}" for i in range(n)
-            for step in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))]
+    return [
+        f"{i} {step}"
+        for i in range(n)
+        for step in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))
+    ]
 
 
 def make_deadly_factory(i: int, make_model: Any, markers: Path, driver: int, kills: dict[str, str]) -> Any:
@@ -108,8 +111,13 @@ def start_ray() -> None:
     paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
     for attempt in range(100):
         try:
-            ray.init(num_cpus=2, include_dashboard=False, object_store_memory=100 * 2**20, log_to_driver=False,
-                     runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}})
+            ray.init(
+                num_cpus=2,
+                include_dashboard=False,
+                object_store_memory=100 * 2**20,
+                log_to_driver=False,
+                runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}},
+            )
             break
         except Exception as error:  # Ray waits half a minute for a node to start, which no setting changes
             ray.shutdown()

@@ -54,9 +54,7 @@ def _family_maker(name: str) -> Callable[[], Any]:
 
 def _halve_second_layer(model: Any) -> Any:
     """Adds a hook that removes half of what the second layer adds to the stream, and returns the model."""
-    model.model.layers[1].register_forward_hook(
-        lambda _, inputs, output: inputs[0] + 0.5 * (output - inputs[0])
-    )
+    model.model.layers[1].register_forward_hook(lambda _, inputs, output: inputs[0] + 0.5 * (output - inputs[0]))
     return model
 
 
@@ -91,9 +89,7 @@ def _padded_inputs() -> dict[str, torch.Tensor]:
 
 def _record_maps() -> sinkscope.Recording:
     with torch.no_grad():
-        maps = FAMILIES["llama"].make("eager")(
-            input_ids=torch.tensor(_prompts(1)), output_attentions=True
-        ).attentions
+        maps = FAMILIES["llama"].make("eager")(input_ids=torch.tensor(_prompts(1)), output_attentions=True).attentions
     return sinkscope.from_maps(torch.stack(maps)[:, 0], WORDS, model_id="maps of llama")
 
 
@@ -114,8 +110,9 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     "padded": lambda: _record("llama, a padded batch", [_padded_inputs()], _family_maker("llama")),
     "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family_maker("gpt_oss")),
     "bidirectional": lambda: _record("bert", _prompts(1), _family_maker("bert")),
-    "pooled": lambda: _record("llama, 132 tokens", _prompts(1, LONG), _family_maker("llama"), tokens=LONG,
-                              fields=("hidden_norm", "loss")),
+    "pooled": lambda: _record(
+        "llama, 132 tokens", _prompts(1, LONG), _family_maker("llama"), tokens=LONG, fields=("hidden_norm", "loss")
+    ),
 }
 
 

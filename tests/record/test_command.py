@@ -30,18 +30,39 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_command_record_writes_the_result_of_the_function(folder: Path, tmp_path: Path,
-                                                 capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_record_writes_the_result_of_the_function(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     texts, out = tmp_path / "texts.json", tmp_path / "r.safetensors"
     texts.write_text(json.dumps(TEXTS))
-    assert main(["record", str(folder), "--texts", str(texts), "--out", str(out), "--tokens", "16",
-                 "--eps", "0.1,0.4", "--keep", "1", "--license", "MIT", "--id", "a model",
-                 "--json"]) == 0
+    assert (
+        main(
+            [
+                "record",
+                str(folder),
+                "--texts",
+                str(texts),
+                "--out",
+                str(out),
+                "--tokens",
+                "16",
+                "--eps",
+                "0.1,0.4",
+                "--keep",
+                "1",
+                "--license",
+                "MIT",
+                "--id",
+                "a model",
+                "--json",
+            ]
+        )
+        == 0
+    )
     printed = json.loads(capsys.readouterr().out)
     result = sinkscope.Recording.open(out)
     loaded = load(folder, device="cpu")
-    expected = sinkscope.record(loaded.model, loaded.tokenizer, TEXTS, 16, [0.1, 0.4], 1,
-                                progress=False)
+    expected = sinkscope.record(loaded.model, loaded.tokenizer, TEXTS, 16, [0.1, 0.4], 1, progress=False)
     for key, value in expected.tensors.items():
         assert np.array_equal(result[key], value, equal_nan=value.dtype.kind == "f"), key
     assert result.conditions["first"] == {"token": "<s>", "id": 0, "position": 0}
@@ -59,50 +80,72 @@ def test_study_writes_one_recording_for_each_model(folder: Path, tmp_path: Path)
     other = tmp_path / "other"
     other.symlink_to(folder)
     out = tmp_path / "study"
-    assert main(["study", str(folder), str(other), "--texts", str(texts), "--out", str(out),
-                 "--tokens", "16", "--prompts", "3"]) == 0
+    assert (
+        main(
+            [
+                "study",
+                str(folder),
+                str(other),
+                "--texts",
+                str(texts),
+                "--out",
+                str(out),
+                "--tokens",
+                "16",
+                "--prompts",
+                "3",
+            ]
+        )
+        == 0
+    )
     result = [sinkscope.Recording.open(path) for path in sorted(out.glob("*.safetensors"))]
     assert len(result) == 2
     assert {r.conditions["prompts"]["count"] for r in result} == {3}
     assert np.array_equal(result[0]["mean.alpha"], result[1]["mean.alpha"])
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [
-    (["--texts", "none.json"], "none.json"),
-    (["--tokens", "1"], "tokens: expected 2 or more"),
-    (["--tokens", "500"], "expected one of 500 tokens or more"),
-    (["--keep", "1", "--attention", "nothing"], "nothing"),
-])
-def test_errors_are_one_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                             arguments: list[str], expected: str) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--texts", "none.json"], "none.json"),
+        (["--tokens", "1"], "tokens: expected 2 or more"),
+        (["--tokens", "500"], "expected one of 500 tokens or more"),
+        (["--keep", "1", "--attention", "nothing"], "nothing"),
+    ],
+)
+def test_errors_are_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
+) -> None:
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps(TEXTS))
     with pytest.warns(UserWarning) if "500" in arguments else _nothing():
-        assert main(["record", str(folder), "--texts", str(texts), "--out", str(tmp_path / "r"),
-                     *arguments]) == 1
+        assert main(["record", str(folder), "--texts", str(texts), "--out", str(tmp_path / "r"), *arguments]) == 1
     assert expected in capsys.readouterr().err
 
 
 def _nothing() -> object:
     from contextlib import nullcontext
+
     return nullcontext()
 
 
 def test_texts_are_read_from_json_json_lines_and_plain_text(tmp_path: Path) -> None:
-    for name, content in (("a.json", json.dumps(["one", "two\n\nlines"])),
-                          ("a.jsonl", '{"text": "one"}\n{"text": "two\\n\\nlines"}\n'),
-                          ("a.txt", "one\r\n\r\n\r\ntwo\r\nlines\r\n")):
+    for name, content in (
+        ("a.json", json.dumps(["one", "two\n\nlines"])),
+        ("a.jsonl", '{"text": "one"}\n{"text": "two\\n\\nlines"}\n'),
+        ("a.txt", "one\r\n\r\n\r\ntwo\r\nlines\r\n"),
+    ):
         (tmp_path / name).write_text(content, newline="")
         assert [text.split() for text in read_texts(tmp_path / name)] == [["one"], ["two", "lines"]]
-    for name, content in (("b.json", "{}"), ("b.json", "[1]"), ("b.txt", "\n\n"),
-                          ("b.jsonl", '{"a": 1}')):
+    for name, content in (("b.json", "{}"), ("b.json", "[1]"), ("b.txt", "\n\n"), ("b.jsonl", '{"a": 1}')):
         (tmp_path / name).write_text(content)
         with pytest.raises(ValueError, match="expected one text or more"):
             read_texts(tmp_path / name)
 
 
 def test_a_special_file_is_rejected_before_the_model_is_requested(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, link = tmp_path / "kept", tmp_path / "link"
     file.write_text("kept")
     link.symlink_to(file)
@@ -125,8 +168,7 @@ def test_a_special_file_is_rejected_before_the_model_is_requested(
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a", "b"]
 
 
-def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path,
-                                                      capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
     recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=name)
     escaped_name = "\\u001b]0;x\\u0007\\u009b31m\\u202e\\u000d\\u000a\\u0009loss 0\\u007f"

@@ -11,8 +11,15 @@ from sinkscope.attention import Watch
 from sinkscope.recording import Recording
 from sinkscope.settings import Settings
 
-RECORD_DEFAULTS = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
-                   "tolerance": 1e-3}
+RECORD_DEFAULTS = {
+    "tokens": 64,
+    "eps": (0.1, 0.2, 0.3),
+    "keep": 2,
+    "maps": "auto",
+    "first": 0,
+    "mask": None,
+    "tolerance": 1e-3,
+}
 FIRST_PROMPT = {"prompt": 0}
 # A study has many models, so it keeps the maps of one prompt for each model, and reads several texts at a time.
 STUDY_DEFAULTS = {"batch": 8, "block": None, "tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 1}
@@ -27,18 +34,22 @@ DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (sinkscope.show, FIRST_PROMPT),
     (sinkscope.picture, {**FIRST_PROMPT, "layer": None, "head": None, "format": "png"}),
     *((method, FIRST_PROMPT) for method in (Recording.tokens, Recording.attention, Recording.map)),
-    *((metric, {"first": 0}) for metric in (
-        metrics.cos_gap, metrics.first_to_others, metrics.norm_ratio, metrics.head_gate)),
+    *(
+        (metric, {"first": 0})
+        for metric in (metrics.cos_gap, metrics.first_to_others, metrics.norm_ratio, metrics.head_gate)
+    ),
     (Watch, {"calls": 0, "calls_before": 0}),
 ]
 
 
 @pytest.mark.parametrize(("function", "expected"), DEFAULTS, ids=lambda function: getattr(function, "__qualname__", ""))
 def test_an_omitted_parameter_has_the_documented_default(
-        function: Callable[..., Any], expected: dict[str, Any]) -> None:
+    function: Callable[..., Any], expected: dict[str, Any]
+) -> None:
     parameters = inspect.signature(function).parameters
     result = {name: parameters[name].default for name in expected}
     assert result == expected
     # Types are compared as well, since False == 0.
     assert {name: type(value) for name, value in result.items()} == {
-        name: type(value) for name, value in expected.items()}
+        name: type(value) for name, value in expected.items()
+    }

@@ -139,9 +139,7 @@ def test_a_single_part_of_a_model_is_recorded() -> None:
 def test_each_row_of_a_mapping_is_a_prompt() -> None:
     model = FAMILIES["llama"].make("sdpa")
     single = sinkscope.record(model, None, PROMPTS, tokens=T, keep=3, progress=False)
-    result = sinkscope.record(
-        model, None, [{"input_ids": torch.tensor(PROMPTS)}], tokens=T, keep=3, progress=False
-    )
+    result = sinkscope.record(model, None, [{"input_ids": torch.tensor(PROMPTS)}], tokens=T, keep=3, progress=False)
     assert result.conditions["prompts"]["count"] == 3
     for name, x in single.tensors.items():
         assert np.array_equal(result[name], x, equal_nan=x.dtype.kind == "f"), name
@@ -165,9 +163,7 @@ def test_an_encoder_decoder_is_refused_and_its_encoder_recorded_alone() -> None:
         tf.T5Config(d_model=32, d_kv=8, d_ff=32, num_layers=2, num_heads=4, vocab_size=97)
     ).eval()
     for model in (bart, t5):
-        with pytest.raises(
-            UnsupportedModel, match=r"record the encoder alone: record\(model.get_encoder\(\)"
-        ):
+        with pytest.raises(UnsupportedModel, match=r"record the encoder alone: record\(model.get_encoder\(\)"):
             sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
         result = sinkscope.record(model.get_encoder(), None, PROMPTS, tokens=T, progress=False)
         out = run64(model.get_encoder(), input_ids=torch.tensor(PROMPTS[:1]))
@@ -218,9 +214,7 @@ def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
     accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed")
     for name in ("llama", "gpt_oss"):
         family = FAMILIES[name]
-        expected = sinkscope.record(
-            family.make(family.implementations[0]), None, PROMPTS, tokens=T, progress=False
-        )
+        expected = sinkscope.record(family.make(family.implementations[0]), None, PROMPTS, tokens=T, progress=False)
         model = accelerate.cpu_offload(family.make(family.implementations[0]), execution_device="cpu")
         assert next(model.parameters()).device.type == "meta"
         result = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
@@ -231,17 +225,13 @@ def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
 def test_prompt_tuning_is_rejected_with_advice() -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed")
     base = FAMILIES["llama"].make("sdpa")
-    model = peft.get_peft_model(
-        base, peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
-    ).eval()
+    model = peft.get_peft_model(base, peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)).eval()
     with pytest.raises(UnsupportedModel, match="3 virtual tokens.*get_base_model.*inputs_embeds"):
         sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)
-    result = sinkscope.record(
-        model.get_base_model(), None, [{"inputs_embeds": embeds}], tokens=None, progress=False
-    )
+    result = sinkscope.record(model.get_base_model(), None, [{"inputs_embeds": embeds}], tokens=None, progress=False)
     att = torch.stack(run64(base, inputs_embeds=embeds).attentions)[:, 0]
     alpha = att.sum(-2) / torch.arange(T + 3, 0, -1)
     assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
@@ -265,13 +255,9 @@ class UnevenModel(nn.Module):
         for (K, G), project, out in zip(self.sizes, self.layers, self.out, strict=True):
             q, k, v = project(x).split([4 * K, G * K, G * K], -1)
             q, k, v = (part.view(B, n, -1, K).transpose(1, 2) for part in (q, k, v))
-            k, v = (
-                (part.repeat_interleave(4 // G, 1) for part in (k, v)) if exact_maps is not None else (k, v)
-            )
+            k, v = (part.repeat_interleave(4 // G, 1) for part in (k, v)) if exact_maps is not None else (k, v)
             if exact_maps is None:
-                head_outputs = nn.functional.scaled_dot_product_attention(
-                    q, k, v, is_causal=True, enable_gqa=True
-                )
+                head_outputs = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
             else:
                 scores = (q @ k.mT * K**-0.5).masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
                 exact_maps.append(scores.softmax(-1)[0])
@@ -301,9 +287,7 @@ def test_sink_logits_may_be_in_some_layers_only() -> None:
     with torch.no_grad():
         model.model.layers[1].self_attn.sinks.fill_(-torch.inf)
     result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
-    att = torch.stack(list(model(**to_batch(PROMPTS[0]), output_attentions=True).attentions))[
-        :, 0
-    ].detach()
+    att = torch.stack(list(model(**to_batch(PROMPTS[0]), output_attentions=True).attentions))[:, 0].detach()
     raw_alpha = att.sum(-2) / torch.arange(T, 0, -1)
     assert np.abs(result["0.alpha_raw"] - raw_alpha.numpy()).max() < 1e-5
     assert np.allclose(result["0.row_mass"][1], 1, atol=1e-5) and np.allclose(
@@ -360,12 +344,15 @@ class Encoder(nn.Module):
 NO_ATTENTION = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}
 
 
-@pytest.mark.parametrize(("make", "expected"), [
-    (lambda: tf.MambaForCausalLM(tf.MambaConfig(**NO_ATTENTION)), "nothing to record"),
-    (lambda: tf.RwkvForCausalLM(tf.RwkvConfig(**NO_ATTENTION)), "nothing to record"),
-    (HandWrittenAttention, r"a softmax of its own over \[1, 5, 5\].*maps.append.*sinkscope.record_maps"),
-    (Encoder, "found nn.MultiheadAttention.*layer.self_attn.*sinkscope.record_maps"),
-])
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: tf.MambaForCausalLM(tf.MambaConfig(**NO_ATTENTION)), "nothing to record"),
+        (lambda: tf.RwkvForCausalLM(tf.RwkvConfig(**NO_ATTENTION)), "nothing to record"),
+        (HandWrittenAttention, r"a softmax of its own over \[1, 5, 5\].*maps.append.*sinkscope.record_maps"),
+        (Encoder, "found nn.MultiheadAttention.*layer.self_attn.*sinkscope.record_maps"),
+    ],
+)
 def test_a_model_without_observable_attention_is_told_from_one_without_attention(make: Any, expected: str) -> None:
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(make().eval(), None, [[5, 9, 70, 12, 33]], tokens=None, progress=False)
@@ -373,8 +360,10 @@ def test_a_model_without_observable_attention_is_told_from_one_without_attention
 
 def test_a_batch_of_ids_is_a_text_for_each_row() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    results = [sinkscope.record(model, None, texts, tokens=T, progress=False)
-               for texts in (PROMPTS, [torch.tensor(PROMPTS)], [np.array([row]) for row in PROMPTS])]
+    results = [
+        sinkscope.record(model, None, texts, tokens=T, progress=False)
+        for texts in (PROMPTS, [torch.tensor(PROMPTS)], [np.array([row]) for row in PROMPTS])
+    ]
     for result in results[1:]:
         assert result.conditions == results[0].conditions
         assert np.array_equal(result["mean.alpha"], results[0]["mean.alpha"])
@@ -388,7 +377,12 @@ def test_ids_that_the_embedding_lacks_are_refused_before_the_model_runs(texts: A
 
 def test_steps_of_generation_are_refused_by_a_sentence_that_names_watching() -> None:
     model = FAMILIES["llama"].make("eager")
-    out = model.generate(torch.tensor([[5, 9, 70]]), max_new_tokens=3, output_attentions=True,
-                         return_dict_in_generate=True, pad_token_id=0)
+    out = model.generate(
+        torch.tensor([[5, 9, 70]]),
+        max_new_tokens=3,
+        output_attentions=True,
+        return_dict_in_generate=True,
+        pad_token_id=0,
+    )
     with pytest.raises(ValueError, match="found the steps of generate.*sinkscope.watching"):
         sinkscope.record_maps(out.attentions, [out.sequences[0].tolist()])

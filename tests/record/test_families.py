@@ -61,8 +61,7 @@ def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
 
     fused, hooks = [], []
     for layer in model.transformer.h:
-        hooks.append(layer.self_attention.query_key_value.register_forward_hook(
-            lambda m, args, out: fused.append(out)))
+        hooks.append(layer.self_attention.query_key_value.register_forward_hook(lambda m, args, out: fused.append(out)))
     with torch.no_grad():
         model(**to_batch(prompt))
     for hook in hooks:
@@ -89,8 +88,7 @@ def test_hidden_norms_and_losses_equal_those_of_transformers(name: str, implemen
     hidden = torch.stack(out.hidden_states)[:-1, 0]  # without the last state, which follows the final norm
     norms = hidden.norm(dim=-1).numpy()
     assert np.allclose(recording["0.hidden_norm"][:-1], norms, rtol=1e-5)
-    assert np.allclose(recording["mean.hidden_ratio"][:-1], metrics.first_to_others(hidden).numpy(),
-                       rtol=1e-5)
+    assert np.allclose(recording["mean.hidden_ratio"][:-1], metrics.first_to_others(hidden).numpy(), rtol=1e-5)
     assert recording["mean.massive"].shape == (L + 1, 4)
     if family.kind == "causal":
         ids = torch.tensor(prompt)

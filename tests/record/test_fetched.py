@@ -21,10 +21,13 @@ ENCODER = FETCHED / "all-MiniLM-L6-v2"
 TOLERANCE = 2e-5
 
 
-@pytest.mark.parametrize(("name", "sizes", "bytes"), [
-    ("smollm2-135m-instruct", (30, 9, 3), 4_000_000),
-    ("all-minilm-l6-v2", (6, 12, 12), 1_000_000),
-])
+@pytest.mark.parametrize(
+    ("name", "sizes", "bytes"),
+    [
+        ("smollm2-135m-instruct", (30, 9, 3), 4_000_000),
+        ("all-minilm-l6-v2", (6, 12, 12), 1_000_000),
+    ],
+)
 def test_a_shipped_recording_is_small_and_names_its_license(name: str, sizes: Any, bytes: int) -> None:
     file = SHIPPED / f"{name}.safetensors"
     assert file.stat().st_size <= bytes
@@ -42,25 +45,55 @@ def test_most_heads_of_the_shipped_encoder_have_a_sink() -> None:
     assert result.measure(0.1)["sink"] > 0.5 and "mean.loss_mean" not in result
 
 
-@pytest.mark.parametrize(("file", "T"), [
-    pytest.param(DECODER, 64, marks=pytest.mark.skipif(
-        not DECODER.exists(), reason="models/fetch/smollm2 fetches the file (98 MB)")),
-    pytest.param(ENCODER, 32, marks=pytest.mark.skipif(
-        not ENCODER.exists(), reason="models/fetch/minilm fetches the folder (91 MB)")),
-])
-@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
-                    reason="the engine is not built")
+@pytest.mark.parametrize(
+    ("file", "T"),
+    [
+        pytest.param(
+            DECODER,
+            64,
+            marks=pytest.mark.skipif(not DECODER.exists(), reason="models/fetch/smollm2 fetches the file (98 MB)"),
+        ),
+        pytest.param(
+            ENCODER,
+            32,
+            marks=pytest.mark.skipif(not ENCODER.exists(), reason="models/fetch/minilm fetches the folder (91 MB)"),
+        ),
+    ],
+)
+@pytest.mark.skipif(
+    not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"), reason="the engine is not built"
+)
 def test_every_metric_equals_that_of_the_engine(file: Path, T: int, tmp_path: Path) -> None:
     texts = tmp_path / "texts.json"
     passages = json.loads((ROOT / "models" / "zoo" / "heldout.json").read_text())
     texts.write_text(json.dumps(passages[:3]))
     out = tmp_path / "r.safetensors"
-    assert main(["record", str(file), "--texts", str(texts), "--out", str(out), "--device", "cpu",
-                 "--tokens", str(T)]) == 0
+    assert (
+        main(["record", str(file), "--texts", str(texts), "--out", str(out), "--device", "cpu", "--tokens", str(T)])
+        == 0
+    )
     run = subprocess.run(
-        ["node", "wasm/cli.js", "measure", file, "--text-file", texts, "--lines", "--tokens", str(T),
-         "--eps", "0.1,0.2,0.3", "--workers", "1", "--json"],
-        cwd=ROOT, capture_output=True, text=True, check=True)
+        [
+            "node",
+            "wasm/cli.js",
+            "measure",
+            file,
+            "--text-file",
+            texts,
+            "--lines",
+            "--tokens",
+            str(T),
+            "--eps",
+            "0.1,0.2,0.3",
+            "--workers",
+            "1",
+            "--json",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
     compared_names = []
     # The engine lists metrics that depend on eps separately for each eps.
@@ -76,6 +109,16 @@ def test_every_metric_equals_that_of_the_engine(file: Path, T: int, tmp_path: Pa
                 assert np.nanmax(np.abs(value - engine_value)) <= TOLERANCE * size, (name, statistic)
                 assert (np.isnan(value) == np.isnan(engine_value)).all(), (name, statistic)
             compared_names.append(name)
-    assert {"alpha", "sink_ratio", "row_mass_summary", "entropy_mean", "first_share", "contribution", "cos_gap",
-            "hidden_ratio", "key_ratio", "value_ratio"} <= set(compared_names)
+    assert {
+        "alpha",
+        "sink_ratio",
+        "row_mass_summary",
+        "entropy_mean",
+        "first_share",
+        "contribution",
+        "cos_gap",
+        "hidden_ratio",
+        "key_ratio",
+        "value_ratio",
+    } <= set(compared_names)
     assert ("loss_mean" in compared_names) == (file == DECODER)

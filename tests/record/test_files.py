@@ -49,9 +49,7 @@ def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> Non
     assert len(os.listdir("/dev/fd")) == open_count
 
 
-def test_two_writers_of_one_path_use_different_temporary_files(
-    recording: sinkscope.Recording, tmp_path: Path
-) -> None:
+def test_two_writers_of_one_path_use_different_temporary_files(recording: sinkscope.Recording, tmp_path: Path) -> None:
     path = tmp_path / "r.safetensors"
     with atomic_replacement(path) as first_part, atomic_replacement(path) as second_part:
         assert first_part != second_part and first_part.parent == second_part.parent == tmp_path
@@ -88,9 +86,7 @@ def test_a_failed_write_leaves_no_file(
     assert list_names(tmp_path) == ["r.safetensors"] and path.read_bytes() == b"before"
 
 
-def test_a_file_has_the_mode_of_the_process(
-    recording: sinkscope.Recording, tmp_path: Path
-) -> None:
+def test_a_file_has_the_mode_of_the_process(recording: sinkscope.Recording, tmp_path: Path) -> None:
     path, touched_file = tmp_path / "r.safetensors", tmp_path / "plain"
     touched_file.touch()
     recording.save(path)
@@ -130,10 +126,7 @@ def test_the_output_path_is_checked_before_the_model_runs(
     (tmp_path / "blocked").write_text("a file")
     (tmp_path / "texts.json").write_text('["a"]')
     monkeypatch.setattr("sinkscope.loading.load", lambda *_, **__: pytest.fail("the model was loaded"))
-    assert (
-        main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / out)])
-        == 1
-    )
+    assert main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / out)]) == 1
     assert expected in capsys.readouterr().err
     for change in (["--first", "64"], ["--tokens", "1"], ["--keep", "-1"]):
         assert (
@@ -156,11 +149,27 @@ def test_the_output_path_is_checked_before_the_model_runs(
 def test_every_function_has_the_defaults_of_the_readme() -> None:
     readme = Path(sinkscope.__file__).parents[2] / "README.md"
     assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()
-    defaults = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
-            "part": None, "batch": 1, "tolerance": 1e-3, "concurrency": 1, "num_gpus": 0}
+    defaults = {
+        "tokens": 64,
+        "eps": (0.1, 0.2, 0.3),
+        "keep": 2,
+        "maps": "auto",
+        "first": 0,
+        "mask": None,
+        "part": None,
+        "batch": 1,
+        "tolerance": 1e-3,
+        "concurrency": 1,
+        "num_gpus": 0,
+    }
     study_defaults = defaults | {"keep": 1, "batch": 8}
-    for function, expected in ((sinkscope.record, defaults), (sinkscope.record_maps, defaults), (Settings, defaults),
-                               (Settings.from_arguments, defaults), (sinkscope.study, study_defaults)):
+    for function, expected in (
+        (sinkscope.record, defaults),
+        (sinkscope.record_maps, defaults),
+        (Settings, defaults),
+        (Settings.from_arguments, defaults),
+        (sinkscope.study, study_defaults),
+    ):
         signature_defaults = {
             name: parameter.default
             for name, parameter in inspect.signature(function).parameters.items()
@@ -172,9 +181,7 @@ def test_every_function_has_the_defaults_of_the_readme() -> None:
 
 
 @pytest.mark.parametrize("eps", ["nan", "x", "0.1,,0.2", "-1", "30"])
-def test_eps_of_the_command_line_are_numbers_from_0_to_1(
-    eps: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_eps_of_the_command_line_are_numbers_from_0_to_1(eps: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["record", "none", "--texts", "t", "--out", "o", f"--eps={eps}"])
     assert "--eps: " in capsys.readouterr().err
@@ -182,9 +189,7 @@ def test_eps_of_the_command_line_are_numbers_from_0_to_1(
 
 def test_only_line_feeds_end_a_line_of_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text(
-        '\ufeff{"text": "one\u2028line\u0085here"}\r\n\n{"text": "two"}\n', encoding="utf-8", newline=""
-    )
+    path.write_text('\ufeff{"text": "one\u2028line\u0085here"}\r\n\n{"text": "two"}\n', encoding="utf-8", newline="")
     assert read_texts(path) == ["one\u2028line\u0085here", "two"]
     (tmp_path / "a.txt").write_bytes("\ufeffone\n\ntwo".encode())
     assert read_texts(tmp_path / "a.txt") == ["one", "two"]
@@ -203,9 +208,7 @@ def test_only_line_feeds_end_a_line_of_json_lines(tmp_path: Path) -> None:
         ("a.txt", b"\xff\xfe", "expected text in UTF-8"),
     ],
 )
-def test_files_of_texts_are_rejected_with_their_line(
-    tmp_path: Path, name: str, content: bytes, expected: str
-) -> None:
+def test_files_of_texts_are_rejected_with_their_line(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=expected) as error:
         read_texts(tmp_path / name)
@@ -229,9 +232,7 @@ def test_json_and_csv_have_no_nan(
     assert float(csv_rows[0]["mean"]) == rows[0]["mean"] and csv_rows[0]["deviation"] == ""
     assert main(["measure", str(path), "--csv", "--heads"]) == 0
     heads = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["layer"], row["head"]) for row in heads] == [
-        (str(i), str(h)) for i in range(3) for h in range(4)
-    ]
+    assert [(row["layer"], row["head"]) for row in heads] == [(str(i), str(h)) for i in range(3) for h in range(4)]
     assert np.isclose(float(heads[5]["alpha"]), single_recording["mean.alpha"][1, 1, 0])
 
 
@@ -315,9 +316,7 @@ def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
 
 
 def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) -> None:
-    widget: Any = pytest.importorskip(
-        "sinkscope.widget", reason="anywidget is not installed", exc_type=ImportError
-    )
+    widget: Any = pytest.importorskip("sinkscope.widget", reason="anywidget is not installed", exc_type=ImportError)
     pytest.importorskip("matplotlib")
     recording.model["id"] = r"a $\frac{$ model"
     assert widget.picture(recording).startswith(b"\x89PNG")

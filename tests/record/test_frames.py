@@ -106,8 +106,16 @@ def test_texts_are_taken_from_anything_iterable() -> None:
     assert select_texts([[1, 2], {"input_ids": [3]}]) == [[1, 2], {"input_ids": [3]}]
 
 
-@pytest.mark.parametrize(("take", "expected"), [(1, {"a": 1, "b": 0}), (4, {"a": 3, "b": 1}), (6, {"a": 4, "b": 2}),
-                                                (12, {"a": 9, "b": 3}), (50, {"a": 9, "b": 3})])
+@pytest.mark.parametrize(
+    ("take", "expected"),
+    [
+        (1, {"a": 1, "b": 0}),
+        (4, {"a": 3, "b": 1}),
+        (6, {"a": 4, "b": 2}),
+        (12, {"a": 9, "b": 3}),
+        (50, {"a": 9, "b": 3}),
+    ],
+)
 def test_each_label_gets_its_share(take: int, expected: dict[str, int]) -> None:
     taken = select_texts(ROWS, "text", take, by="source")
     labels = {row["text"]: row["source"] for row in ROWS}
@@ -115,16 +123,19 @@ def test_each_label_gets_its_share(take: int, expected: dict[str, int]) -> None:
     assert taken == [row["text"] for row in ROWS if row["text"] in taken]
 
 
-@pytest.mark.parametrize(("arguments", "expected"), [
-    ((ROWS, "words"), "row 0: expected the column 'words', found the columns text, source, id"),
-    ((ROWS, "text", 3, "kind"), "row 0: expected the column 'kind'"),
-    ((["a"], "text"), "row 0: expected the column 'text', found a str"),
-    ((Streamed(),), "column: expected one of text, source, found none"),
-    ((ROWS, "text", 0), "take: expected 1 or more, found 0"),
-    ((ROWS, "text", None, "source"), "by: expected column= and take="),
-    (("one text",), "found a str alone"),
-    ((3,), "found a int alone"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((ROWS, "words"), "row 0: expected the column 'words', found the columns text, source, id"),
+        ((ROWS, "text", 3, "kind"), "row 0: expected the column 'kind'"),
+        ((["a"], "text"), "row 0: expected the column 'text', found a str"),
+        ((Streamed(),), "column: expected one of text, source, found none"),
+        ((ROWS, "text", 0), "take: expected 1 or more, found 0"),
+        ((ROWS, "text", None, "source"), "by: expected column= and take="),
+        (("one text",), "found a str alone"),
+        ((3,), "found a int alone"),
+    ],
+)
 def test_wrong_selections_are_refused(arguments: tuple[Any, ...], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         select_texts(*arguments)

@@ -33,9 +33,7 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
     for i, prompt in enumerate(PROMPTS):
         out = run64(model, input_ids=torch.tensor([prompt]))
         # Only layers with attention return eager maps; other layers return nothing, or another tensor.
-        maps = torch.stack(
-            [att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)]
-        )
+        maps = torch.stack([att[0] for att in out.attentions if att is not None and att.shape[-2:] == (T, T)])
         assert len(maps) == len(layers)
         assert np.abs(result[f"{i}.alpha"] - alpha64(maps)).max() < 1e-5
         hidden = torch.stack(out.hidden_states)[:-1, 0].norm(dim=-1).numpy()
@@ -157,9 +155,7 @@ def test_layers_with_shared_weights_are_separate() -> None:
     out = run64(model, input_ids=torch.tensor(PROMPTS[:1]))
     assert result.layers == [0, 1, 2] and "layers" not in result.model
     assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-6
-    assert np.allclose(
-        result["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5
-    )
+    assert np.allclose(result["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5)
 
 
 def test_two_maps_in_one_layer_are_rejected() -> None:
@@ -171,7 +167,5 @@ def test_two_maps_in_one_layer_are_rejected() -> None:
         num_attention_heads=4,
         num_key_value_heads=2,
     )
-    with pytest.raises(
-        UnsupportedModel, match=r"one attention map for each head of model\.layers\.0, found 2"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"one attention map for each head of model\.layers\.0, found 2"):
         sinkscope.record(tf.DiffLlamaForCausalLM(config), None, PROMPTS, tokens=T, progress=False)

@@ -16,8 +16,10 @@ from truth import alpha64, eager64
 
 README = Path(__file__).resolve().parents[2] / "models" / "record" / "README.md"
 T, L, H, V = 12, 3, 4, 97
-TEXTS = [" ".join(f"w{i}" for i in ids) for ids in
-         torch.randint(5, V, (4, 20), generator=torch.Generator().manual_seed(2)).tolist()]
+TEXTS = [
+    " ".join(f"w{i}" for i in ids)
+    for ids in torch.randint(5, V, (4, 20), generator=torch.Generator().manual_seed(2)).tolist()
+]
 
 
 def lines_of(heading: str) -> str:
@@ -47,15 +49,24 @@ def tokenizer(tmp_path: Path) -> Any:
     vocabulary = {"[UNK]": 0, "[BOS]": 1, "[EOS]": 2} | {f"w{i}": i for i in range(3, V)}
     word_tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     word_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tf.PreTrainedTokenizerFast(tokenizer_object=word_tokenizer, unk_token="[UNK]", bos_token="[BOS]",
-                               eos_token="[EOS]", pad_token="[EOS]").save_pretrained(tmp_path)
+    tf.PreTrainedTokenizerFast(
+        tokenizer_object=word_tokenizer, unk_token="[UNK]", bos_token="[BOS]", eos_token="[EOS]", pad_token="[EOS]"
+    ).save_pretrained(tmp_path)
     return tf.AutoTokenizer.from_pretrained(tmp_path)
 
 
 def make_gpt2() -> Any:
     torch.manual_seed(3)
-    config = tf.GPT2Config(vocab_size=V, n_embd=32, n_layer=L, n_head=H, n_positions=64, bos_token_id=1,
-                           eos_token_id=2, initializer_range=0.2)
+    config = tf.GPT2Config(
+        vocab_size=V,
+        n_embd=32,
+        n_layer=L,
+        n_head=H,
+        n_positions=64,
+        bos_token_id=1,
+        eos_token_id=2,
+        initializer_range=0.2,
+    )
     return tf.GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
 
 
@@ -93,8 +104,9 @@ class NanoGPT(nn.Module):
     def __init__(self, weights: Any) -> None:
         super().__init__()
         inner = weights.transformer
-        self.transformer = nn.ModuleDict({"wte": inner.wte, "wpe": inner.wpe, "ln_f": inner.ln_f,
-                                          "h": nn.ModuleList(map(Block, inner.h))})
+        self.transformer = nn.ModuleDict(
+            {"wte": inner.wte, "wpe": inner.wpe, "ln_f": inner.ln_f, "h": nn.ModuleList(map(Block, inner.h))}
+        )
 
     def forward(self, idx: torch.Tensor, targets: Any = None) -> tuple[torch.Tensor, Any]:
         modules = self.transformer
@@ -108,8 +120,12 @@ def test_the_lines_for_nanogpt_record_its_maps(run: Any, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     model = make_gpt2()
     prompts = [[int(word[1:]) for word in text.split()[:T]] for text in TEXTS]
-    result = run("nanoGPT, and models of one's own", model=NanoGPT(model), prompts=prompts,
-                decode=lambda ids: " ".join(f"w{i}" for i in ids))
+    result = run(
+        "nanoGPT, and models of one's own",
+        model=NanoGPT(model),
+        prompts=prompts,
+        decode=lambda ids: " ".join(f"w{i}" for i in ids),
+    )
     assert_same_alpha(result, model, prompts)
     assert result.tokens(0) == TEXTS[0].split()[:T]
     assert sinkscope.open_recording("nanogpt.safetensors").model["id"] == "nanoGPT"
@@ -120,12 +136,15 @@ def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: A
     if not version("transformer_lens").startswith("3."):
         pytest.skip("another version of transformer_lens is installed")
     torch.manual_seed(3)
-    config = lens.HookedTransformerConfig(n_layers=L, d_model=32, n_ctx=64, d_head=8, n_heads=H, d_vocab=V,
-                                          act_fn="gelu_new", device="cpu")
+    config = lens.HookedTransformerConfig(
+        n_layers=L, d_model=32, n_ctx=64, d_head=8, n_heads=H, d_vocab=V, act_fn="gelu_new", device="cpu"
+    )
     model = lens.HookedTransformer(config, tokenizer=tokenizer)
     result = run("TransformerLens 3 (HookedTransformer)", model=model, texts=TEXTS, T=T)
-    maps = [torch.stack([model.run_with_cache(model.to_tokens(text)[:, :T])[1]["pattern", i][0] for i in range(L)])
-            for text in TEXTS]
+    maps = [
+        torch.stack([model.run_with_cache(model.to_tokens(text)[:, :T])[1]["pattern", i][0] for i in range(L)])
+        for text in TEXTS
+    ]
     assert (
         np.abs(result["mean.alpha"] - np.mean([alpha64(prompt_maps.double()) for prompt_maps in maps], 0)).max() < 1e-6
     )

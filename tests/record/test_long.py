@@ -23,27 +23,74 @@ def write_model(folder: Path) -> None:
     """Writes a random model with the tokenizer of the softmax model. Its weights are so large that the heads differ."""
     torch.manual_seed(1)
     config = LlamaConfig(
-        vocab_size=1024, hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=2 * T, initializer_range=0.4, bos_token_id=0, eos_token_id=1)
+        vocab_size=1024,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=2 * T,
+        initializer_range=0.4,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
     LlamaForCausalLM(config).save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(TWIN / name, folder)
 
 
-@pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
-                    reason="the engine is not built")
+@pytest.mark.skipif(
+    not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"), reason="the engine is not built"
+)
 def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> None:
     model, texts, out = tmp_path / "model", tmp_path / "texts.json", tmp_path / "r.safetensors"
     write_model(model)
     passages = json.loads((ROOT / "models" / "zoo" / "heldout-long.json").read_text())
     texts.write_text(json.dumps([" ".join(passages)]))
     eps = ",".join(map(str, EPS))
-    assert main(["record", str(model), "--texts", str(texts), "--tokens", str(T), "--eps", eps, "--out", str(out),
-                 "--device", "cpu"]) == 0
+    assert (
+        main(
+            [
+                "record",
+                str(model),
+                "--texts",
+                str(texts),
+                "--tokens",
+                str(T),
+                "--eps",
+                eps,
+                "--out",
+                str(out),
+                "--device",
+                "cpu",
+            ]
+        )
+        == 0
+    )
     run = subprocess.run(
-        ["node", "wasm/cli.js", "measure", model, "--text-file", texts, "--lines", "--tokens", str(T), "--eps", eps,
-         "--sequences", "1", "--workers", "1", "--json"],
-        cwd=ROOT, capture_output=True, text=True, check=True)
+        [
+            "node",
+            "wasm/cli.js",
+            "measure",
+            model,
+            "--text-file",
+            texts,
+            "--lines",
+            "--tokens",
+            str(T),
+            "--eps",
+            eps,
+            "--sequences",
+            "1",
+            "--workers",
+            "1",
+            "--json",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
     assert engine["metrics"]["alpha"]["shape"] == [3, 4, T]
     alpha = np.array(engine["metrics"]["alpha"]["mean"]).reshape(12, T)[:, 0]

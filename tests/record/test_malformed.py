@@ -17,11 +17,46 @@ from safetensors.numpy import save
 from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, RecordingError
 from sinkscope.schema import load_schema
 
-VALUES = (None, True, 0, 1, 2, 3, -1, 0.5, 2.0, 2**31 - 1, 2**31, 1e39, 10**400, math.nan, math.inf, "", "x", "\ud800",
-          [], [0], [0, 1], [1, 0], [0, 5], [None, 3], ["x"], [["a", "b"]], [[]], {}, {"a": 1}, {"a": "1"},
-          {"kind": "x"}, {"kind": "prefix"}, {"kind": "prefix", "prefix": 2}, {"kind": "window"},
-          {"kind": "window", "window": 2},
-          {"kind": "bidirectional"}, [{"kind": "own"}], [{"kind": "own", "label": "l"}])
+VALUES = (
+    None,
+    True,
+    0,
+    1,
+    2,
+    3,
+    -1,
+    0.5,
+    2.0,
+    2**31 - 1,
+    2**31,
+    1e39,
+    10**400,
+    math.nan,
+    math.inf,
+    "",
+    "x",
+    "\ud800",
+    [],
+    [0],
+    [0, 1],
+    [1, 0],
+    [0, 5],
+    [None, 3],
+    ["x"],
+    [["a", "b"]],
+    [[]],
+    {},
+    {"a": 1},
+    {"a": "1"},
+    {"kind": "x"},
+    {"kind": "prefix"},
+    {"kind": "prefix", "prefix": 2},
+    {"kind": "window"},
+    {"kind": "window", "window": 2},
+    {"kind": "bidirectional"},
+    [{"kind": "own"}],
+    [{"kind": "own", "label": "l"}],
+)
 MISSING = object()
 
 
@@ -83,15 +118,26 @@ def write_variants(recording: sinkscope.Recording, folder: Path) -> None:
     for name, x in recording.tensors.items():
         if not is_read_by_both(name):
             continue
-        for note, other in (("short", x[..., :-1]), ("long", np.concatenate([x, x], -1)), ("flat", x.ravel()),
-                            ("int", np.zeros(x.shape, np.int32)),
-                            ("nan", np.full_like(x, np.nan) if x.dtype.kind == "f" else x)):
+        for note, other in (
+            ("short", x[..., :-1]),
+            ("long", np.concatenate([x, x], -1)),
+            ("flat", x.ravel()),
+            ("int", np.zeros(x.shape, np.int32)),
+            ("nan", np.full_like(x, np.nan) if x.dtype.kind == "f" else x),
+        ):
             write(recording.conditions, recording.tensors | {name: np.ascontiguousarray(other)}, f"{name}_{note}")
 
 
 def use(recording: sinkscope.Recording) -> None:
-    texts = [repr(recording), str(recording.table()), recording._repr_html_(), recording.caption(), recording.cite(),
-             str(recording.heads()), recording.table().to_csv()]
+    texts = [
+        repr(recording),
+        str(recording.table()),
+        recording._repr_html_(),
+        recording.caption(),
+        recording.cite(),
+        str(recording.heads()),
+        recording.table().to_csv(),
+    ]
     assert all(texts)
     for call in (recording.measure, lambda: sinkscope.compare(recording, recording)):
         with suppress(ValueError):  # a sentence
@@ -100,8 +146,11 @@ def use(recording: sinkscope.Recording) -> None:
 
 def test_python_and_the_npm_package_open_the_same_recordings(recording: sinkscope.Recording, tmp_path: Path) -> None:
     write_variants(recording, tmp_path)
-    verdicts = json.loads(subprocess.run(["node", Path(__file__).with_name("openings.mjs"), tmp_path], check=True,
-                                         stdout=subprocess.PIPE, text=True).stdout)
+    verdicts = json.loads(
+        subprocess.run(
+            ["node", Path(__file__).with_name("openings.mjs"), tmp_path], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+    )
     files = sorted(tmp_path.iterdir())
     assert len(files) == len(verdicts) > 1500
     differing, opened = [], []

@@ -45,8 +45,7 @@ def maps_of(prompts: list[list[int]], name: str = "llama") -> list[torch.Tensor]
     model = FAMILIES[name].make("eager")
     with torch.no_grad():
         return [
-            torch.stack(model(input_ids=torch.tensor([p]), output_attentions=True).attentions)[:, 0]
-            for p in prompts
+            torch.stack(model(input_ids=torch.tensor([p]), output_attentions=True).attentions)[:, 0] for p in prompts
         ]
 
 
@@ -150,7 +149,10 @@ def test_a_pass_continues_a_cache_only_if_its_keys_begin_with_the_cached_ones() 
     layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
     layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
     for previous_keys, arguments, continues in (
-        (None, keys, True), (keys[:, :3], None, True), (keys[:, :3], keys, True), (keys[:, 1:], keys, False)
+        (None, keys, True),
+        (keys[:, :3], None, True),
+        (keys[:, :3], keys, True),
+        (keys[:, 1:], keys, False),
     ):
         layer.keys = previous_keys
         assert layer._continues_cache(arguments, 3) is continues
@@ -161,8 +163,14 @@ def test_a_pass_continues_a_cache_only_if_its_keys_begin_with_the_cached_ones() 
 def test_each_pass_of_a_sequence_has_the_same_layers_and_its_own_number_of_keys() -> None:
     def make_call(T: int, S: int, run: int, order: int) -> Call:
         weights = torch.ones(1, 1, T, S).tril(S - T)
-        return Call(order, module, weights=weights / weights.sum(-1, keepdim=True), run=run, order=order,
-                    cached=torch.zeros(1, 1, 9, 2))
+        return Call(
+            order,
+            module,
+            weights=weights / weights.sum(-1, keepdim=True),
+            run=run,
+            order=order,
+            cached=torch.zeros(1, 1, 9, 2),
+        )
 
     module, sequences = nn.Identity(), WatchedSequences(nn.Identity())
     sequences.visit(make_call(3, 3, 1, 0))
@@ -221,9 +229,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     for other_tokens, token in (("xbyz", "b"), ("axyz", None)):
         result = sinkscope.record_maps([causal, causal], [list("abcd"), list(other_tokens)], first=1)
         assert result.conditions["first"]["token"] == token
-    with pytest.raises(
-        ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'
-    ):
+    with pytest.raises(ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'):
         sinkscope.from_maps(causal / 2, list("abcd"))
     sigmoid_recording = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
     assert np.allclose(sigmoid_recording["mean.alpha"], result["mean.alpha"], atol=1e-6)
@@ -263,9 +269,7 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
         ),
     ],
 )
-def test_maps_of_wrong_shapes_are_rejected(
-    maps: Any, tokens: Any, options: dict[str, Any], expected: str
-) -> None:
+def test_maps_of_wrong_shapes_are_rejected(maps: Any, tokens: Any, options: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         sinkscope.record_maps(maps, tokens, **options)
 
@@ -300,9 +304,7 @@ class CustomModel(nn.Module):
             nn.init.normal_(x, 0, 0.4)
 
     def project(self, x: torch.Tensor, layer: int) -> tuple[torch.Tensor, ...]:
-        return tuple(
-            part.view(*x.shape[:2], 4, 8).transpose(1, 2) for part in self.mix[layer](x).chunk(3, -1)
-        )
+        return tuple(part.view(*x.shape[:2], 4, 8).transpose(1, 2) for part in self.mix[layer](x).chunk(3, -1))
 
     def forward(self, idx: torch.Tensor) -> torch.Tensor:
         x = self.embed(idx)
@@ -316,9 +318,7 @@ class CustomModel(nn.Module):
         for layer in range(2):
             q, k, v = self.project(x, layer)
             scores = q @ k.transpose(-2, -1) / math.sqrt(8)
-            att = scores.masked_fill(torch.ones(len(ids), len(ids)).triu(1).bool(), -torch.inf).softmax(
-                -1
-            )
+            att = scores.masked_fill(torch.ones(len(ids), len(ids)).triu(1).bool(), -torch.inf).softmax(-1)
             result.append(att[0])
             x = x + (att @ v).transpose(1, 2).flatten(2)
         self.float()
@@ -376,9 +376,7 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
 def test_a_window_is_found_in_maps(name: str) -> None:
     """In the models of this test every layer has a window, unlike in most of their families."""
     family = FAMILIES[name]
-    expected = sinkscope.record(
-        family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
-    )
+    expected = sinkscope.record(family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False)
     maps = eager64(family.make("eager"), input_ids=torch.tensor(PROMPTS[:1]))
     result = sinkscope.record_maps([maps], PROMPTS[:1], operation=expected.model["operation"])
     for key in ("mask", "windows"):
@@ -410,9 +408,7 @@ def test_keys_without_weight_do_not_count_as_a_window() -> None:
 def test_a_static_cache_is_refused_as_such() -> None:
     model = FAMILIES["llama"].make("sdpa")
     with sinkscope.watching(model), pytest.raises(UnsupportedModel, match="a static cache cannot be read"):
-        model.generate(
-            torch.tensor([PROMPTS[0]]), max_new_tokens=3, do_sample=False, cache_implementation="static"
-        )
+        model.generate(torch.tensor([PROMPTS[0]]), max_new_tokens=3, do_sample=False, cache_implementation="static")
     cache = model(torch.tensor([PROMPTS[0]]), use_cache=True).past_key_values
     with sinkscope.watching(model), pytest.raises(UnsupportedModel, match="before the cache is filled"):
         model(torch.tensor([PROMPTS[0][:2]]), past_key_values=cache)

@@ -14,8 +14,9 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompts = make_inputs(family, 1)
-    r = sinkscope.record(model, None, prompts, tokens=T, eps=[0.05, 0.2],
-                         fields=("q", "k", "v", "hidden", "loss"), progress=False)
+    r = sinkscope.record(
+        model, None, prompts, tokens=T, eps=[0.05, 0.2], fields=("q", "k", "v", "hidden", "loss"), progress=False
+    )
     q, k, v, hidden = (r[f"0.{field}"].astype(np.float64) for field in ("q", "k", "v", "hidden"))
     att = torch.stack(run_eagerly(name, prompts[0]).attentions)[:, 0].double().numpy()
     group_size = q.shape[1] // k.shape[1]
@@ -47,7 +48,8 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     assert_close("head_gini", difference / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
     keys, values = (np.repeat(x, group_size, 1) for x in (k, v))
     cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
-        np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :])
+        np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :]
+    )
     others = visible.copy()
     others[:, 0] = False
     assert_close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 1e-5)
@@ -60,8 +62,9 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
         assert_close(f"{field}_norm", norms, 1e-4 * norms.max())
         assert_close(f"{field}_ratio", norms[..., 0] / norms[..., 1:].mean(-1), 1e-4)
     sizes = np.sort(np.abs(hidden).reshape(len(hidden), -1), -1)
-    assert_close("massive", np.stack([sizes[:, -1], sizes[:, -2], sizes[:, -3],
-                                      sizes[:, (sizes.shape[1] - 1) // 2]], -1), 1e-4)
+    assert_close(
+        "massive", np.stack([sizes[:, -1], sizes[:, -2], sizes[:, -3], sizes[:, (sizes.shape[1] - 1) // 2]], -1), 1e-4
+    )
     assert_close("mixing", np.linalg.norm(hidden - hidden.mean(1, keepdims=True), axis=(1, 2)) / T**0.5, 1e-3)
     x = hidden.reshape(len(hidden), -1)
     x = x - x.mean(-1, keepdims=True)
@@ -87,14 +90,21 @@ def test_chunks_of_queries_add_up_to_the_map(mask: str) -> None:
     att = scores.masked_fill(~visible, -torch.inf).softmax(-1)
     lengths = torch.rand(2, 3, 20, generator=generator, dtype=torch.float64)
     row_slices = [slice(0, 7), slice(7, 8), slice(8, 20)]
-    assert torch.allclose(sum(metrics.alpha(att[..., rows, :], mask) for rows in row_slices),
-                          metrics.alpha(att, mask), rtol=1e-12)
+    assert torch.allclose(
+        sum(metrics.alpha(att[..., rows, :], mask) for rows in row_slices), metrics.alpha(att, mask), rtol=1e-12
+    )
     contributions = metrics.contributions(att, lengths, visible, mask)
-    assert torch.allclose(sum(metrics.contributions(att[..., rows, :], lengths, visible[rows], mask)
-                              for rows in row_slices), contributions, rtol=1e-12)
+    assert torch.allclose(
+        sum(metrics.contributions(att[..., rows, :], lengths, visible[rows], mask) for rows in row_slices),
+        contributions,
+        rtol=1e-12,
+    )
     entropy = metrics.entropy(att, visible.sum(-1))
-    assert torch.allclose(torch.cat([metrics.entropy(att[..., rows, :], visible[rows].sum(-1))
-                                     for rows in row_slices], -1), entropy, rtol=1e-12)
+    assert torch.allclose(
+        torch.cat([metrics.entropy(att[..., rows, :], visible[rows].sum(-1)) for rows in row_slices], -1),
+        entropy,
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("prefix", [1, 6, 20])

@@ -30,14 +30,17 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
 PAGE = ROOT / ".build" / "page" / "sink-scope.js"
 PNG = b"\x89PNG\r\n"
-IMPORT_PATTERN = (r"(?:\bfrom\s*|\bimport\s*\(?\s*)"
-                  r"[\"'`]((?:\w+:/|\.{0,2}/)[\w./:@-]+)[\"'`]")
+IMPORT_PATTERN = (
+    r"(?:\bfrom\s*|\bimport\s*\(?\s*)"
+    r"[\"'`]((?:\w+:/|\.{0,2}/)[\w./:@-]+)[\"'`]"
+)
 
 
 @pytest.fixture(scope="module")
 def recording() -> sinkscope.Recording:
-    return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 2), tokens=T,
-                            progress=False)
+    return sinkscope.record(
+        FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 2), tokens=T, progress=False
+    )
 
 
 def test_the_strongest_head_is_selected_and_a_picture_is_kept(recording: sinkscope.Recording) -> None:
@@ -50,13 +53,17 @@ def test_the_strongest_head_is_selected_and_a_picture_is_kept(recording: sinksco
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
     # If no layer or head is named, the head with the largest alpha is selected.
-    for arguments, expected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, alpha[2].argmax())),
-                                ({"head": 1}, (alpha[:, 1].argmax(), 1))):
+    for arguments, expected in (
+        ({"layer": 2, "head": 1}, (2, 1)),
+        ({"layer": 2}, (2, alpha[2].argmax())),
+        ({"head": 1}, (alpha[:, 1].argmax(), 1)),
+    ):
         assert ((selected := show(recording, **arguments)).layer, selected.head) == expected
 
 
-def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinkscope.Recording,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_without_alpha_is_shown_at_its_first_head(
+    recording: sinkscope.Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sinkscope.widget._first_token_alpha", lambda *_: None)
     assert ((widget := show(recording)).layer, widget.head) == (0, 0)
     svg = picture(recording, format="svg").decode()
@@ -73,8 +80,15 @@ def test_only_stored_prompts_are_shown(recording: sinkscope.Recording) -> None:
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_alpha_computed_from_maps_uses_the_position_that_counts_as_the_first(first: int) -> None:
-    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 1), tokens=T,
-                                 keep=1, first=first, progress=False)
+    recording = sinkscope.record(
+        FAMILIES["llama"].make("sdpa"),
+        None,
+        make_inputs(FAMILIES["llama"], 1),
+        tokens=T,
+        keep=1,
+        first=first,
+        progress=False,
+    )
     map_recording = sinkscope.Recording(
         recording.conditions, {name: x for name, x in recording.tensors.items() if name == "0.att"}
     )
@@ -82,8 +96,9 @@ def test_alpha_computed_from_maps_uses_the_position_that_counts_as_the_first(fir
     assert alpha is not None and np.allclose(alpha, recording["mean.alpha"][..., first], atol=1e-3)
 
 
-def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording, tmp_path: Path,
-                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_front_end_receives_bytes_on_request(
+    recording: sinkscope.Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     widget, messages = show(recording), []
     monkeypatch.setattr(Widget, "send", lambda self, content, buffers: messages.append((content, buffers)))
     widget._answer(widget, {"request": "still", "why": "because"}, None)
@@ -114,9 +129,11 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
     uniform = np.tril(np.ones((1, 2, 4, 4)))
     causal_recording = show(uniform / uniform.sum(-1, keepdims=True), list("abcd")).recording
     assert causal_recording.model["mask"] == {"kind": "causal"}
-    for maps, tokens, expected in ((np.ones((2, 3, 3)), list("abc"), r"expected \[L, H, T, T\] or layers"),
-                                   (np.ones((2, 2, 3, 3)), list("ab"), "expected 3, one for each query"),
-                                   (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps")):
+    for maps, tokens, expected in (
+        (np.ones((2, 3, 3)), list("abc"), r"expected \[L, H, T, T\] or layers"),
+        (np.ones((2, 2, 3, 3)), list("ab"), "expected 3, one for each query"),
+        (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps"),
+    ):
         with pytest.raises(ValueError, match=expected):
             show(maps, tokens)
 
@@ -128,8 +145,10 @@ def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recordin
         show(maps, list("abcd"))
     match = re.search(r'(\w+)="(\w+)"', str(error.value))
     assert match
-    for result in (show(maps, list("abcd"), **{match[1]: match[2]}).recording,
-                  show(maps, list("abcd"), operation="sigmoid").recording):
+    for result in (
+        show(maps, list("abcd"), **{match[1]: match[2]}).recording,
+        show(maps, list("abcd"), operation="sigmoid").recording,
+    ):
         assert result.model["operation"] in (match[2], "sigmoid")
         assert result["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
         assert result["mean.alpha_raw"][0, 0, 0] == 0.125
@@ -236,8 +255,12 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
 
 
 def _build_wheel(folder: Path) -> list[Path]:
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
-                   cwd=PACKAGE, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=PACKAGE,
+        check=True,
+        capture_output=True,
+    )
     return list(folder.glob("*.whl"))
 
 
@@ -253,20 +276,42 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     shutil.copy(PACKAGE / "example.ipynb", notebook)
     folder = tmp_path / "jupyter"
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--allow-root", "--no-browser", "--ServerApp.ip=127.0.0.1",
-         "--ServerApp.port=0", "--IdentityProvider.token=t", "--LabApp.expose_app_in_browser=True",
-         f"--ServerApp.root_dir={tmp_path}"],
-        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": str(PACKAGE / "src"),
-                          "JUPYTER_CONFIG_DIR": str(folder / "config"),
-                          "JUPYTER_DATA_DIR": str(folder / "data"),
-                          "JUPYTER_RUNTIME_DIR": str(folder / "runtime")})
+        [
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--allow-root",
+            "--no-browser",
+            "--ServerApp.ip=127.0.0.1",
+            "--ServerApp.port=0",
+            "--IdentityProvider.token=t",
+            "--LabApp.expose_app_in_browser=True",
+            f"--ServerApp.root_dir={tmp_path}",
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(PACKAGE / "src"),
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+            "JUPYTER_DATA_DIR": str(folder / "data"),
+            "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        },
+    )
     try:
         address = _wait_for_address(folder / "runtime", server)
         run = subprocess.run(
-            ["node", "tests/record/jupyterlab.mjs",
-             f"{address}lab/tree/models/record/example.ipynb?token=t", str(tmp_path)],
-            cwd=ROOT, capture_output=True, text=True)
+            [
+                "node",
+                "tests/record/jupyterlab.mjs",
+                f"{address}lab/tree/models/record/example.ipynb?token=t",
+                str(tmp_path),
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
         assert run.returncode == 0, run.stderr
         result = json.loads(run.stdout)
     finally:
@@ -276,11 +321,14 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     strongest, selected = result["before"].split()[:2], result["selected"].split()[:2]
     assert strongest != selected == ["0", "0"]
     assert [result["layer"], result["head"]] == result["reloaded"].split()[:2] == selected
-    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", notebook], check=True,
-                   capture_output=True)
+    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", notebook], check=True, capture_output=True)
     document = json.loads(notebook.read_text())
-    pictures = [output["data"] for cell in document["cells"] for output in cell.get("outputs", [])
-                if "image/png" in output.get("data", {})]
+    pictures = [
+        output["data"]
+        for cell in document["cells"]
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    ]
     assert len(pictures) == 1 and base64.b64decode(pictures[0]["image/png"]).startswith(PNG)
     html = notebook.with_suffix(".html").read_text()
     assert "data:image/png;base64," in html and "alpha_1" in html
@@ -292,8 +340,11 @@ def test_the_example_runs_under_nbconvert(tmp_path: Path) -> None:
     notebook = tmp_path / "models" / "record" / "example.ipynb"
     notebook.parent.mkdir()
     shutil.copy(PACKAGE / "example.ipynb", notebook)
-    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "--ExecutePreprocessor.timeout=-1",
-                    notebook], check=True, env=os.environ | {"PYTHONPATH": str(PACKAGE / "src")})
+    subprocess.run(
+        [sys.executable, "-m", "nbconvert", "--to", "html", "--execute", "--ExecutePreprocessor.timeout=-1", notebook],
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(PACKAGE / "src")},
+    )
     html = notebook.with_suffix(".html").read_text()
     assert "data:image/png;base64," in html and "alpha_1" in html and "Traceback" not in html
 

@@ -68,9 +68,10 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                 if metric.startswith(("sink_ratio", "near_eps")):
                     expected = expected[e]
                 value = np.array([np.nan if x is None else x for x in summary[statistic]])
-                assert np.allclose(
-                    value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
-                ), (metric, statistic)
+                assert np.allclose(value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True), (
+                    metric,
+                    statistic,
+                )
             compared_metrics.add(metric)
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared_metrics
@@ -90,14 +91,10 @@ def measure(path: Path, *options: str) -> str:
 @NEEDS_ENGINE
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "deepseek_v3", "bert", "jamba"])
-def test_the_core_measures_the_first_token_where_the_recording_has_it(
-    name: str, first: int, tmp_path: Path
-) -> None:
+def test_the_core_measures_the_first_token_where_the_recording_has_it(name: str, first: int, tmp_path: Path) -> None:
     """From the maps and vectors of the kept prompt, the core computes the numbers that the package computed during the
     run."""
-    model = (
-        HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
-    )
+    model = HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
     prompt = [i % 60 for i in make_inputs(FAMILIES["llama"], 1)[0]]
     recording = sinkscope.record(
         model,
@@ -157,9 +154,9 @@ def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> Non
     result = json.loads(measure(tmp_path / "r.safetensors", "--json"))["metrics"]
     expected = recording["mean.entropy_mean"].ravel()
     assert np.allclose(result["entropy_mean"]["mean"], expected, rtol=2e-3)
-    assert "0.seen" not in sinkscope.record(
-        FAMILIES["llama"].make("sdpa"), None, [prompt], tokens=T, progress=False
-    ), "a mask that the conditions name is not stored"
+    assert "0.seen" not in sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [prompt], tokens=T, progress=False), (
+        "a mask that the conditions name is not stored"
+    )
 
 
 @NEEDS_ENGINE
@@ -194,9 +191,7 @@ def page(files: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_the_page_shows_the_numbers_of_the_package(
-    name: str, page: dict[str, Any], files: dict[str, Path]
-) -> None:
+def test_the_page_shows_the_numbers_of_the_package(name: str, page: dict[str, Any], files: dict[str, Path]) -> None:
     result, recording = page[files[name].name], sinkscope.Recording.open(files[name])
     assert result["troubles"] == []
     alpha = recording["mean.alpha"][..., 0]
@@ -206,10 +201,7 @@ def test_the_page_shows_the_numbers_of_the_package(
     token_text = "" if token is None else f" “{token}”"
     assert result["finding"].startswith(f"Head L{layer}H{head} gives the first token{token_text} ")
     assert name == "gpt_oss" or f"{100 * alpha.max():.0f}% of its " in result["finding"]
-    assert (
-        name == "gpt_oss"
-        or f"he mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in result["finding"]
-    )
+    assert name == "gpt_oss" or f"he mean over all {alpha.size} heads is {100 * alpha.mean():.0f}%" in result["finding"]
     att, n = recording.attention(0)[layer, head], CASES[name]
     block = -(-n // att.shape[0])
     assert result["side"] == att.shape[0]
@@ -222,9 +214,7 @@ def test_the_page_shows_the_numbers_of_the_package(
         else:
             assert re.match(rf"query {row} “\d+” → key {col} “\d+”: ", sentence)
         if col > row and "bert" not in name:
-            assert sentence.endswith(
-                "not visible (later tokens)" if block > 1 else "not visible (later token)"
-            )
+            assert sentence.endswith("not visible (later tokens)" if block > 1 else "not visible (later token)")
         elif name == "gpt_oss":
             percent = float(re.search(r": ([\d.]+)% of the row", sentence)[1])
             assert abs(percent / 100 - share[row, col]) <= 2e-3

@@ -49,8 +49,13 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Builds the wheel and the source archive as for a release, when the runner names the repository."""
     out = tmp_path_factory.mktemp("dist")
     env = {"PATH": "", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_REPOSITORY": "a/b"}
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", out],
-                   cwd=PACKAGE, env=env, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", out],
+        cwd=PACKAGE,
+        env=env,
+        check=True,
+        capture_output=True,
+    )
     return sorted(out.iterdir(), reverse=True)
 
 
@@ -82,8 +87,10 @@ def test_wheel_and_archive_have_the_license_the_author_and_the_source(distributi
         fields = message_from_bytes(metadata)
         assert fields["Author"] and fields["License-Expression"] == "Apache-2.0" and fields["Keywords"]
         assert fields["Requires-Python"] == ">=3.10"  # without an upper bound: no newer version is known to fail
-        assert fields.get_all("Project-URL") == ["Source, https://example.org/a/b",
-                                                 "Issues, https://example.org/a/b/issues"]
+        assert fields.get_all("Project-URL") == [
+            "Source, https://example.org/a/b",
+            "Issues, https://example.org/a/b/issues",
+        ]
 
 
 def test_the_wheel_reads_recordings_without_torch(distributions: list[Path], tmp_path: Path) -> None:
@@ -93,8 +100,16 @@ def test_the_wheel_reads_recordings_without_torch(distributions: list[Path], tmp
         [metadata] = [archive.read(name) for name in archive.namelist() if name.endswith("METADATA")]
     needs = message_from_bytes(metadata).get_all("Requires-Dist", [])
     assert {need.partition("<")[0].partition(">")[0] for need in needs if "extra ==" not in need} == {
-        "fastjsonschema", "numpy", "safetensors"}
+        "fastjsonschema",
+        "numpy",
+        "safetensors",
+    }
     recording = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
-    process = subprocess.run([sys.executable, "-c", READ_WITHOUT_TORCH, tmp_path, recording], cwd=tmp_path,
-                             env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    process = subprocess.run(
+        [sys.executable, "-c", READ_WITHOUT_TORCH, tmp_path, recording],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
     assert process.returncode == 0, process.stderr

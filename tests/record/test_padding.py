@@ -45,9 +45,7 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
         for out, row in zip(outputs, prompts, strict=True)
     ]
     for batch in (1, 3):
-        result = sinkscope.record(
-            model, None, [pad(prompts, side)], tokens=None, batch=batch, keep=3, progress=False
-        )
+        result = sinkscope.record(model, None, [pad(prompts, side)], tokens=None, batch=batch, keep=3, progress=False)
         assert result.conditions["prompts"]["count"] == 3 and result.conditions["prompts"]["T"] == CUT
         assert result.conditions["model"].get("windows") == (
             [9, None, 9] if name == "gpt_oss" else None

@@ -31,8 +31,15 @@ DESCRIPTION = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text()
 def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     family = FAMILIES[name]
-    recording = sinkscope.record(family.make(family.implementations[0]), None, make_inputs(family, 3),
-                                 tokens=T, keep=2, license="Apache-2.0", progress=False)
+    recording = sinkscope.record(
+        family.make(family.implementations[0]),
+        None,
+        make_inputs(family, 3),
+        tokens=T,
+        keep=2,
+        license="Apache-2.0",
+        progress=False,
+    )
     path = tmp_path / "r.safetensors"
     assert recording.save(path) == path.stat().st_size
     with safe_open(path, framework="numpy") as file:
@@ -43,16 +50,36 @@ def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -
         jsonschema.validate(conditions, json.loads(SCHEMA.read_text()))
     m, n, E = conditions["model"], conditions["prompts"]["T"], len(conditions["eps"])
     L, H, G = m["L"], m["H"], m["G"]
-    shapes = {"alpha": (L, H, n), "sink_ratio": (E, n), "near_eps": (E, n), "row_mass": (L, H, n),
-              "row_mass_summary": (L, H, 3), "entropy": (L, H, n), "entropy_mean": (L, H),
-              "first_share": (L, H), "head_gate": (L, H, n), "head_load": (L, H), "head_gini": (L,),
-              "hidden_norm": (L + 1, n), "hidden_ratio": (L + 1,),
-              "massive": (L + 1, 4), "mixing": (L + 1,), "kurtosis": (L + 1,),
-              "matrix_entropy": (L + 1,), "matrix_entropy_others": (L + 1,)}
+    shapes = {
+        "alpha": (L, H, n),
+        "sink_ratio": (E, n),
+        "near_eps": (E, n),
+        "row_mass": (L, H, n),
+        "row_mass_summary": (L, H, 3),
+        "entropy": (L, H, n),
+        "entropy_mean": (L, H),
+        "first_share": (L, H),
+        "head_gate": (L, H, n),
+        "head_load": (L, H),
+        "head_gini": (L,),
+        "hidden_norm": (L + 1, n),
+        "hidden_ratio": (L + 1,),
+        "massive": (L + 1, 4),
+        "mixing": (L + 1,),
+        "kurtosis": (L + 1,),
+        "matrix_entropy": (L + 1,),
+        "matrix_entropy_others": (L + 1,),
+    }
     if not family.weight_implementations or name == "falcon":
-        shapes |= {"cos_gap": (L, H), "contribution": (L, H), "contribution_at": (L, H, n),
-                   "key_norm": (L, G, n), "value_norm": (L, G, n), "key_ratio": (L, G),
-                   "value_ratio": (L, G)}
+        shapes |= {
+            "cos_gap": (L, H),
+            "contribution": (L, H),
+            "contribution_at": (L, H, n),
+            "key_norm": (L, G, n),
+            "value_norm": (L, G, n),
+            "key_ratio": (L, G),
+            "value_ratio": (L, G),
+        }
     if family.kind == "causal":
         shapes |= {"loss_at": (n,), "loss_mean": (1,), "accuracy": (1,)}
     for metric, shape in shapes.items():
@@ -79,8 +106,7 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
         statistics.add({"x": row})
     result = statistics.tensors()
     assert np.allclose(result["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
-    assert np.allclose(result["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5,
-                       equal_nan=True)
+    assert np.allclose(result["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5, equal_nan=True)
     single_prompt = MetricStatistics()
     single_prompt.add({"x": values[0]})
     assert np.isnan(single_prompt.tensors()["deviation.x"]).all()
@@ -118,24 +144,40 @@ def _write_file(path: Path, metadata: dict[str, str] | None) -> Path:
     return path
 
 
-CONDITIONS = {"model": {"id": "m", "family": "f"} | dict.fromkeys("LHGKDV", 1), "tokens": [], "eps": [],
-              "prompts": {"count": 1, "kept": 0, "T": 1}, "class": "MEASURED"}
+CONDITIONS = {
+    "model": {"id": "m", "family": "f"} | dict.fromkeys("LHGKDV", 1),
+    "tokens": [],
+    "eps": [],
+    "prompts": {"count": 1, "kept": 0, "T": 1},
+    "class": "MEASURED",
+}
 
 
-@pytest.mark.parametrize(("metadata", "expected"), [
-    (None, "expected sinkscope.recording in the metadata"),
-    ({VERSION_KEY: "2"}, "expected a recording of version 1, found 2"),
-    ({VERSION_KEY: "1"}, "expected JSON"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "sinkscope: expected it to be object, found \\[\\]"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})}, "eps: expected it to be array, found 3"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"edits": [{"kind": "evict"}]})},
-     "edits.0.label: expected it among the conditions, found none"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": CONDITIONS["model"] | {"L": "1"}})},
-     "model.L: expected it to be integer, found '1'"),
-])
-def test_other_files_are_rejected_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None,
-                                                         expected: str) -> None:
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        (None, "expected sinkscope.recording in the metadata"),
+        ({VERSION_KEY: "2"}, "expected a recording of version 1, found 2"),
+        ({VERSION_KEY: "1"}, "expected JSON"),
+        ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
+        ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "sinkscope: expected it to be object, found \\[\\]"),
+        (
+            {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})},
+            "eps: expected it to be array, found 3",
+        ),
+        (
+            {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"edits": [{"kind": "evict"}]})},
+            "edits.0.label: expected it among the conditions, found none",
+        ),
+        (
+            {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": CONDITIONS["model"] | {"L": "1"}})},
+            "model.L: expected it to be integer, found '1'",
+        ),
+    ],
+)
+def test_other_files_are_rejected_with_a_sentence(
+    tmp_path: Path, metadata: dict[str, str] | None, expected: str
+) -> None:
     with pytest.raises(RecordingError, match=expected):
         sinkscope.Recording.open(_write_file(tmp_path / "x.safetensors", metadata))
 
@@ -162,8 +204,14 @@ def test_a_later_minor_version_and_unknown_names_are_accepted(tmp_path: Path) ->
 
 
 def test_the_table_has_the_summary_of_the_tensors() -> None:
-    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 4),
-                                 tokens=T, eps=[0.05, 0.3], progress=False)
+    recording = sinkscope.record(
+        FAMILIES["llama"].make("sdpa"),
+        None,
+        make_inputs(FAMILIES["llama"], 4),
+        tokens=T,
+        eps=[0.05, 0.3],
+        progress=False,
+    )
     rows = {row["metric"]: row for row in recording.table()}
     assert np.isclose(rows["alpha_1"]["mean"], recording["mean.alpha"][..., 0].mean())
     assert np.isclose(rows["alpha_1"]["largest"], recording["mean.alpha"][..., 0].max())
@@ -178,14 +226,19 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     recording.model["layers"] = [3, 7, 11]
     L, H, _ = recording["mean.alpha"].shape
     assert [recording.place("entropy_mean", index) for index in range(L * H)] == [
-        f"L{layer}H{head}" for layer in (3, 7, 11) for head in range(H)]
+        f"L{layer}H{head}" for layer in (3, 7, 11) for head in range(H)
+    ]
     assert [recording.place("hidden_ratio", index) for index in range(3)] == [
-        "embedding", "after layer 0", "after layer 1"]
+        "embedding",
+        "after layer 0",
+        "after layer 1",
+    ]
 
 
 def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
-    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 3), tokens=T,
-                                 progress=False)
+    recording = sinkscope.record(
+        FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 3), tokens=T, progress=False
+    )
     tensors = {name: x for name, x in recording.tensors.items() if "loss" not in name}
     reduced = sinkscope.Recording(recording.conditions, tensors)
     for pair in ((recording, reduced), (reduced, recording)):
@@ -225,9 +278,11 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
     for head_index in (0, 3):
         assert np.array_equal(recording.map(0, head_index, prompt=1), recording.attention(1)[0, head_index])
     assert recording.measure()["eps"] == 0.1
-    for call, output in ((lambda: recording.measure(0.2), "eps: expected one of 0.1, 0.3, got 0.2"),
-                       (lambda: recording.map(9, 0), "layer: expected one of 0, 1.*, got 9"),
-                       (lambda: recording.map(0, 4), "head: expected 0 to 3, got 4")):
+    for call, output in (
+        (lambda: recording.measure(0.2), "eps: expected one of 0.1, 0.3, got 0.2"),
+        (lambda: recording.map(9, 0), "layer: expected one of 0, 1.*, got 9"),
+        (lambda: recording.map(0, 4), "head: expected 0 to 3, got 4"),
+    ):
         with pytest.raises(ValueError, match=output):
             call()
 

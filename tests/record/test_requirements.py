@@ -25,8 +25,11 @@ def test_every_package_installs_in_the_oldest_python() -> None:
         canonicalize_name(distribution.name): distribution.metadata.get("Requires-Python") or ""
         for distribution in distributions()
     }
-    conflicts = [f"{name} needs Python {needs[name]}" for name in pins.keys() & needs.keys()
-                 if OLDEST not in SpecifierSet(needs[name])]
+    conflicts = [
+        f"{name} needs Python {needs[name]}"
+        for name in pins.keys() & needs.keys()
+        if OLDEST not in SpecifierSet(needs[name])
+    ]
     assert conflicts == []
     assert len(pins.keys() & needs.keys()) > 100
 

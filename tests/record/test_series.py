@@ -18,15 +18,24 @@ from sinkscope.recording import RecordingError, confidence_interval
 from truth import alpha64, eager64, tolerance_of
 
 ROOT = Path(__file__).parents[2]
-TEXTS = [f"The old man and the sea, the {word} and the boat of the long day were gone." for word in
-         ("house", "river", "night", "child", "bird")]
+TEXTS = [
+    f"The old man and the sea, the {word} and the boat of the long day were gone."
+    for word in ("house", "river", "night", "child", "bird")
+]
 T, K = 12, 8
 
 
 def make_model(seed: int) -> transformers.PreTrainedModel:
     torch.manual_seed(seed)
-    config = transformers.LlamaConfig(vocab_size=1024, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-                                      num_attention_heads=4, num_key_value_heads=2, initializer_range=0.5)
+    config = transformers.LlamaConfig(
+        vocab_size=1024,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.5,
+    )
     return transformers.LlamaForCausalLM(config).eval()
 
 
@@ -80,13 +89,16 @@ def test_a_series_is_read_back(series: sinkscope.Series, tmp_path: Path) -> None
         assert all(np.array_equal(a[name], b[name], equal_nan=True) for name in a.tensors)
 
 
-@pytest.mark.parametrize(("change", "expected"), [
-    (lambda content: content["steps"].reverse(), "expected ascending steps"),
-    (lambda content: content["steps"].pop(), "expected ascending steps"),
-    (lambda content: content["recordings"][1].pop("eps"), "eps: expected it among the conditions"),
-    (lambda content: content.pop("steps"), "steps"),
-    (lambda content: content["recordings"][0]["model"].update(L=3, layers=None), "expected floats of shape"),
-])
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda content: content["steps"].reverse(), "expected ascending steps"),
+        (lambda content: content["steps"].pop(), "expected ascending steps"),
+        (lambda content: content["recordings"][1].pop("eps"), "eps: expected it among the conditions"),
+        (lambda content: content.pop("steps"), "steps"),
+        (lambda content: content["recordings"][0]["model"].update(L=3, layers=None), "expected floats of shape"),
+    ],
+)
 def test_damaged_series_are_refused(series: sinkscope.Series, tmp_path: Path, change: Any, expected: str) -> None:
     path = tmp_path / "s.safetensors"
     series.save(path)
@@ -132,14 +144,17 @@ def test_a_checkpoint_that_cannot_be_recorded_is_named(checkpoints: Path, tmp_pa
         sinkscope.series(root, TEXTS, out=tmp_path / "s.safetensors", tokens=T)
 
 
-@pytest.mark.parametrize(("options", "expected"), [
-    ({"revisions": ["main"]}, "steps: expected the step of 'main'"),
-    ({"revisions": ["step1", "step01"]}, "expected another step for each of 2 revisions"),
-    ({"revisions": ["a", "b"], "steps": [1]}, "expected another step for each of 2 revisions"),
-    ({"revisions": "step1"}, "expected a list of names"),
-    ({"revisions": []}, "expected one checkpoint or more"),
-    ({}, "expected the names of revisions"),
-])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"revisions": ["main"]}, "steps: expected the step of 'main'"),
+        ({"revisions": ["step1", "step01"]}, "expected another step for each of 2 revisions"),
+        ({"revisions": ["a", "b"], "steps": [1]}, "expected another step for each of 2 revisions"),
+        ({"revisions": "step1"}, "expected a list of names"),
+        ({"revisions": []}, "expected one checkpoint or more"),
+        ({}, "expected the names of revisions"),
+    ],
+)
 def test_revisions_without_steps_are_refused(tmp_path: Path, options: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         sinkscope.series("EleutherAI/pythia-70m", TEXTS, out=tmp_path / "s.safetensors", **options)
@@ -173,8 +188,13 @@ def train(monitor: bool) -> tuple[list[float], list[tuple[int, dict[str, float]]
     model.config.attention_dropout = 0.1
     tokenizer = transformers.AutoTokenizer.from_pretrained(ROOT / "models/zoo/softmax")
     logged: list[tuple[int, dict[str, float]]] = []
-    watch = sinkscope.Monitor(model, tokenizer, TEXTS, every=3, tokens=T,
-                              log=lambda numbers, step: logged.append((step, dict(numbers)))) if monitor else None
+    watch = (
+        sinkscope.Monitor(
+            model, tokenizer, TEXTS, every=3, tokens=T, log=lambda numbers, step: logged.append((step, dict(numbers)))
+        )
+        if monitor
+        else None
+    )
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     ids = torch.tensor([tokenizer(text).input_ids[:T] for text in TEXTS])
     losses = []
@@ -204,8 +224,9 @@ def test_a_monitor_logs_the_numbers_of_a_recording_and_changes_nothing() -> None
     assert abs(numbers["sinkscope/alpha_1"] - alpha.mean()) <= bound
     assert abs(numbers["sinkscope/alpha_max"] - alpha.mean(0).max()) <= bound
     assert abs(numbers["sinkscope/sink_1"] - (alpha > 0.3).mean()) < 1e-6
-    assert set(numbers) == {f"sinkscope/{name}" for name in
-                            ("sink_1", "alpha_1", "alpha_max", "hidden_ratio", "key_ratio", "value_ratio")}
+    assert set(numbers) == {
+        f"sinkscope/{name}" for name in ("sink_1", "alpha_1", "alpha_max", "hidden_ratio", "key_ratio", "value_ratio")
+    }
     with pytest.raises(ValueError, match="every: expected 1 or more"):
         sinkscope.Monitor(model, tokenizer, TEXTS, every=0)
 
@@ -222,8 +243,15 @@ def test_a_trainer_logs_through_its_own_trackers(tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(ROOT / "models/zoo/softmax")
     rows = [{"input_ids": ids, "labels": ids} for text in TEXTS for ids in [tokenizer(text).input_ids[:T]]] * 2
     arguments = transformers.TrainingArguments(
-        str(tmp_path), max_steps=5, report_to=[], use_cpu=True, logging_steps=100, per_device_train_batch_size=2,
-        save_strategy="no", disable_tqdm=True)
+        str(tmp_path),
+        max_steps=5,
+        report_to=[],
+        use_cpu=True,
+        logging_steps=100,
+        per_device_train_batch_size=2,
+        save_strategy="no",
+        disable_tqdm=True,
+    )
     trainer = transformers.Trainer(model, arguments, train_dataset=rows, callbacks=[Tracker()])
     sinkscope.Monitor(model, tokenizer, TEXTS, every=2, tokens=T).attach(trainer)
     trainer.train()

@@ -214,9 +214,17 @@ def test_prompts_that_run_different_layers_are_not_averaged_together(order: Any)
 
 def make_albert(groups: int, inner: int) -> nn.Module:
     torch.manual_seed(5)
-    config = tf.AlbertConfig(vocab_size=V, embedding_size=16, hidden_size=32, num_hidden_layers=4,
-                             num_attention_heads=4, intermediate_size=48, num_hidden_groups=groups,
-                             inner_group_num=inner, initializer_range=0.2)
+    config = tf.AlbertConfig(
+        vocab_size=V,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=48,
+        num_hidden_groups=groups,
+        inner_group_num=inner,
+        initializer_range=0.2,
+    )
     return tf.AlbertForMaskedLM(config).eval()
 
 
@@ -328,8 +336,15 @@ class CrossReader(nn.Module):
 
 
 def make_bert_decoder() -> nn.Module:
-    config = tf.BertConfig(vocab_size=V, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-                           intermediate_size=32, is_decoder=True, add_cross_attention=True)
+    config = tf.BertConfig(
+        vocab_size=V,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        is_decoder=True,
+        add_cross_attention=True,
+    )
     model = tf.BertLMHeadModel(config).eval()
     forward = model.forward
     states = torch.randn(1, T, 32, generator=torch.Generator().manual_seed(1))
@@ -350,8 +365,16 @@ def test_attention_to_another_part_with_as_many_tokens_is_rejected(make: Any) ->
 
 
 def test_an_encoder_and_its_decoder_are_not_one_sequence() -> None:
-    config = tf.BartConfig(vocab_size=V, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-                           decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16)
+    config = tf.BartConfig(
+        vocab_size=V,
+        d_model=16,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=16,
+        decoder_ffn_dim=16,
+    )
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder"):
         watch(tf.BartForConditionalGeneration(config).eval(), PROMPTS[:1])
 
@@ -365,8 +388,11 @@ def test_a_cache_of_another_sequence_is_rejected(name: str) -> None:
         model.generate(ids, max_new_tokens=12, num_beams=3, do_sample=False)
     with torch.no_grad():
         cache = model(torch.tensor([PROMPTS[1][:12]]), use_cache=True).past_key_values
-    with pytest.raises(UnsupportedModel, match="a cache that holds the 10 tokens before"), torch.no_grad(), \
-            sinkscope.watching(model):
+    with (
+        pytest.raises(UnsupportedModel, match="a cache that holds the 10 tokens before"),
+        torch.no_grad(),
+        sinkscope.watching(model),
+    ):
         model(ids, use_cache=True)
         model(torch.tensor([[5, 6]]), past_key_values=cache, use_cache=True)
     with sinkscope.watching(model) as sequences:

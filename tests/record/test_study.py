@@ -195,28 +195,41 @@ def test_a_study_continues_from_existing_parts(plain_study: tuple[Path, dict[str
 def test_rows_of_other_settings_or_texts_are_rejected(plain_study: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(plain_study[0], out)
-    for change, other in (({"eps": [0.05]}, "settings"), ({"first": 1}, "settings"), ({"block": 5}, "block"),
-                          ({"load_options": {"dtype": "bfloat16"}}, "load")):
+    for change, other in (
+        ({"eps": [0.05]}, "settings"),
+        ({"first": 1}, "settings"),
+        ({"block": 5}, "block"),
+        ({"load_options": {"dtype": "bfloat16"}}, "load"),
+    ):
         with pytest.raises(ValueError, match=f"same settings and texts, found other {other}"):
             studies.study({"llama": make_factory("llama")}, TEXTS, out, **SETTINGS | change)
     with pytest.raises(ValueError, match="found other texts, texts_sha256"):
         studies.study({"llama": make_factory("llama")}, TEXTS[1:], out, **SETTINGS)
 
 
-@pytest.mark.parametrize(("change", "expected"), [
-    ({"models": "llama"}, r"models: expected a list of names, found 'llama' alone"),
-    ({"models": []}, "models: expected one name or more"),
-    ({"texts": "a text"}, "texts: expected a list of one text or more, found a str alone"),
-    ({"texts": []}, "texts: expected a list of one text or more, found none"),
-    ({"tokens": None}, "tokens: expected a number of tokens"),
-    ({"batch": 0}, "batch: expected 1 or more, found 0"),
-    ({"block": 0}, "block: expected 1 or more, found 0"),
-    ({"eps": 0.3}, "eps: expected a list"),
-])
-def test_invalid_arguments_are_rejected_before_a_model_is_made(tmp_path: Path, change: dict[str, Any],
-                                                        expected: str) -> None:
-    arguments = {"models": {"llama": make_factory("llama")}, "texts": TEXTS, "out": tmp_path / "none",
-                 **SETTINGS, **change}
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"models": "llama"}, r"models: expected a list of names, found 'llama' alone"),
+        ({"models": []}, "models: expected one name or more"),
+        ({"texts": "a text"}, "texts: expected a list of one text or more, found a str alone"),
+        ({"texts": []}, "texts: expected a list of one text or more, found none"),
+        ({"tokens": None}, "tokens: expected a number of tokens"),
+        ({"batch": 0}, "batch: expected 1 or more, found 0"),
+        ({"block": 0}, "block: expected 1 or more, found 0"),
+        ({"eps": 0.3}, "eps: expected a list"),
+    ],
+)
+def test_invalid_arguments_are_rejected_before_a_model_is_made(
+    tmp_path: Path, change: dict[str, Any], expected: str
+) -> None:
+    arguments = {
+        "models": {"llama": make_factory("llama")},
+        "texts": TEXTS,
+        "out": tmp_path / "none",
+        **SETTINGS,
+        **change,
+    }
     with pytest.raises(ValueError, match=expected):
         studies.study(**arguments)
     assert not (tmp_path / "none").exists()
@@ -332,17 +345,35 @@ def test_similar_names_have_separate_files(tmp_path: Path) -> None:
 
 def test_the_revision_is_part_of_the_name_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "a@b").mkdir()
-    job = studies._check_arguments(["a/b@step1000", str(tmp_path / "a@b"), "c"], TEXTS, tmp_path, 1, None, 8, [0.1],
-                                   1, "", None, {"revision": "main"}, {})
+    job = studies._check_arguments(
+        ["a/b@step1000", str(tmp_path / "a@b"), "c"],
+        TEXTS,
+        tmp_path,
+        1,
+        None,
+        8,
+        [0.1],
+        1,
+        "",
+        None,
+        {"revision": "main"},
+        {},
+    )
     assert [studies.split_revision(job, name) for name in job.models] == [
-        ("a/b", "step1000"), (str(tmp_path / "a@b"), "main"), ("c", "main")]
+        ("a/b", "step1000"),
+        (str(tmp_path / "a@b"), "main"),
+        ("c", "main"),
+    ]
 
 
-@pytest.mark.parametrize(("out", "expected"), [
-    ("{}/file/study", "file/study: expected a folder that takes files"),
-    ("{}/file", "file: expected a folder that takes files"),
-    ("nowhere://bucket/study", "nowhere://bucket/study: expected an address that pyarrow or fsspec writes to"),
-])
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("{}/file/study", "file/study: expected a folder that takes files"),
+        ("{}/file", "file: expected a folder that takes files"),
+        ("nowhere://bucket/study", "nowhere://bucket/study: expected an address that pyarrow or fsspec writes to"),
+    ],
+)
 def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out: str, expected: str) -> None:
     (tmp_path / "file").write_text("")
 
@@ -414,7 +445,8 @@ def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None
 
 
 def test_a_plan_counts_two_bytes_for_a_cell_of_a_full_map_and_one_for_a_pooled_cell(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(loading, "sizes_of_name", lambda *_: (1, 1, 1))
 
     def map_bytes(tokens: int) -> float:
@@ -427,11 +459,18 @@ def test_a_plan_counts_two_bytes_for_a_cell_of_a_full_map_and_one_for_a_pooled_c
 
 
 def test_the_driver_needs_no_torch() -> None:
-    code = ("import sys, sinkscope.studies, sinkscope.texts; "
-            "sinkscope.studies.slug('a'); print([m for m in ('torch', 'transformers') if m in sys.modules])")
+    code = (
+        "import sys, sinkscope.studies, sinkscope.texts; "
+        "sinkscope.studies.slug('a'); print([m for m in ('torch', 'transformers') if m in sys.modules])"
+    )
     source = Path(sinkscope.__file__).resolve().parents[1]
-    process = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)},
-                             capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert process.stdout.strip() == "[]"
 
 
@@ -445,11 +484,18 @@ def _local_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("_local_ray")
-def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain_study: tuple[Path, dict[str, str]],
-                                                                   tmp_path: Path) -> None:
+def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(
+    plain_study: tuple[Path, dict[str, str]], tmp_path: Path
+) -> None:
     marker, out = tmp_path / "marker", tmp_path / "study"
-    result = studies.study({name: make_factory(name, str(marker)) for name in ("llama", "bloom")}, TEXTS, out,
-                          ray=True, concurrency=2, **SETTINGS)
+    result = studies.study(
+        {name: make_factory(name, str(marker)) for name in ("llama", "bloom")},
+        TEXTS,
+        out,
+        ray=True,
+        concurrency=2,
+        **SETTINGS,
+    )
     assert marker.exists(), "no worker was killed"
     assert_same_rows(out, plain_study[0])
     assert_same_recordings(result, plain_study[1])
@@ -463,9 +509,16 @@ def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_pa
     codes = []
     for _ in range(kills + 1):
         arguments = [str(x) for x in (killed.__file__, out, n, texts, block, kills, 7)]
-        process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
-                                 env={**os.environ, "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
-                                      "PYTHONPATH": str(Path(sinkscope.__file__).resolve().parents[1])})
+        process = subprocess.run(
+            [sys.executable, *arguments],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+                "PYTHONPATH": str(Path(sinkscope.__file__).resolve().parents[1]),
+            },
+        )
         codes.append(process.returncode)
         if process.returncode != -signal.SIGKILL:
             break
@@ -484,4 +537,5 @@ def test_blocks_stay_together_for_one_worker_or_with_four_models_each(models: in
     task_list = studies.split_tasks(job, workers)  # type: ignore[arg-type]
     assert len(task_list) == tasks
     assert sorted((task.name, b) for task in task_list for b in task.blocks) == sorted(
-        (name, b) for name in job.models for b in range(3))
+        (name, b) for name in job.models for b in range(3)
+    )

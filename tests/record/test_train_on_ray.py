@@ -16,9 +16,13 @@ from models.train import all as everything  # noqa: E402
 def _local_ray() -> object:
     for attempt in range(5):
         try:
-            ray.init(num_cpus=2, include_dashboard=False, object_store_memory=200 * 2**20,
-                     log_to_driver=False,
-                     runtime_env={"env_vars": {"PYTHONPATH": str(everything.ROOT)}})
+            ray.init(
+                num_cpus=2,
+                include_dashboard=False,
+                object_store_memory=200 * 2**20,
+                log_to_driver=False,
+                runtime_env={"env_vars": {"PYTHONPATH": str(everything.ROOT)}},
+            )
             break
         except Exception as error:  # a busy machine starts a node later than Ray waits for
             ray.shutdown()
@@ -43,13 +47,13 @@ def test_runs_train_on_ray_and_a_lost_run_continues(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(everything, "Corpus", lambda *_: None)
     monkeypatch.setattr(everything, "recipes", lambda: dict.fromkeys(("first", "second", "third")))
     monkeypatch.setattr(everything, "train", train)
+
     def unfinished_jobs(runs: Path, only: list[str]) -> list[tuple[str, int]]:
         return [(id, 7) for id in only if not (tmp_path / f"{id}-7").exists()]
 
     monkeypatch.setattr(everything, "unfinished_jobs", unfinished_jobs)
     for only, code in ((["first", "second"], 0), (["first", "second", "third"], 3)):
-        monkeypatch.setattr(sys, "argv", ["all", "--ray", "--jobs", "2", "--corpora", folder,
-                                          "--runs", folder, *only])
+        monkeypatch.setattr(sys, "argv", ["all", "--ray", "--jobs", "2", "--corpora", folder, "--runs", folder, *only])
         with pytest.raises(SystemExit) as exit_info:
             everything.main()
         assert exit_info.value.code == code

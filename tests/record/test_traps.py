@@ -35,8 +35,11 @@ def eager_maps(name: str, **batch: torch.Tensor) -> list[torch.Tensor]:
         return list(FAMILIES[name].make("eager")(output_attentions=True, **batch).attentions)
 
 
-INTERFACE_FAMILIES = [name for name, family in FAMILIES.items()
-                      if not family.weight_implementations and family.input_kind == "tokens" and name != "falcon-alibi"]
+INTERFACE_FAMILIES = [
+    name
+    for name, family in FAMILIES.items()
+    if not family.weight_implementations and family.input_kind == "tokens" and name != "falcon-alibi"
+]
 
 
 @pytest.mark.parametrize("name", INTERFACE_FAMILIES)
@@ -68,12 +71,18 @@ def test_maps_of_cached_decoding_are_the_last_rows_of_a_whole_pass(name: str) ->
         for result, expected in zip(maps, whole_maps, strict=True):
             S = result.shape[-1]  # a windowed cache holds the last keys only
             assert result.shape[2] == stop - start
-            assert (result - expected[:, :, start:stop, stop - S:stop]).abs().max() < TOLERANCE
+            assert (result - expected[:, :, start:stop, stop - S : stop]).abs().max() < TOLERANCE
 
 
-def attend_like_flash(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-                      attention_mask: torch.Tensor | None, sliding_window: int | None = None,
-                      **options: object) -> tuple[torch.Tensor, None]:
+def attend_like_flash(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    sliding_window: int | None = None,
+    **options: object,
+) -> tuple[torch.Tensor, None]:
     """Attends causally, within the window and without pads, but gets no map-shaped mask, like FlashAttention."""
     S, n = key.shape[2], query.shape[2]
     query_position = torch.arange(S - n, S)[:, None]
@@ -98,7 +107,7 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
     model.config._attn_implementation_internal = "flash_attention_test"
     maps, _ = observe_maps(model, input_ids=ids, attention_mask=mask)
     for result, expected in zip(maps, eager_maps(name, input_ids=ids, attention_mask=mask), strict=True):
-        assert (result - expected)[:, :, 5 * padded:].abs().max() < TOLERANCE
+        assert (result - expected)[:, :, 5 * padded :].abs().max() < TOLERANCE
 
 
 def test_observing_keeps_the_logits_and_the_causal_mask_of_sdpa() -> None:
@@ -129,8 +138,14 @@ def test_changed_logits_are_rejected() -> None:
 def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
     """The logits are those of the untouched model, but the recomputed weights are not those that the model used."""
 
-    def other_attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-                        attention_mask: torch.Tensor | None, **options: object) -> object:
+    def other_attention(
+        module: torch.nn.Module,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attention_mask: torch.Tensor | None,
+        **options: object,
+    ) -> object:
         if secret == "temperature":
             return sdpa_attention_forward(module, query * 1.1, key, value, attention_mask, **options)
         wider_mask = torch.ones(T, T).tril(3).bool()
@@ -172,25 +187,30 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
         model(**to_batch(prompt))
     [chunk] = calls[0].chunks()
     q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
-    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
-        torch.ones(T, T).triu(1).bool(), -torch.inf)
+    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf)
     assert chunk.att.dtype == torch.float32
     assert (chunk.att - scores.softmax(-1)).abs().max() < 1e-5
     recording = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
-LOW_PRECISION_CASES = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
-"sdpa"),
-                       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
-       "sdpa")]
+LOW_PRECISION_CASES = [
+    ("llama", "sdpa"),
+    ("llama", "eager"),
+    ("mistral", "sdpa"),
+    ("gpt2", "eager"),
+    ("gpt_neox", "sdpa"),
+    ("gpt_oss", "eager"),
+    ("gemma2", "eager"),
+    ("falcon", "sdpa"),
+    ("bert", "eager"),
+    ("modernbert", "sdpa"),
+]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
 @pytest.mark.parametrize(("name", "implementation"), LOW_PRECISION_CASES)
-def test_rounding_in_low_precision_is_accepted(
-    name: str, implementation: str, dtype: torch.dtype
-) -> None:
+def test_rounding_in_low_precision_is_accepted(name: str, implementation: str, dtype: torch.dtype) -> None:
     model = FAMILIES[name].make(implementation).to(dtype)
     result = sinkscope.record(model, None, make_inputs(FAMILIES[name], 1), tokens=T, progress=False)
     assert result.model["dtype"] == str(dtype).removeprefix("torch.")
@@ -203,8 +223,14 @@ def test_an_attention_of_zeros_is_accepted_in_low_precision() -> None:
 
 
 def test_vectors_that_a_model_does_not_return_are_absent() -> None:
-    result = sinkscope.record(FAMILIES["bloom"].make("eager"), None, make_inputs(FAMILIES["bloom"], 1), tokens=T,
-                             fields=["q", "k", "v"], progress=False)
+    result = sinkscope.record(
+        FAMILIES["bloom"].make("eager"),
+        None,
+        make_inputs(FAMILIES["bloom"], 1),
+        tokens=T,
+        fields=["q", "k", "v"],
+        progress=False,
+    )
     assert "0.att" in result and not result.tensors.keys() & {"0.q", "0.k", "0.v"}
 
 
@@ -233,8 +259,7 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
             model(**to_batch(prompt[0]))
     q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
     assert calls[0].query.dtype == torch.bfloat16  # the numbers that autocast multiplies
-    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
-        torch.ones(T, T).triu(1).bool(), -torch.inf)
+    scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf)
     alpha = scores.softmax(-1)[0].sum(-2) / torch.arange(T, 0, -1)
     assert np.abs(result["0.alpha"][0] - alpha.numpy()).max() < 1e-5
 
@@ -270,7 +295,12 @@ def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
         assert np.allclose(result["mean.alpha"], expected["mean.alpha"], atol=1e-6)
         assert result["1.tokens"].tolist() == prompts[2]
         assert result.conditions["prompts"] | {"sha256": None} == {
-            "source": "texts", "sha256": None, "count": 4, "kept": 2, "T": T}
+            "source": "texts",
+            "sha256": None,
+            "count": 4,
+            "kept": 2,
+            "T": T,
+        }
 
 
 def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
@@ -325,14 +355,12 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     position."""
     model = FAMILIES["vit"].make("sdpa")
     prompt = make_inputs(FAMILIES["vit"], 1)
-    result = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
-                             progress=False)
+    result = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"], progress=False)
     norms = np.linalg.norm(result["0.v"], axis=-1)
     other_norms = np.delete(norms, 3, -1).mean(-1)
     assert np.allclose(result["mean.value_ratio"], norms[..., 3] / other_norms, rtol=1e-5)
     hidden = np.linalg.norm(result["0.hidden"], axis=-1)
-    assert np.allclose(result["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1),
-                       rtol=1e-5)
+    assert np.allclose(result["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1), rtol=1e-5)
     assert np.isclose(result["prompt.alpha_1"][0], result["mean.alpha"][..., 3].mean(), rtol=1e-5)
     assert np.allclose(result["mean.first_share"], result["mean.alpha"][..., 3], rtol=1e-5)
     assert result.conditions["first"] == {"token": None, "id": None, "position": 3}
@@ -347,13 +375,14 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
     """Under a causal mask, earlier queries do not see the token that counts as the first."""
     first = 2
     model, prompt = FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 1)
-    result = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
-                             fields=["k", "v", "hidden"], progress=False)
+    result = sinkscope.record(
+        model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05], fields=["k", "v", "hidden"], progress=False
+    )
     att = result.attention(0)  # rounded to 16 bits
     assert np.allclose(result["mean.first_share"], att[..., first].mean(-1), atol=2e-3)
     gate = result["mean.head_gate"]
     assert np.isnan(gate[..., : first + 1]).all()
-    assert np.allclose(gate[..., first + 1:], 1 - att[..., first + 1:, first], atol=2e-3)
+    assert np.allclose(gate[..., first + 1 :], 1 - att[..., first + 1 :, first], atol=2e-3)
     for name, field in (("key", "k"), ("value", "v")):
         norms = np.linalg.norm(result[f"0.{field}"], axis=-1)
         ratio = norms[..., first] / np.delete(norms, first, -1).mean(-1)
@@ -377,8 +406,15 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
 def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None:
     """Raw numbers differ from others only in a model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
-    result = sinkscope.record(family.make(family.implementations[0]), None, make_inputs(family, 1), tokens=T,
-                             first=first, eps=[0.05, 0.1], progress=False)
+    result = sinkscope.record(
+        family.make(family.implementations[0]),
+        None,
+        make_inputs(family, 1),
+        tokens=T,
+        first=first,
+        eps=[0.05, 0.1],
+        progress=False,
+    )
     alpha, sink = result["mean.alpha_raw"], result["mean.sink_ratio_raw"]
     assert np.array_equal(result["prompt.sink_ratio_raw"][0], sink[:, first])
     assert np.isclose(result["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
@@ -407,8 +443,7 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
                 count = visible[layer][cell].sum().clamp_min(1)
                 expected = maps[layer][0][:, cell[0], cell[1]].sum((-2, -1)) / count
                 scale = pooled["0.att_scale"][layer]
-                assert np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy()).max() <= (
-                    scale.max() / 255)
+                assert np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy()).max() <= (scale.max() / 255)
     full = sinkscope.record(model, None, prompt, tokens=T, progress=False)
     for key in ("0.alpha", "0.row_mass", "mean.entropy"):
         assert np.allclose(pooled[key], full[key], atol=1e-6)
@@ -461,7 +496,8 @@ def test_a_mask_in_a_mapping_may_be_of_large_numbers() -> None:
     mask = torch.full((T, T), -1e9).triu(1)[None, None]
     model = FAMILIES["llama"].make("sdpa")
     expected = sinkscope.record(model, None, [ids], tokens=T, progress=False)
-    result = sinkscope.record(model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}],
-                             tokens=None, progress=False)
+    result = sinkscope.record(
+        model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}], tokens=None, progress=False
+    )
     assert result.model["mask"] == expected.model["mask"] == {"kind": "causal"}
     assert np.abs(result["0.alpha"] - expected["0.alpha"]).max() < 1e-6

@@ -76,9 +76,7 @@ def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     prompt = make_inputs(family, 1)[0]
     model = WRAPPERS[wrapper](family.make(family.implementations[0])).eval()
     ids = torch.tensor([prompt])
-    inner = next(
-        m for m in model.modules() if type(m).__name__ in ("LlamaForCausalLM", "GptOssForCausalLM")
-    )
+    inner = next(m for m in model.modules() if type(m).__name__ in ("LlamaForCausalLM", "GptOssForCausalLM"))
     att = eager64(inner, input_ids=ids)
     share = att / att.sum(-1, keepdim=True)
     result = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
@@ -103,8 +101,9 @@ def fsdp(model: nn.Module) -> nn.Module:
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
 
     layer = type(model.model.layers[0])  # type: ignore[union-attr,index]
-    return FullyShardedDataParallel(model, auto_wrap_policy=ModuleWrapPolicy({layer}), device_id=torch.device("cpu"),
-                                    use_orig_params=True)
+    return FullyShardedDataParallel(
+        model, auto_wrap_policy=ModuleWrapPolicy({layer}), device_id=torch.device("cpu"), use_orig_params=True
+    )
 
 
 def fsdp2(model: nn.Module) -> nn.Module:
@@ -181,8 +180,6 @@ class LeakyModel(nn.Module):
 
 def test_returned_weights_that_do_not_sum_to_1_are_rejected() -> None:
     ids = [[1, 2, 3, 4, 5]]
-    assert (
-        sinkscope.record(LeakyModel(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
-    )
+    assert sinkscope.record(LeakyModel(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
     with pytest.raises(UnsupportedModel, match="rows sum to 1, found a row of 0.9"):
         sinkscope.record(LeakyModel(0.1), None, ids, tokens=5, progress=False)

@@ -48,7 +48,7 @@ const CASES = [
   [{ 'm/tokenizer.model': 'x' }, /tokenizer without a model.*hf download/],
   [{ 'm/adapter_model.safetensors': 'x', 'm/adapter_config.json': '{}' }, /LoRA.*merge_and_unload/],
   [quantized({ quantization: { group_size: 64, bits: 4 } }), /MLX.*mlx_lm\.convert --hf-path m/],
-  [byMethod({ quant_method: 'fp8' }), /FP8;.*FineGrainedFP8Config/],
+  [byMethod({ quant_method: 'fp8' }), /FP8;.*FineGrainedFP8Config.*save_original_format=False/],
   [
     byMethod({ quant_method: 'compressed-tensors', format: 'float-quantized' }),
     /FP8, as.*CompressedTensorsConfig/,

@@ -1,6 +1,8 @@
 /**
  * Names the files of other tools that the engine does not read, each with the command that makes it
  * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
+ * The commands for Lightning, FP8, NVFP4 and MXFP4 were run on small checkpoints (transformers 5.23, lightning 2.6,
+ * compressed-tensors 0.20); those of the hub, of Meta's script and of llama.cpp were not.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import type { PlanFile } from './types.ts';
@@ -26,8 +28,9 @@ export const FILES = 'files';
 
 export const NANOGPT_SIGNS = [/model_args/, /transformer\.wte\.weight/];
 
+// Without save_original_format=False transformers 5 writes FP8 weights as FP8 again.
 const dequantize = (config: string) =>
-  `python -c "from transformers import AutoModelForCausalLM as M, ${config} as Q; M.from_pretrained('FOLDER', dtype='bfloat16', quantization_config=Q(dequantize=True)).save_pretrained('OUT')"`;
+  `python -c "from transformers import AutoModelForCausalLM as M, ${config} as Q; M.from_pretrained('FOLDER', dtype='bfloat16', quantization_config=Q(dequantize=True)).save_pretrained('OUT', save_original_format=False)"`;
 const stripModel =
   "torch.save({k.removeprefix('model.'): v for k, v in s.items()}, 'pytorch_model.bin')";
 

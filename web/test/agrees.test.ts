@@ -158,7 +158,8 @@ describe('files of a hybrid model', () => {
   it('state the layer numbers of the model', () => {
     const architecture = { ...frameOf().architecture, blocks: 4, layers: [1, 3] };
     const frame = frameOf({ architecture } as never);
-    const [, , , , alpha] = sinks.numbers(frame, { layer: 0, head: 0 });
+    const numbers = sinks.numbers(frame, { layer: 0, head: 0 });
+    const alpha = numbers.find(({ name }) => name === 'alpha_1');
     const csv = toCsv([{ frame, quantities: [alpha!] }], {
       ...{ corpus: {}, version: '1', link: '#' },
     });

@@ -49,6 +49,7 @@ describe('prompts with labels', () => {
 describe('the sink by label', () => {
   const frame = {
     groups: ['prose', 'code', 'prose', 'code', 'prose'],
+    operation: { normalizes: true, proxy: 'weights' },
     perPrompt: { sink_ratio: [0.5, 0.25, 0.7, 0.25, 0.6] },
   } as unknown as Frame;
 
@@ -61,7 +62,11 @@ describe('the sink by label', () => {
     expect(domains.says(frame, { layer: 0, head: 0 })).toMatch(
       /largest for “prose” \(60\.0% ± 10\.0%, 3 prompts\) and smallest for “code” \(25\.0% ± 0\.0%, 2 prompts\)/,
     );
-    const singlePrompts = { groups: ['prose', 'code'], perPrompt: { sink_ratio: [0.5, 0.25] } };
+    const { operation } = frame;
+    const singlePrompts = {
+      ...{ operation, groups: ['prose', 'code'] },
+      perPrompt: { sink_ratio: [0.5, 0.25] },
+    };
     expect(domains.says(singlePrompts as unknown as Frame, { layer: 0, head: 0 })).toBe(
       'Sink₁ is largest for “prose” (50.0%, 1 prompt) and smallest for “code” (25.0%, 1 prompt).',
     );

@@ -97,7 +97,7 @@ describe('the view of a change by an intervention', () => {
     const sentence = change.says(editedFrame, { layer: 1, head: 0 });
     expect(sentence).toContain('+1.750 nats per token, most at token 2');
     expect(sentence).toContain(
-      'The first token’s mean weight in head L1H0 is 20%; in the baseline it is 90%.',
+      'The mean weight of <s> in head L1H0 is 20%; in the baseline it is 90%.',
     );
   });
 

@@ -255,7 +255,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       new RegExp(`T = 12: Sink₄ .*, mean α₄ ${formatValue(mean(headMeans))} `),
     );
     expect(sentenceOf('secondary')).toContain(
-      `The first key receives ${formatPercent(mean(alpha))} on average`,
+      `The first token receives ${formatPercent(mean(alpha))} on average`,
     );
     expect(sentenceOf('mass')).toContain('unnormalized α₄ ');
     expect(sentenceOf('geometry')).toContain('‖k₄‖ is ');
@@ -304,7 +304,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const map = frame.head!.tensors.att!.data;
     const firstMean = mean(Array.from({ length: 12 }, (_, t) => map[12 * t]!));
     expect(viewNamed('attention').says(frame, at)).toContain(
-      `In the first of 5 prompts the first token, “<s>”, receives ${formatPercent(firstMean, 0)} on average`,
+      `In the first of 5 prompts, the first token, <s>, receives ${formatPercent(firstMean, 0)} on average`,
     );
   });
 });

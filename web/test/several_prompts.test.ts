@@ -98,12 +98,12 @@ describe('over several prompts', () => {
       { ofFirst: { gate } },
     );
     expect(says('gate', frame)).toBe(
-      'Mean gate over all heads and 3 prompts: 0.25, from 0.13 to 0.50. Head L1H0 on the first prompt: 1.00 at the first ' +
-        'token, 0.38 at the others.',
+      'Mean gate over all heads and 3 prompts: 0.25, from 0.13 to 0.50. Head L1H0 on the first prompt: 1.00 at <s>, ' +
+        '0.38 at the others.',
     );
     expect(drawView(viewNamed('gate'), frame).charts()[0]).toMatchObject({
       xLabel: 'token t on the first prompt',
-      label: 'Gate by token on the first prompt, head L1H0 of Softmax model',
+      label: 'Gate by token on the first prompt, head L1H0 of the softmax model',
     });
   });
 
@@ -161,7 +161,7 @@ describe('over several prompts', () => {
       return answerOf(choiceOf(view, [frame]), frame, at, defaults);
     };
     const firstPromptAnswers = [
-      ['attention', 'almost every token attends to the first one.'],
+      ['attention', 'almost every token attends to <s>.'],
       [
         'arrows',
         'every later token’s query points towards the first key and away from the others.',
@@ -186,24 +186,24 @@ describe('over several prompts', () => {
     const map = (change: Partial<Frame> = {}) =>
       says('attention', meansOf({}, { pooled: 2, ...change }));
     expect(map()).toMatch(
-      /as 2 by 2 means over blocks of 2 by 2 tokens on the first prompt\. The first token, “<s>”, receives 90% on average over 3 prompts; uniform/,
+      /as 2 by 2 means over blocks of 2 by 2 tokens on the first prompt\. The start token <s> receives 90% on average over 3 prompts; uniform/,
     );
     const differing = ids.map((prompt, i) => [i, ...prompt.slice(1)]);
     expect(map({ ids: differing })).toContain('The first token receives 90% on average over 3');
     expect(map({ sequences: 1 })).toMatch(
-      /2 by 2 tokens\. The first token, “<s>”, receives 90% on average; uniform/,
+      /2 by 2 tokens\. The start token <s> receives 90% on average; uniform/,
     );
     const operation = { ...frameOf().operation, normalizes: false };
     const alpha_raw = tensor([2, 2, 3], [0, 0, 0, 0.6, 0, 0, 0.4, 0, 0, 0, 0, 0]);
     expect(map({ operation, ofFirst: { alpha_raw } } as never)).toContain(
-      'receives a mean weight of 40% on average over 3 prompts;',
+      'receives a mean weight of 40% on average over 3 prompts.',
     );
   });
 
   it('findings are about these texts', () => {
     const heads = (x: number) => tensor([2, 2], Array(4).fill(x));
     const frame = meansOf({ effect: heads(0), first_share: heads(0.9), contribution: heads(0.1) });
-    expect(says('effects', frame)).toMatch(/^4 of 4 heads are dormant on these texts: each/);
+    expect(says('effects', frame)).toMatch(/^3 of 4 heads are dormant on these texts: each/);
     const weak = meansOf({ sink_ratio: tensor([3], [0, 0, 0]) });
     expect(headingOf([weak, weak], [])).toBe('None of these models has a sink on these texts.');
   });

@@ -102,7 +102,7 @@ it('shows which seed is running, and stops when it restarts, is stopped or the r
   void deletionTrial.start(frameOfContext(99));
   await turn();
   expect([text('[role=status]'), texts('table')]).toEqual([
-    'Softmax model has read your text and writes on without the start token “<s>”: seed 1 of 8.',
+    'Softmax model has read your text and writes on without the start token <s>: seed 1 of 8.',
     [],
   ]);
   finishers.shift()!();

@@ -34,36 +34,76 @@ LIBRARY_FAILED = "refused!"
 STORED_TEXTS = 3
 
 TEXTS: list[str] = [
-    "", " ", "  \t\n", "a", "The old man sat at the door.", "  two  spaces , and a tab\tin it  ",
+    "",
+    " ",
+    "  \t\n",
+    "a",
+    "The old man sat at the door.",
+    "  two  spaces , and a tab\tin it  ",
     "Hello, world! How's it going? I'm fine -- they'll don't we've you're he'd.",
     "don't DON'T donʼt can\u2019t ﬁne ofﬁce ½ ⅓ x² H₂O №5 ™ Ⅻ ㎏",
     "1234567 3.14 1,000,000 ٣٤٥ १२३ ４５６ 〇一二 ⅷ ①②③ ½",
     "snake_case camelCase kebab-case a_b _x_ __init__ x__y 100_000",
     "naïve café Über façade señor Łódź İstanbul ISTANBUL ıIİi ß ẞ ſs ΣΑΣ σας ǅ",
     "cafe\u0301 nai\u0308ve u\u0308ber e\u0301\u0323 e\u0323\u0301 a\u0315\u0300\u05ae\u0300b q\u0307\u0323 \u0301x",
-    "\u1112\u1161\u11ab\u1100\u1173\u11af 한글 \ud55c\u11ab 각", "Å Å A\u030a \u212b Ω \u2126 K \u212a",
+    "\u1112\u1161\u11ab\u1100\u1173\u11af 한글 \ud55c\u11ab 각",
+    "Å Å A\u030a \u212b Ω \u2126 K \u212a",
     "привет мир, как дела? Съешь же ещё этих мягких французских булок.",
-    "Ελληνικά: ο λόγος ΤΗΣ ΠΌΛΗΣ, «ναι»· τι;", "שלום עולם, מה נשמע? בְּרֵאשִׁית", "السلام عليكم، كيف الحال؟ مُحَمَّد ﷺ ﻻ",
-    "left אבג right \u202eoverride\u202c \u2066iso\u2069 \u200fmark", "नमस्ते दुनिया। क्या हाल है? क्ष त्र ज्ञ",
-    "สวัสดีชาวโลก ภาษาไทยไม่มีช่องว่าง", "日本語のテキスト、カタカナとひらがな。ｱｲｳ ガギグ ｶﾞ", "我能吞下玻璃而不伤身体。𠀀𪜀丽 㐀龥豈",
-    "中文English混排123テスト", "தமிழ் తెలుగు ಕನ್ನಡ മലയാളം বাংলা ગુજરાતી", "ქართული Հայերեն አማርኛ ភាសាខ្មែរ မြန်မာ ᏣᎳᎩ",
-    "😀😃 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇩🇪🇫🇷 ❤️ ☺︎ 1️⃣ 👩🏿‍🚀", "a😀b 😀a <mask>😀<mask> x👨‍👩‍👧cat", "𝒜𝔅𝕮 𝟘𝟙 𐌰𐍉 𓀀 🄰 𝄞",
-    "\x00\x01\x07\x08 \x0b\x0c\x1b\x1f\x7f\x80\x85\x9f \x8f|", "a\u00a0b\u2002c\u2003d\u2009e\u200af\u202fg\u205fh\u3000i\u1680j",
-    "a\u0085b\u2028c\u2029d\ufeffe\u200bf\u200cg\u200dh\u2060i\u180ej\u00adk", "\ufeffBOM first", "end\ufeff", "\u0085 \u0085",
-    "क्\u200dष می\u200cخواهم a\u200db 12\u200d3 _\u200d", "line\nfeeds\r\nand\rothers\n\n\n  indented\n\ttab\n",
-    "<mask>", "a <mask> b", "a<mask>b", "\u0085<mask>\u0085", "\ufeff<mask>\ufeff x", "\u3000\t<mask> \n<mask>  ",
+    "Ελληνικά: ο λόγος ΤΗΣ ΠΌΛΗΣ, «ναι»· τι;",
+    "שלום עולם, מה נשמע? בְּרֵאשִׁית",
+    "السلام عليكم، كيف الحال؟ مُحَمَّد ﷺ ﻻ",
+    "left אבג right \u202eoverride\u202c \u2066iso\u2069 \u200fmark",
+    "नमस्ते दुनिया। क्या हाल है? क्ष त्र ज्ञ",
+    "สวัสดีชาวโลก ภาษาไทยไม่มีช่องว่าง",
+    "日本語のテキスト、カタカナとひらがな。ｱｲｳ ガギグ ｶﾞ",
+    "我能吞下玻璃而不伤身体。𠀀𪜀丽 㐀龥豈",
+    "中文English混排123テスト",
+    "தமிழ் తెలుగు ಕನ್ನಡ മലയാളം বাংলা ગુજરાતી",
+    "ქართული Հայերեն አማርኛ ភាសាខ្មែរ မြန်မာ ᏣᎳᎩ",
+    "😀😃 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇩🇪🇫🇷 ❤️ ☺︎ 1️⃣ 👩🏿‍🚀",
+    "a😀b 😀a <mask>😀<mask> x👨‍👩‍👧cat",
+    "𝒜𝔅𝕮 𝟘𝟙 𐌰𐍉 𓀀 🄰 𝄞",
+    "\x00\x01\x07\x08 \x0b\x0c\x1b\x1f\x7f\x80\x85\x9f \x8f|",
+    "a\u00a0b\u2002c\u2003d\u2009e\u200af\u202fg\u205fh\u3000i\u1680j",
+    "a\u0085b\u2028c\u2029d\ufeffe\u200bf\u200cg\u200dh\u2060i\u180ej\u00adk",
+    "\ufeffBOM first",
+    "end\ufeff",
+    "\u0085 \u0085",
+    "क्\u200dष می\u200cخواهم a\u200db 12\u200d3 _\u200d",
+    "line\nfeeds\r\nand\rothers\n\n\n  indented\n\ttab\n",
+    "<mask>",
+    "a <mask> b",
+    "a<mask>b",
+    "\u0085<mask>\u0085",
+    "\ufeff<mask>\ufeff x",
+    "\u3000\t<mask> \n<mask>  ",
     "cat cats concat cat, (cat) cat_ _cat cat1 1cat caté écat ¡cat! 猫cat猫 cat\u0301 cat\u200dx cat😀",
-    "Cat CAT cAt the cat THE Cat", "<s>text</s> <S> <s ></s", "[CLS] one [SEP] two [MASK] [UNK] <unk> <pad>",
-    "xx yy xxyy xxx <x><xx><xxx> <x<xx>", "▁block signs▁ ▁▁ a▁b ▁", "Ġletters Ċ for Âł bytes </w> ##s",
-    "<0x41> <0xE9> <0xZZ> &amp; \\n \\u0041", "$100 €5 £7 ¥9 1+1=2 a<b>c a^b `x` ~y |z| @w #v %u *t", "“quoted” ‘single’ «guillemets» —dash– …dots ¿qué? ¡sí! 、。「」・〜",
-    "AAAAaaaaAAAA bbbbbbbb abababab", "http://example.com/path?q=1&r=2#frag user@example.org C:\\dir\\file.txt",
-    "def f(x):\n    return {'a': [x**2, \"s\"]}  # comment", "the the the the the", "Supercalifragilisticexpialidocious antidisestablishmentarianism",
-    "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001", "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ", "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
+    "Cat CAT cAt the cat THE Cat",
+    "<s>text</s> <S> <s ></s",
+    "[CLS] one [SEP] two [MASK] [UNK] <unk> <pad>",
+    "xx yy xxyy xxx <x><xx><xxx> <x<xx>",
+    "▁block signs▁ ▁▁ a▁b ▁",
+    "Ġletters Ċ for Âł bytes </w> ##s",
+    "<0x41> <0xE9> <0xZZ> &amp; \\n \\u0041",
+    "$100 €5 £7 ¥9 1+1=2 a<b>c a^b `x` ~y |z| @w #v %u *t",
+    "“quoted” ‘single’ «guillemets» —dash– …dots ¿qué? ¡sí! 、。「」・〜",
+    "AAAAaaaaAAAA bbbbbbbb abababab",
+    "http://example.com/path?q=1&r=2#frag user@example.org C:\\dir\\file.txt",
+    "def f(x):\n    return {'a': [x**2, \"s\"]}  # comment",
+    "the the the the the",
+    "Supercalifragilisticexpialidocious antidisestablishmentarianism",
+    "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001",
+    "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ",
+    "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
 ]
 
 # Long texts: a piece and how often it is repeated. The tests repeat the pieces themselves.
 LONG_TEXTS: list[tuple[str, int]] = [
-    ("The old man sat at the door. ", 345), ("añ😀漢 <mask> cat\u0301\n", 600), ("ab", 5000), (" ", 10000), ("日本語", 3400),
+    ("The old man sat at the door. ", 345),
+    ("añ😀漢 <mask> cat\u0301\n", 600),
+    ("ab", 5000),
+    (" ", 10000),
+    ("日本語", 3400),
     ("e\u0301", 5000),
     # Canonical order puts the lower mark before the mark that Unicode composes into the letter.
     ("a\u00e9\u0323 \u01d6\u0331 \u00c5\u0323", 2),
@@ -74,8 +114,7 @@ def all_texts() -> list[str]:
     return [*TEXTS, *(text * times for text, times in LONG_TEXTS)]
 
 
-WORDS = sorted({word.strip(".,!?") for text in TEXTS for word in text.split()
-                if word.isprintable()} - {""})
+WORDS = sorted({word.strip(".,!?") for text in TEXTS for word in text.split() if word.isprintable()} - {""})
 LETTERS = sorted({c for text in TEXTS for c in text if c.isprintable()} - {"𓀀", "㍿", "ẞ", "猫", "᠎"})
 SAMPLE = " ".join(text for text in TEXTS if text.isascii() and text.isprintable())
 
@@ -93,7 +132,7 @@ def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
         for word in words:
             for i in range(len(word) - 1, 0, -1):
                 if i < len(word) and (word[i - 1], word[i]) == best:
-                    word[i - 1:i + 1] = ["".join(best)]
+                    word[i - 1 : i + 1] = ["".join(best)]
     return merges
 
 
@@ -101,12 +140,14 @@ def number_tokens(tokens: list[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 
-def bpe(more_tokens: list[str] | None = None, letters: list[str] | None = None, text: str = SAMPLE,
-        **options: Any) -> models.BPE:
+def bpe(
+    more_tokens: list[str] | None = None, letters: list[str] | None = None, text: str = SAMPLE, **options: Any
+) -> models.BPE:
     merges = learn_merges([list(word) for word in text.split()], 120)
     alphabet = LETTERS if letters is None else letters
-    vocab = number_tokens(["<unk>", *(more_tokens or []), *alphabet, *"".join(map("".join, merges)),
-                      *map("".join, merges)])
+    vocab = number_tokens(
+        ["<unk>", *(more_tokens or []), *alphabet, *"".join(map("".join, merges)), *map("".join, merges)]
+    )
     return models.BPE(vocab, merges, **options)
 
 
@@ -131,8 +172,7 @@ def affixed_bpe() -> models.BPE:
     joined_tokens = [left + right[2:] for left, right in merges]
     letters = [f"{pre}{c}{post}" for c in LETTERS for pre in ("", "##") for post in ("", "</w>")]
     vocab = number_tokens(["<unk>", *letters, *joined_tokens])
-    return models.BPE(vocab, merges, unk_token="<unk>", continuing_subword_prefix="##",
-                      end_of_word_suffix="</w>")
+    return models.BPE(vocab, merges, unk_token="<unk>", continuing_subword_prefix="##", end_of_word_suffix="</w>")
 
 
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -158,10 +198,9 @@ def unigram(more_tokens: list[str] | None = None, **options: Any) -> models.Unig
     counts: Counter[str] = Counter()
     for word in WORDS:
         for piece in (word, f"▁{word}"):
-            counts.update(piece[i:j] for i in range(len(piece))
-                          for j in range(i + 1, min(len(piece), i + 7) + 1))
+            counts.update(piece[i:j] for i in range(len(piece)) for j in range(i + 1, min(len(piece), i + 7) + 1))
     pieces = sorted(counts, key=lambda piece: (-counts[piece] * len(piece), piece))[:600]
-    scored_pieces = [(piece, -0.25 * i ** 0.5 - 1) for i, piece in enumerate(["▁", *pieces])]
+    scored_pieces = [(piece, -0.25 * i**0.5 - 1) for i, piece in enumerate(["▁", *pieces])]
     special_pieces = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more_tokens or [])]
     return models.Unigram([*special_pieces, *scored_pieces], **({"unk_id": 0} | options))
 
@@ -169,8 +208,14 @@ def unigram(more_tokens: list[str] | None = None, **options: Any) -> models.Unig
 Case = tuple[str, Tokenizer]
 
 
-def build_tokenizer(model: Any, normalizer: Any = None, split: Any = None, post: Any = None, decoder: Any = None,
-                    added_tokens: list[AddedToken] | None = None) -> Tokenizer:
+def build_tokenizer(
+    model: Any,
+    normalizer: Any = None,
+    split: Any = None,
+    post: Any = None,
+    decoder: Any = None,
+    added_tokens: list[AddedToken] | None = None,
+) -> Tokenizer:
     tokenizer = Tokenizer(model)
     if normalizer:
         tokenizer.normalizer = normalizer
@@ -186,9 +231,11 @@ def build_tokenizer(model: Any, normalizer: Any = None, split: Any = None, post:
 
 
 def flagged_tokens(**flags: bool) -> list[AddedToken]:
-    return [AddedToken("<mask>", special=True, normalized=False, **flags),
-            AddedToken("cat", special=False, normalized=False, **flags),
-            AddedToken("The", special=False, normalized=True, **flags)]
+    return [
+        AddedToken("<mask>", special=True, normalized=False, **flags),
+        AddedToken("cat", special=False, normalized=False, **flags),
+        AddedToken("The", special=False, normalized=True, **flags),
+    ]
 
 
 def byte_level(**options: Any) -> pre_tokenizers.PreTokenizer:
@@ -196,8 +243,9 @@ def byte_level(**options: Any) -> pre_tokenizers.PreTokenizer:
 
 
 O200K_PATTERN = cased_pattern("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")
-LLAMA_DECODER = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
-                                   decoders.Strip(" ", 1, 0)])
+LLAMA_DECODER = decoders.Sequence(
+    [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+)
 SPACES_TO_BLOCKS = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
 
 
@@ -214,45 +262,149 @@ def bpe_cases() -> list[Case]:
         ("bpe without unk_token", build_tokenizer(bpe(), split=space)),
         ("bpe unk_token not in the vocabulary", build_tokenizer(bpe(letters=list("abcdehimnorst ")), split=space)),
         ("bpe prefix and suffix", build_tokenizer(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>"))),
-        ("bpe byte_fallback", build_tokenizer(
-            bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
-            SPACES_TO_BLOCKS, decoder=LLAMA_DECODER, post=template("<s> $A"),
-            added_tokens=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)])),
-        ("bpe byte_fallback, bytes missing", build_tokenizer(
-            bpe(partial_bytes, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS)),
-        ("bpe metaspace first", build_tokenizer(bpe(unk_token="<unk>"), split=pre_tokenizers.Metaspace(
-            prepend_scheme="first"), decoder=decoders.Metaspace(prepend_scheme="first"), added_tokens=flagged_tokens())),
-        ("bpe metaspace never, no split", build_tokenizer(bpe(unk_token="<unk>", fuse_unk=True), split=pre_tokenizers.Metaspace(
-            "_", prepend_scheme="never", split=False), decoder=decoders.Metaspace("_", prepend_scheme="never"))),
+        (
+            "bpe byte_fallback",
+            build_tokenizer(
+                bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
+                SPACES_TO_BLOCKS,
+                decoder=LLAMA_DECODER,
+                post=template("<s> $A"),
+                added_tokens=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)],
+            ),
+        ),
+        (
+            "bpe byte_fallback, bytes missing",
+            build_tokenizer(
+                bpe(partial_bytes, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS
+            ),
+        ),
+        (
+            "bpe metaspace first",
+            build_tokenizer(
+                bpe(unk_token="<unk>"),
+                split=pre_tokenizers.Metaspace(prepend_scheme="first"),
+                decoder=decoders.Metaspace(prepend_scheme="first"),
+                added_tokens=flagged_tokens(),
+            ),
+        ),
+        (
+            "bpe metaspace never, no split",
+            build_tokenizer(
+                bpe(unk_token="<unk>", fuse_unk=True),
+                split=pre_tokenizers.Metaspace("_", prepend_scheme="never", split=False),
+                decoder=decoders.Metaspace("_", prepend_scheme="never"),
+            ),
+        ),
         ("bpe dropout", build_tokenizer(bpe(unk_token="<unk>", dropout=0.5), split=space)),
-        ("byte-level", build_tokenizer(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(),
-                                       post=processors.ByteLevel(trim_offsets=True))),
-        ("byte-level prefix space", build_tokenizer(
-            byte_bpe(), split=byte_level(add_prefix_space=True), decoder=decoders.ByteLevel(),
-            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)), added_tokens=flagged_tokens(lstrip=True))),
-        ("byte-level, bytes missing", build_tokenizer(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
-        ("byte-level ignore_merges, GPT-4", build_tokenizer(
-            byte_bpe(ignore_merges=True), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
-                [pre_tokenizers.Split(Regex(CL100K_PATTERN), "isolated"), byte_level(use_regex=False)]))),
-        ("byte-level, o200k", build_tokenizer(byte_bpe(), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
-            [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]))),
-        ("byte-level digits, NFC", build_tokenizer(
-            byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
-            decoder=decoders.ByteLevel(), added_tokens=flagged_tokens(rstrip=True))),
+        *byte_level_cases(),
+    ]
+
+
+def byte_level_cases() -> list[Case]:
+    return [
+        (
+            "byte-level",
+            build_tokenizer(
+                byte_bpe(),
+                split=byte_level(),
+                decoder=decoders.ByteLevel(),
+                post=processors.ByteLevel(trim_offsets=True),
+            ),
+        ),
+        (
+            "byte-level prefix space",
+            build_tokenizer(
+                byte_bpe(),
+                split=byte_level(add_prefix_space=True),
+                decoder=decoders.ByteLevel(),
+                post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)),
+                added_tokens=flagged_tokens(lstrip=True),
+            ),
+        ),
+        (
+            "byte-level, bytes missing",
+            build_tokenizer(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel()),
+        ),
+        (
+            "byte-level ignore_merges, GPT-4",
+            build_tokenizer(
+                byte_bpe(ignore_merges=True),
+                decoder=decoders.ByteLevel(),
+                split=pre_tokenizers.Sequence(
+                    [pre_tokenizers.Split(Regex(CL100K_PATTERN), "isolated"), byte_level(use_regex=False)]
+                ),
+            ),
+        ),
+        (
+            "byte-level, o200k",
+            build_tokenizer(
+                byte_bpe(),
+                decoder=decoders.ByteLevel(),
+                split=pre_tokenizers.Sequence(
+                    [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]
+                ),
+            ),
+        ),
+        (
+            "byte-level digits, NFC",
+            build_tokenizer(
+                byte_bpe(),
+                normalizers.NFC(),
+                pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
+                decoder=decoders.ByteLevel(),
+                added_tokens=flagged_tokens(rstrip=True),
+            ),
+        ),
+        *space_run_cases(),
+    ]
+
+
+def space_run_cases() -> list[Case]:
+    return [
         # Tokens for runs of spaces and tabs, as in codegen and phi, and, with NFC, in mpt and gpt_neox.
-        ("byte-level, runs of spaces", build_tokenizer(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens())),
-        ("byte-level, runs of spaces, NFC", build_tokenizer(
-            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens())),
-        ("byte-level normalizer", build_tokenizer(byte_bpe(), normalizers.Sequence(
-            [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added_tokens=flagged_tokens())),
-        ("byte-level truncation and padding", enable_truncation(build_tokenizer(
-            byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])))),
+        (
+            "byte-level, runs of spaces",
+            build_tokenizer(
+                byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens()
+            ),
+        ),
+        (
+            "byte-level, runs of spaces, NFC",
+            build_tokenizer(
+                byte_bpe(),
+                normalizers.NFC(),
+                byte_level(),
+                decoder=decoders.ByteLevel(),
+                added_tokens=space_run_tokens(),
+            ),
+        ),
+        (
+            "byte-level normalizer",
+            build_tokenizer(
+                byte_bpe(),
+                normalizers.Sequence([normalizers.NFKC(), normalizers.ByteLevel()]),
+                decoder=decoders.ByteLevel(),
+                added_tokens=flagged_tokens(),
+            ),
+        ),
+        (
+            "byte-level truncation and padding",
+            enable_truncation(
+                build_tokenizer(
+                    byte_bpe(),
+                    split=byte_level(),
+                    post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")]),
+                )
+            ),
+        ),
     ]
 
 
 def space_run_tokens() -> list[AddedToken]:
-    return [*(AddedToken(" " * n, normalized=True, special=False) for n in range(31, 1, -1)),
-            *(AddedToken("\t" * n, normalized=True, special=False) for n in range(9, 1, -1))]
+    return [
+        *(AddedToken(" " * n, normalized=True, special=False) for n in range(31, 1, -1)),
+        *(AddedToken("\t" * n, normalized=True, special=False) for n in range(9, 1, -1)),
+    ]
 
 
 def enable_truncation(tokenizer: Tokenizer) -> Tokenizer:
@@ -262,36 +414,57 @@ def enable_truncation(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def bert(normalizer: normalizers.Normalizer, **options: Any) -> Tokenizer:
-    return build_tokenizer(word_piece(**options), normalizer, pre_tokenizers.BertPreTokenizer(),
-                           processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), decoders.WordPiece(),
-                           [AddedToken(name, special=True) for name in SPECIAL_TOKENS])
+    return build_tokenizer(
+        word_piece(**options),
+        normalizer,
+        pre_tokenizers.BertPreTokenizer(),
+        processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)),
+        decoders.WordPiece(),
+        [AddedToken(name, special=True) for name in SPECIAL_TOKENS],
+    )
 
 
 def word_cases() -> list[Case]:
     split = pre_tokenizers.Split
     behaviors = ("removed", "isolated", "contiguous", "merged_with_previous", "merged_with_next")
     splits = {
-        "Whitespace": pre_tokenizers.Whitespace(), "WhitespaceSplit": pre_tokenizers.WhitespaceSplit(),
-        "BertPreTokenizer": pre_tokenizers.BertPreTokenizer(), "Digits": pre_tokenizers.Digits(False),
-        "Digits individual": pre_tokenizers.Digits(True), "FixedLength": pre_tokenizers.FixedLength(3),
+        "Whitespace": pre_tokenizers.Whitespace(),
+        "WhitespaceSplit": pre_tokenizers.WhitespaceSplit(),
+        "BertPreTokenizer": pre_tokenizers.BertPreTokenizer(),
+        "Digits": pre_tokenizers.Digits(False),
+        "Digits individual": pre_tokenizers.Digits(True),
+        "FixedLength": pre_tokenizers.FixedLength(3),
         "CharDelimiterSplit": pre_tokenizers.CharDelimiterSplit(","),
-        "UnicodeScripts": pre_tokenizers.UnicodeScripts(), "no pre-tokenizer": None,
-        "Sequence": pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(),
-                                             pre_tokenizers.Digits(True)]),
+        "UnicodeScripts": pre_tokenizers.UnicodeScripts(),
+        "no pre-tokenizer": None,
+        "Sequence": pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(), pre_tokenizers.Digits(True)]
+        ),
         **{f"Punctuation {behavior}": pre_tokenizers.Punctuation(behavior) for behavior in behaviors},
         **{f"Split text {behavior}": split("a", behavior) for behavior in behaviors},
-        **{f"Split pattern {behavior} inverted": split(Regex(r"\w+|\s"), behavior, True)
-           for behavior in behaviors},
+        **{f"Split pattern {behavior} inverted": split(Regex(r"\w+|\s"), behavior, True) for behavior in behaviors},
         "Split what may be empty": split(Regex(r"x*(?=[aeiou])|\b"), "merged_with_next"),
     }
     return [
         ("wordpiece uncased", bert(normalizers.BertNormalizer())),
         ("wordpiece cased", bert(normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False))),
-        ("wordpiece cased, no accents", bert(normalizers.BertNormalizer(
-            lowercase=False, clean_text=False, strip_accents=True), max_input_chars_per_word=8)),
-        ("wordpiece without prefix", build_tokenizer(word_piece(""), split=pre_tokenizers.Whitespace(),
-                                                     decoder=decoders.WordPiece("", cleanup=False))),
-        ("wordpiece without unk_token", build_tokenizer(word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace())),
+        (
+            "wordpiece cased, no accents",
+            bert(
+                normalizers.BertNormalizer(lowercase=False, clean_text=False, strip_accents=True),
+                max_input_chars_per_word=8,
+            ),
+        ),
+        (
+            "wordpiece without prefix",
+            build_tokenizer(
+                word_piece(""), split=pre_tokenizers.Whitespace(), decoder=decoders.WordPiece("", cleanup=False)
+            ),
+        ),
+        (
+            "wordpiece without unk_token",
+            build_tokenizer(word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace()),
+        ),
         ("wordlevel without unk_token", build_tokenizer(word_level("<none>"), split=pre_tokenizers.WhitespaceSplit())),
         *((f"wordlevel {name}", build_tokenizer(word_level(), split=stage)) for name, stage in splits.items()),
     ]
@@ -303,9 +476,17 @@ def unigram_cases() -> list[Case]:
         ("unigram", build_tokenizer(unigram(), split=space, decoder=decoders.Metaspace(), post=template("$A <s>"))),
         ("unigram without unk_id", build_tokenizer(unigram(unk_id=None), split=space)),
         ("unigram byte_fallback", build_tokenizer(unigram(BYTES, byte_fallback=True), split=space)),
-        ("unigram byte_fallback, bytes missing", build_tokenizer(unigram(BYTES[:200], byte_fallback=True), split=space)),
-        ("unigram of the whole text", build_tokenizer(unigram(), normalizers.Sequence(
-            [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]))),
+        (
+            "unigram byte_fallback, bytes missing",
+            build_tokenizer(unigram(BYTES[:200], byte_fallback=True), split=space),
+        ),
+        (
+            "unigram of the whole text",
+            build_tokenizer(
+                unigram(),
+                normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]),
+            ),
+        ),
         ("unigram CTC", build_tokenizer(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁"))),
         ("unigram Precompiled", build_tokenizer(unigram(), normalizers.Precompiled(empty_charsmap()), space)),
     ]
@@ -313,35 +494,78 @@ def unigram_cases() -> list[Case]:
 
 def normalizer_cases() -> list[Case]:
     normalizers_by_name = {
-        "NFC": normalizers.NFC(), "NFD": normalizers.NFD(), "NFKC": normalizers.NFKC(),
-        "NFKD": normalizers.NFKD(), "Lowercase": normalizers.Lowercase(), "Nmt": normalizers.Nmt(),
-        "Strip": normalizers.Strip(), "Strip left": normalizers.Strip(right=False),
-        "Strip right": normalizers.Strip(left=False), "StripAccents": normalizers.StripAccents(),
+        "NFC": normalizers.NFC(),
+        "NFD": normalizers.NFD(),
+        "NFKC": normalizers.NFKC(),
+        "NFKD": normalizers.NFKD(),
+        "Lowercase": normalizers.Lowercase(),
+        "Nmt": normalizers.Nmt(),
+        "Strip": normalizers.Strip(),
+        "Strip left": normalizers.Strip(right=False),
+        "Strip right": normalizers.Strip(left=False),
+        "StripAccents": normalizers.StripAccents(),
         "NFKD, StripAccents, Lowercase": normalizers.Sequence(
-            [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]),
-        "Replace": normalizers.Replace("ab", "!"), "Replace by nothing": normalizers.Replace(Regex(r"[aeiou]"), ""),
+            [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+        ),
+        "Replace": normalizers.Replace("ab", "!"),
+        "Replace by nothing": normalizers.Replace(Regex(r"[aeiou]"), ""),
         "Replace by more": normalizers.Replace(Regex(r"\s+"), " _ "),
         "Prepend": normalizers.Sequence([normalizers.NFC(), normalizers.Prepend(">> ")]),
     }
     letters = [*LETTERS, ">", "!", *(chr(c) for c in range(0x300, 0x330)), *"\u1112\u1161\u11ab\u1100"]
     split = pre_tokenizers.WhitespaceSplit()
-    return [(f"normalizer {name}", build_tokenizer(bpe(letters=letters, unk_token="<unk>"), normalizer, split, added_tokens=flagged_tokens()))
-            for name, normalizer in normalizers_by_name.items()]
+    return [
+        (
+            f"normalizer {name}",
+            build_tokenizer(bpe(letters=letters, unk_token="<unk>"), normalizer, split, added_tokens=flagged_tokens()),
+        )
+        for name, normalizer in normalizers_by_name.items()
+    ]
 
 
 def added_token_cases() -> list[Case]:
     flags = ("single_word", "lstrip", "rstrip")
     combinations = [chosen_flags for n in range(4) for chosen_flags in itertools.combinations(flags, n)]
     lowercase = normalizers.Lowercase()
-    overlapping_tokens = [AddedToken("<x>", normalized=False), AddedToken("<xx>", normalized=False), AddedToken("<xxx>"),
-                          AddedToken("xx"), AddedToken("▁▁"), AddedToken(" ", lstrip=True), AddedToken("é"), AddedToken("😀")]
+    overlapping_tokens = [
+        AddedToken("<x>", normalized=False),
+        AddedToken("<xx>", normalized=False),
+        AddedToken("<xxx>"),
+        AddedToken("xx"),
+        AddedToken("▁▁"),
+        AddedToken(" ", lstrip=True),
+        AddedToken("é"),
+        AddedToken("😀"),
+    ]
     return [
-        *((f"added {' '.join(chosen_flags) or 'tokens'}", build_tokenizer(
-            word_level(), lowercase, pre_tokenizers.WhitespaceSplit(), added_tokens=flagged_tokens(**dict.fromkeys(chosen_flags, True))))
-          for chosen_flags in combinations),
-        ("added, one within another", build_tokenizer(bpe(unk_token="<unk>"), normalizers.NFC(), added_tokens=overlapping_tokens)),
-        ("added, with a prefix", build_tokenizer(bpe(unk_token="<unk>"), SPACES_TO_BLOCKS, added_tokens=[
-            AddedToken("the", normalized=True), AddedToken("old", normalized=False), AddedToken("<mask>")])),
+        *(
+            (
+                f"added {' '.join(chosen_flags) or 'tokens'}",
+                build_tokenizer(
+                    word_level(),
+                    lowercase,
+                    pre_tokenizers.WhitespaceSplit(),
+                    added_tokens=flagged_tokens(**dict.fromkeys(chosen_flags, True)),
+                ),
+            )
+            for chosen_flags in combinations
+        ),
+        (
+            "added, one within another",
+            build_tokenizer(bpe(unk_token="<unk>"), normalizers.NFC(), added_tokens=overlapping_tokens),
+        ),
+        (
+            "added, with a prefix",
+            build_tokenizer(
+                bpe(unk_token="<unk>"),
+                SPACES_TO_BLOCKS,
+                added_tokens=[
+                    AddedToken("the", normalized=True),
+                    AddedToken("old", normalized=False),
+                    AddedToken("<mask>"),
+                ],
+            ),
+        ),
     ]
 
 
@@ -394,7 +618,8 @@ def main() -> None:
         cases.append({"name": name, "file": json.loads(file), **hash_results(Tokenizer.from_str(file), texts)})
     header = {
         "written_by": {"script": "models/reference/goldens/write_battery.py", "tokenizers": tokenizers.__version__},
-        "texts": TEXTS, "long": LONG_TEXTS,
+        "texts": TEXTS,
+        "long": LONG_TEXTS,
     }
     lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
     PATH.write_text(json.dumps(header, indent=0)[:-2] + f',\n"cases": [\n{lines}\n]\n}}\n')

@@ -22,8 +22,14 @@ from ..model import Architecture, architecture
 from . import GOLDEN
 from .write_goldens import TOLERANCE, describe, scaled_error, store, write_cases
 
-MODELS = {"llama": "var-unequal", "gpt2": "hf-gpt2-plain", "gpt_neo": "hf-gpt_neo",
-          "gpt_neox": "hf-gpt_neox", "sigmoid": "ref-sigmoid_log_n", "mixtral": "hf-mixtral"}
+MODELS = {
+    "llama": "var-unequal",
+    "gpt2": "hf-gpt2-plain",
+    "gpt_neo": "hf-gpt_neo",
+    "gpt_neox": "hf-gpt_neox",
+    "sigmoid": "ref-sigmoid_log_n",
+    "mixtral": "hf-mixtral",
+}
 LLAMA_MODELS = ("sigmoid", "mixtral")
 
 # Each kind of edit has at least one case. The values assume at least 11 tokens.
@@ -55,13 +61,19 @@ EDITS: dict[str, tuple[str, ...]] = {
     "bits-keys": ("quantize:what=keys,bits=3,by=channel,symmetric=no,first=1",),
     "bits-values": ("quantize:what=values,bits=2,by=token",),
     "bits-hidden": ("quantize:what=hidden,bits=8,by=group,group=5,symmetric=no",),
-    "bits-prompt": ("quantize:what=hidden,bits=4,by=tensor,first=1,prompt=6",
-                    "quantize:what=keys,bits=3,by=channel,symmetric=no,prompt=7"),
-    "bits-weights": ("quantize:what=weights,bits=4,by=channel,layer=1",
-                     "quantize:what=weights,bits=5,by=tensor,layer=0,symmetric=no"),
+    "bits-prompt": (
+        "quantize:what=hidden,bits=4,by=tensor,first=1,prompt=6",
+        "quantize:what=keys,bits=3,by=channel,symmetric=no,prompt=7",
+    ),
+    "bits-weights": (
+        "quantize:what=weights,bits=4,by=channel,layer=1",
+        "quantize:what=weights,bits=5,by=tensor,layer=0,symmetric=no",
+    ),
     "bits-groups": ("quantize:what=weights,bits=3,by=group,group=5,symmetric=no",),
-    "weight": ("scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
-               "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
+    "weight": (
+        "scale_weight:matrix=down,layer=0,row=3,column=4,factor=-6",
+        "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9",
+    ),
 }
 # Cases that move keys in a cache, which learned positions do not allow.
 ROTARY_CASES = {"evict-cache"}
@@ -75,10 +87,18 @@ WEIGHT_CASES = ("bits-weights", "bits-groups")
 def gpt2_architecture(config: dict, layers: str, heads: str, eps: str) -> Architecture:
     """Returns the architecture of a GPT-Neo or GPT-NeoX as that of a GPT-2 (_GptNeo and _GptNeox compute the
     differences). `layers`, `heads` and `eps` are the config's keys."""
-    return architecture({
-        "model_type": "gpt2", "n_layer": config[layers], "n_head": config[heads], "n_embd": config["hidden_size"],
-        "n_inner": config["intermediate_size"], "vocab_size": config["vocab_size"],
-        "n_positions": config["max_position_embeddings"], "layer_norm_epsilon": config[eps]})
+    return architecture(
+        {
+            "model_type": "gpt2",
+            "n_layer": config[layers],
+            "n_head": config[heads],
+            "n_embd": config["hidden_size"],
+            "n_inner": config["intermediate_size"],
+            "vocab_size": config["vocab_size"],
+            "n_positions": config["max_position_embeddings"],
+            "layer_norm_epsilon": config[eps],
+        }
+    )
 
 
 def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
@@ -87,8 +107,11 @@ def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
     if family == "gpt_neo":
         arch = gpt2_architecture(config, "num_layers", "num_heads", "layer_norm_epsilon")
     elif family == "gpt_neox":
-        arch = replace(gpt2_architecture(config, "num_hidden_layers", "num_attention_heads", "layer_norm_eps"),
-                       positions="rotary", rope_theta=config["rotary_emb_base"])
+        arch = replace(
+            gpt2_architecture(config, "num_hidden_layers", "num_attention_heads", "layer_norm_eps"),
+            positions="rotary",
+            rope_theta=config["rotary_emb_base"],
+        )
     else:
         arch = architecture(config)
     kinds = config.get("attention_layers", ["global"] * arch.L)
@@ -111,9 +134,12 @@ def change_metrics(baseline: dict[str, Tensor], result: dict[str, Tensor], token
     kl = metrics.divergence(baseline["logits"], result["logits"])
     loss_change = metrics.loss(result["logits"], tokens) - metrics.loss(baseline["logits"], tokens)
     undefined = torch.full((1,), torch.nan, dtype=kl.dtype)
-    changes = {"kl_mean": kl.mean()[None],
-               "loss_change_at": torch.cat([undefined, loss_change]), "loss_change": loss_change.mean()[None],
-               "hidden_change": metrics.hidden_change(baseline["hidden"], result["hidden"])}
+    changes = {
+        "kl_mean": kl.mean()[None],
+        "loss_change_at": torch.cat([undefined, loss_change]),
+        "loss_change": loss_change.mean()[None],
+        "hidden_change": metrics.hidden_change(baseline["hidden"], result["hidden"]),
+    }
     return {f"metric.{name}": value for name, value in changes.items()}
 
 
@@ -134,8 +160,7 @@ def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor
             layer = layer_index(name)
             errors[layer, 0] += (w - model.weights[name]).square().sum()
             errors[layer, 1] += model.weights[name].square().sum()
-    return {"weight_rounded": errors,
-            "metric.weight_error": (errors[:, 0] / errors[:, 1]).sqrt()}
+    return {"weight_rounded": errors, "metric.weight_error": (errors[:, 0] / errors[:, 1]).sqrt()}
 
 
 def write(family: str, name: str) -> None:
@@ -143,36 +168,65 @@ def write(family: str, name: str) -> None:
     edits = [parse_edit(text) for text in EDITS[name]]
     result = run_edited(model, tokens, edits)
     folder = GOLDEN / f"edit-{family}-{name}"
-    store(folder, {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
-          | {field: result[field] for field in FIELDS}
-          | change_metrics(run_edited(model, tokens, []), result, tokens)
-          | (rounding_metrics(family, result) if name in ACTIVATION_CASES else {})
-          | (weight_rounding_metrics(model, edits) if name in WEIGHT_CASES else {}))
-    describe(folder, model.family, model.arch.operation, "Computed in F64, query by query.",
-             script="write_edits.py", model=f"tests/golden/{MODELS[family]}",
-             edits=list(EDITS[name]))
+    store(
+        folder,
+        {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
+        | {field: result[field] for field in FIELDS}
+        | change_metrics(run_edited(model, tokens, []), result, tokens)
+        | (rounding_metrics(family, result) if name in ACTIVATION_CASES else {})
+        | (weight_rounding_metrics(model, edits) if name in WEIGHT_CASES else {}),
+    )
+    describe(
+        folder,
+        model.family,
+        model.arch.operation,
+        "Computed in F64, query by query.",
+        script="write_edits.py",
+        model=f"tests/golden/{MODELS[family]}",
+        edits=list(EDITS[name]),
+    )
 
 
 def write_effect() -> None:
     model, tokens, _ = read_case_model("llama")
     baseline_loss = metrics.loss(run_edited(model, tokens, [])["logits"], tokens).mean()
-    effect = torch.stack([
-        torch.stack([metrics.loss(run_edited(model, tokens, [
-            {"kind": "silence", "layer": float(layer), "head": float(head)}])["logits"], tokens).mean()
-            - baseline_loss for head in range(model.arch.H)])
-        for layer in range(model.arch.L)])
+    effect = torch.stack(
+        [
+            torch.stack(
+                [
+                    metrics.loss(
+                        run_edited(model, tokens, [{"kind": "silence", "layer": float(layer), "head": float(head)}])[
+                            "logits"
+                        ],
+                        tokens,
+                    ).mean()
+                    - baseline_loss
+                    for head in range(model.arch.H)
+                ]
+            )
+            for layer in range(model.arch.L)
+        ]
+    )
     folder = GOLDEN / "effect-llama"
     store(folder, {"tokens": tokens, "effect": effect}, "effect.safetensors")
-    describe(folder, "llama", model.arch.operation, "Computed in F64, head by head.",
-             script="write_edits.py", model=f"tests/golden/{MODELS['llama']}")
+    describe(
+        folder,
+        "llama",
+        model.arch.operation,
+        "Computed in F64, head by head.",
+        script="write_edits.py",
+        model=f"tests/golden/{MODELS['llama']}",
+    )
 
 
 CASES = {"effect-llama": write_effect} | {
     f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
-    for family in MODELS for name in EDITS
+    for family in MODELS
+    for name in EDITS
     if (family in ROTARY_FAMILIES or name not in ROTARY_CASES)
     and (family != "sigmoid" or name in ATTENTION_EDITS)
-    and (family != "mixtral" or name in WEIGHT_CASES)}
+    and (family != "mixtral" or name in WEIGHT_CASES)
+}
 
 
 def main() -> None:

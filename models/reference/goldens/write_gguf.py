@@ -32,27 +32,67 @@ from .write_goldens import build_model, describe, scaled_error, store, write_cas
 
 T = 12
 
-ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
-                 "gpt_neox": gguf.MODEL_ARCH.GPTNEOX, "qwen2": gguf.MODEL_ARCH.QWEN2,
-                 "qwen3": gguf.MODEL_ARCH.QWEN3, "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
-                 "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE, "gemma2": gguf.MODEL_ARCH.GEMMA2,
-                 "olmo2": gguf.MODEL_ARCH.OLMO2, "falcon": gguf.MODEL_ARCH.FALCON,
-                 "bloom": gguf.MODEL_ARCH.BLOOM, "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
-                 "hunyuan_v1_moe": gguf.MODEL_ARCH.HUNYUAN_MOE,
-                 "smollm3": gguf.MODEL_ARCH.SMOLLM3, "phi3": gguf.MODEL_ARCH.PHI3,
-                 "granite": gguf.MODEL_ARCH.GRANITE, "stablelm": gguf.MODEL_ARCH.STABLELM,
-                 "starcoder2": gguf.MODEL_ARCH.STARCODER2, "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
-                 "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5, "olmo": gguf.MODEL_ARCH.OLMO,
-                 "olmoe": gguf.MODEL_ARCH.OLMOE, "granitemoe": gguf.MODEL_ARCH.GRANITE_MOE,
-                 "exaone4": gguf.MODEL_ARCH.EXAONE4, "cohere": gguf.MODEL_ARCH.COMMAND_R,
-                 "cohere2": gguf.MODEL_ARCH.COHERE2, "glm4": gguf.MODEL_ARCH.GLM4,
-                 "nemotron": gguf.MODEL_ARCH.NEMOTRON,
-                 "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
-                 "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
+ARCHITECTURES = {
+    "llama": gguf.MODEL_ARCH.LLAMA,
+    "gpt2": gguf.MODEL_ARCH.GPT2,
+    "gpt_neox": gguf.MODEL_ARCH.GPTNEOX,
+    "qwen2": gguf.MODEL_ARCH.QWEN2,
+    "qwen3": gguf.MODEL_ARCH.QWEN3,
+    "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
+    "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
+    "gemma2": gguf.MODEL_ARCH.GEMMA2,
+    "olmo2": gguf.MODEL_ARCH.OLMO2,
+    "falcon": gguf.MODEL_ARCH.FALCON,
+    "bloom": gguf.MODEL_ARCH.BLOOM,
+    "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
+    "hunyuan_v1_moe": gguf.MODEL_ARCH.HUNYUAN_MOE,
+    "smollm3": gguf.MODEL_ARCH.SMOLLM3,
+    "phi3": gguf.MODEL_ARCH.PHI3,
+    "granite": gguf.MODEL_ARCH.GRANITE,
+    "stablelm": gguf.MODEL_ARCH.STABLELM,
+    "starcoder2": gguf.MODEL_ARCH.STARCODER2,
+    "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
+    "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5,
+    "olmo": gguf.MODEL_ARCH.OLMO,
+    "olmoe": gguf.MODEL_ARCH.OLMOE,
+    "granitemoe": gguf.MODEL_ARCH.GRANITE_MOE,
+    "exaone4": gguf.MODEL_ARCH.EXAONE4,
+    "cohere": gguf.MODEL_ARCH.COMMAND_R,
+    "cohere2": gguf.MODEL_ARCH.COHERE2,
+    "glm4": gguf.MODEL_ARCH.GLM4,
+    "nemotron": gguf.MODEL_ARCH.NEMOTRON,
+    "phi": gguf.MODEL_ARCH.PHI2,
+    "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
+    "mpt": gguf.MODEL_ARCH.MPT,
+    "lfm2": gguf.MODEL_ARCH.LFM2,
+}
 
-READ_BACK_FAMILIES = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
-                      "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4",
-                      "cohere", "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
+READ_BACK_FAMILIES = (
+    "gpt_neox",
+    "olmo2",
+    "falcon",
+    "hunyuan_v1_dense",
+    "hunyuan_v1_moe",
+    "smollm3",
+    "phi3",
+    "granite",
+    "stablelm",
+    "starcoder2",
+    "seed_oss",
+    "ernie4_5",
+    "olmo",
+    "olmoe",
+    "granitemoe",
+    "exaone4",
+    "cohere",
+    "cohere2",
+    "glm4",
+    "nemotron",
+    "phi",
+    "gpt_bigcode",
+    "mpt",
+    "lfm2",
+)
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED_FAMILIES = ("llama", "granite", "granitemoe", "smollm3", "olmo")
@@ -61,23 +101,51 @@ PERMUTED_FAMILIES = ("llama", "granite", "granitemoe", "smollm3", "olmo")
 FUSED_QKV = "self_attn.qkv_proj"
 
 # Largest rounding error of each type, as a fraction of the tensor's largest magnitude.
-MAX_ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
-            "Q4_0": 0.2, "Q4_1": 0.2, "MXFP4": 0.3}
+MAX_ROUNDING = {
+    "F32": 1e-6,
+    "F16": 1e-3,
+    "BF16": 1e-2,
+    "Q8_0": 0.01,
+    "Q5_0": 0.1,
+    "Q5_1": 0.1,
+    "Q4_0": 0.2,
+    "Q4_1": 0.2,
+    "MXFP4": 0.3,
+}
 
-FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
-               "falcon": "transformer.ln_f", "bloom": "transformer.ln_f",
-               "phi": "model.final_layernorm", "gpt_bigcode": "transformer.ln_f",
-               "mpt": "transformer.norm_f", "lfm2": "model.embedding_norm"}
+FINAL_NORMS = {
+    "gpt2": "transformer.ln_f",
+    "gpt_neox": "gpt_neox.final_layer_norm",
+    "falcon": "transformer.ln_f",
+    "bloom": "transformer.ln_f",
+    "phi": "model.final_layernorm",
+    "gpt_bigcode": "transformer.ln_f",
+    "mpt": "transformer.norm_f",
+    "lfm2": "model.embedding_norm",
+}
 
 # The type that llama.cpp uses instead if a row is not a whole number of blocks. Unlisted types become F16.
-FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0", "Q2_K": "IQ4_NL", "Q3_K": "IQ4_NL",
-                  "IQ4_XS": "IQ4_NL"}
+FALLBACK_TYPES = {
+    "Q4_K": "Q5_0",
+    "Q5_K": "Q5_1",
+    "Q6_K": "Q8_0",
+    "Q2_K": "IQ4_NL",
+    "Q3_K": "IQ4_NL",
+    "IQ4_XS": "IQ4_NL",
+}
 
 # Types that the package can read but not write. First number: the offset of the scale in a block. Second number: the
 # scale of the minima, in the next two bytes, over this scale, chosen so that random blocks have mean 0 (None for types
 # without minima).
-READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None), "Q2_K": (80, 1.5), "Q3_K": (108, None),
-                   "IQ4_NL": (0, None), "IQ4_XS": (0, None)}
+READ_ONLY_TYPES = {
+    "Q4_K": (0, 7.5),
+    "Q5_K": (0, 15.5),
+    "Q6_K": (208, None),
+    "Q2_K": (80, 1.5),
+    "Q3_K": (108, None),
+    "IQ4_NL": (0, None),
+    "IQ4_XS": (0, None),
+}
 
 
 @dataclass(frozen=True)
@@ -134,8 +202,7 @@ def checkpoint_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
     return {f"{name}.weight" if name.endswith("experts.down_proj") else name: w}
 
 
-def read_back_weights(file: Path, model: transformers.PreTrainedModel,
-                  names: dict[str, str]) -> dict[str, Tensor]:
+def read_back_weights(file: Path, model: transformers.PreTrainedModel, names: dict[str, str]) -> dict[str, Tensor]:
     """Reads the weights from the file, dequantizes them and undoes the converter's changes, as transformers'
     load_gguf_checkpoint does for other families."""
     config, parts = model.config, {}
@@ -168,31 +235,28 @@ def read_back_weights(file: Path, model: transformers.PreTrainedModel,
 def rope_factors(config: Any) -> np.ndarray:
     """Returns the numbers by which llama.cpp divides the frequencies for llama3's scaling, [K/2]."""
     rope = config.rope_parameters
-    frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
-                                         / config.head_dim)
+    frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim)
     low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
     rotations = rope["original_max_position_embeddings"] * frequencies / (2 * math.pi)
     smooth_factor = ((rotations - low) / (high - low)).clamp(0, 1)
     return (1 / ((1 - smooth_factor) / factor + smooth_factor)).numpy()
 
 
-def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
-                  rng: np.random.Generator) -> np.ndarray:
+def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType, rng: np.random.Generator) -> np.ndarray:
     block_length, size = gguf.GGML_QUANT_SIZES[kind]
     offset, minima = READ_ONLY_TYPES[kind.name]
     blocks = rng.integers(0, 256, (w.size // block_length, size), dtype=np.uint8)
 
     def dequantize_at(scale: float) -> np.ndarray:
         scales = [scale] if minima is None else [scale, scale * minima]
-        blocks[:, offset:offset + 2 * len(scales)] = np.array(scales, np.float16).view(np.uint8)
+        blocks[:, offset : offset + 2 * len(scales)] = np.array(scales, np.float16).view(np.uint8)
         return quants.dequantize(blocks, kind)
 
     dequantize_at(w.std() / dequantize_at(1.0).std())
     return blocks.reshape(*w.shape[:-1], -1)
 
 
-def quantize(w: np.ndarray, type_name: str,
-         rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
+def quantize(w: np.ndarray, type_name: str, rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
     """Returns a tensor's bytes and their type: `type_name`, a fallback type if a row is not a whole number of blocks,
     or F32 for vectors."""
     choices = [type_name, FALLBACK_TYPES.get(type_name, "F16"), "F16"] if w.ndim > 1 else ["F32"]
@@ -239,8 +303,17 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
         add_norm(writer, config)
     K = getattr(config, "head_dim", None) or head_width(config)
     rotary_share = config.rope_parameters.get("partial_rotary_factor", 1.0)
-    if config.model_type in ("llama", "granite", "granitemoe", "smollm3", "phi3", "stablelm", "cohere2", "glm4",
-                             "nemotron"):
+    if config.model_type in (
+        "llama",
+        "granite",
+        "granitemoe",
+        "smollm3",
+        "phi3",
+        "stablelm",
+        "cohere2",
+        "glm4",
+        "nemotron",
+    ):
         writer.add_rope_dimension_count(int(rotary_share * K))
     if config.model_type == "olmo" and config.clip_qkv:
         writer.add_clamp_kqv(config.clip_qkv)
@@ -379,8 +452,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
     return names
 
 
-def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
-              type_name: str) -> None:
+def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str], type_name: str) -> None:
     if model.config.model_type in READ_BACK_FAMILIES:
         weights = read_back_weights(file, model, names)
     else:
@@ -409,35 +481,63 @@ def write(name: str, case: Case) -> None:
     store(folder, expected)
     f64_trace = trace_fields(model.double(), final_norm, tokens)
     largest_error = max(scaled_error(f64_trace[key], expected[key]) for key in ("logits", "att", "hidden"))
-    describe(folder, kind, "softmax", case.notes, script="write_gguf.py", gguf=version("gguf"),
-             f64_error=float(f"{largest_error:.2g}"))
+    describe(
+        folder,
+        kind,
+        "softmax",
+        case.notes,
+        script="write_gguf.py",
+        gguf=version("gguf"),
+        f64_error=float(f"{largest_error:.2g}"),
+    )
 
 
 def golden_case(source: str, type_name: str) -> Case:
-    make = partial(transformers.AutoModelForCausalLM.from_pretrained, GOLDEN / source, attn_implementation="eager",
-                   dtype=torch.float32)
+    make = partial(
+        transformers.AutoModelForCausalLM.from_pretrained,
+        GOLDEN / source,
+        attn_implementation="eager",
+        dtype=torch.float32,
+    )
     return Case(make, type_name, f"The model of {source}, matrices in {type_name}.")
 
 
-def random_model(kind: type[transformers.PreTrainedModel], config: dict[str, Any],
-                 center: float = 1.0) -> transformers.PreTrainedModel:
+def random_model(
+    kind: type[transformers.PreTrainedModel], config: dict[str, Any], center: float = 1.0
+) -> transformers.PreTrainedModel:
     model = build_model(kind, **config)
     fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
 
 
 LLAMA_SIZES: dict[str, Any] = dict(
-    hidden_size=64, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2,
-    head_dim=16, intermediate_size=96, vocab_size=67, max_position_embeddings=48,
-    tie_word_embeddings=True)
+    hidden_size=64,
+    num_hidden_layers=1,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=16,
+    intermediate_size=96,
+    vocab_size=67,
+    max_position_embeddings=48,
+    tie_word_embeddings=True,
+)
 GEMMA_SIZES = SIZES | dict(
-    hidden_size=24, num_attention_heads=2, num_key_value_heads=1, head_dim=10, query_pre_attn_scalar=10,
-    intermediate_size=24, sliding_window=5)
+    hidden_size=24,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    head_dim=10,
+    query_pre_attn_scalar=10,
+    intermediate_size=24,
+    sliding_window=5,
+)
 
 
 def wide_llama() -> transformers.PreTrainedModel:
-    model = random_model(transformers.LlamaForCausalLM, LLAMA_SIZES | dict(
-        hidden_size=256, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, vocab_size=41))
+    model = random_model(
+        transformers.LlamaForCausalLM,
+        LLAMA_SIZES
+        | dict(hidden_size=256, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, vocab_size=41),
+    )
     with torch.no_grad():
         for name, w in model.named_parameters():
             if "_proj" in name:  # unscaled, one key would get all attention
@@ -447,70 +547,167 @@ def wide_llama() -> transformers.PreTrainedModel:
     return model
 
 
-make_phi = partial(random_model, transformers.PhiForCausalLM,
-                   drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128))
+make_phi = partial(
+    random_model, transformers.PhiForCausalLM, drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128)
+)
 
 # The models of the goldens hf-* that are also written as GGUF, for each type.
 GOLDEN_MODELS = {
     "F32": ("llama-gqa",),
-    "F16": ("llama-linear", "gpt2-plain", "gpt_neox-serial", "hunyuan", "hunyuan_moe", "bloom", "phi3", "stablelm",
-            "lfm2-indices", "olmoe", "cohere"),
-    "BF16": ("llama-bias", "qwen2", "qwen3", "olmo2", "falcon", "granite", "seed_oss", "ernie4_5", "olmo",
-             "granitemoe", "exaone4-global", "glm4", "nemotron", "olmo-clip", "gpt_bigcode"),
+    "F16": (
+        "llama-linear",
+        "gpt2-plain",
+        "gpt_neox-serial",
+        "hunyuan",
+        "hunyuan_moe",
+        "bloom",
+        "phi3",
+        "stablelm",
+        "lfm2-indices",
+        "olmoe",
+        "cohere",
+    ),
+    "BF16": (
+        "llama-bias",
+        "qwen2",
+        "qwen3",
+        "olmo2",
+        "falcon",
+        "granite",
+        "seed_oss",
+        "ernie4_5",
+        "olmo",
+        "granitemoe",
+        "exaone4-global",
+        "glm4",
+        "nemotron",
+        "olmo-clip",
+        "gpt_bigcode",
+    ),
     "Q8_0": ("gpt_neox",),
 }
 
 CASES: dict[str, Case] = {
-    **{f"gguf-{source}-{type_name.lower()}": golden_case(f"hf-{source}", type_name)
-       for type_name, sources in GOLDEN_MODELS.items() for source in sources},
+    **{
+        f"gguf-{source}-{type_name.lower()}": golden_case(f"hf-{source}", type_name)
+        for type_name, sources in GOLDEN_MODELS.items()
+        for source in sources
+    },
     "gguf-cohere2-f16": Case(
-        partial(random_model, transformers.Cohere2ForCausalLM, SIZES | dict(
-            num_hidden_layers=5, sliding_window=5, rope_parameters=default_rope(100.0))),
-        "F16", "The fourth layer sees all keys and does not rotate, which no key says."),
+        partial(
+            random_model,
+            transformers.Cohere2ForCausalLM,
+            SIZES | dict(num_hidden_layers=5, sliding_window=5, rope_parameters=default_rope(100.0)),
+        ),
+        "F16",
+        "The fourth layer sees all keys and does not rotate, which no key says.",
+    ),
     "gguf-phi-f16": Case(make_phi, "F16", "A bias of the head; half of each head is rotated."),
     "gguf-phi-fused-f16": Case(make_phi, "F16", "q, k and v in one matrix, as in older files.", fused=True),
     "gguf-mpt-f16": Case(
         partial(random_model, transformers.MptForCausalLM, MPT_SIZES | dict(attn_config={"clip_qkv": 0.8})),
-        "F16", "ALiBi with six heads; queries, keys and values that reach their limit."),
+        "F16",
+        "ALiBi with six heads; queries, keys and values that reach their limit.",
+    ),
     "gguf-smollm3-bf16": Case(
-        partial(random_model, transformers.SmolLM3ForCausalLM, SIZES | dict(
-            num_hidden_layers=5, rope_parameters=default_rope(100.0))),
-        "BF16", "The fourth layer does not rotate, which no key says; rotary pairs side by side."),
+        partial(
+            random_model,
+            transformers.SmolLM3ForCausalLM,
+            SIZES | dict(num_hidden_layers=5, rope_parameters=default_rope(100.0)),
+        ),
+        "BF16",
+        "The fourth layer does not rotate, which no key says; rotary pairs side by side.",
+    ),
     "gguf-starcoder2-f16": Case(
         partial(random_model, transformers.Starcoder2ForCausalLM, SIZES | dict(rope_parameters=default_rope(100.0))),
-        "F16", "LayerNorm, a feed-forward without gate, biases."),
+        "F16",
+        "LayerNorm, a feed-forward without gate, biases.",
+    ),
     "gguf-falcon-groups-f16": Case(
-        partial(random_model, transformers.FalconForCausalLM, FALCON_SIZES | dict(
-            new_decoder_architecture=True, num_kv_heads=2, bias=False)),
-        "F16", "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
-        "for attention and one for the feed-forward."),
+        partial(
+            random_model,
+            transformers.FalconForCausalLM,
+            FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=False),
+        ),
+        "F16",
+        "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
+        "for attention and one for the feed-forward.",
+    ),
     "gguf-qwen3_moe-q8_0": Case(
-        partial(random_model, transformers.Qwen3MoeForCausalLM, SIZES | dict(
-            head_dim=8, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True)),
-        "Q8_0", "The experts of a layer are one tensor for each of gate, up and down."),
+        partial(
+            random_model,
+            transformers.Qwen3MoeForCausalLM,
+            SIZES
+            | dict(head_dim=8, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True),
+        ),
+        "Q8_0",
+        "The experts of a layer are one tensor for each of gate, up and down.",
+    ),
     "gguf-gemma2-bf16": Case(
-        partial(random_model, transformers.Gemma2ForCausalLM, GEMMA_SIZES | dict(
-            num_hidden_layers=3, attn_logit_softcapping=3.0, final_logit_softcapping=2.0), 0.0),
-        "BF16", "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys."),
+        partial(
+            random_model,
+            transformers.Gemma2ForCausalLM,
+            GEMMA_SIZES | dict(num_hidden_layers=3, attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
+            0.0,
+        ),
+        "BF16",
+        "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.",
+    ),
     "gguf-llama3-f16": Case(
-        partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES | dict(hidden_size=32, rope_parameters={
-            "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})),
-        "F16", "The scaling of llama 3.1, which GGUF keeps as a tensor of factors."),
+        partial(
+            random_model,
+            transformers.LlamaForCausalLM,
+            LLAMA_SIZES
+            | dict(
+                hidden_size=32,
+                rope_parameters={
+                    "rope_type": "llama3",
+                    "rope_theta": 500000.0,
+                    "factor": 8.0,
+                    "low_freq_factor": 1.0,
+                    "high_freq_factor": 4.0,
+                    "original_max_position_embeddings": 8192,
+                },
+            ),
+        ),
+        "F16",
+        "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.",
+    ),
     "gguf-gemma3-bf16": Case(
-        partial(random_model, transformers.Gemma3ForCausalLM, GEMMA_SIZES | dict(
-            num_hidden_layers=7, rope_parameters={
-                "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
-                "sliding_attention": default_rope(10000.0)}), 0.0),
-        "BF16", "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own."),
-    **{f"gguf-narrow-{type_name.lower()}": Case(
-        partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES),
-        type_name, f"A llama with matrices in {type_name}.") for type_name in (
-            "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4")},
-    **{f"gguf-wide-{type_name.lower()}": Case(
-        wide_llama, type_name, f"A llama with matrices of random {type_name} blocks; o and down, whose rows are "
-        f"shorter than a block, in {FALLBACK_TYPES[type_name]}.")
-        for type_name in READ_ONLY_TYPES if type_name in FALLBACK_TYPES},
+        partial(
+            random_model,
+            transformers.Gemma3ForCausalLM,
+            GEMMA_SIZES
+            | dict(
+                num_hidden_layers=7,
+                rope_parameters={
+                    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
+                    "sliding_attention": default_rope(10000.0),
+                },
+            ),
+            0.0,
+        ),
+        "BF16",
+        "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.",
+    ),
+    **{
+        f"gguf-narrow-{type_name.lower()}": Case(
+            partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES),
+            type_name,
+            f"A llama with matrices in {type_name}.",
+        )
+        for type_name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4")
+    },
+    **{
+        f"gguf-wide-{type_name.lower()}": Case(
+            wide_llama,
+            type_name,
+            f"A llama with matrices of random {type_name} blocks; o and down, whose rows are "
+            f"shorter than a block, in {FALLBACK_TYPES[type_name]}.",
+        )
+        for type_name in READ_ONLY_TYPES
+        if type_name in FALLBACK_TYPES
+    },
 }
 
 

@@ -63,35 +63,49 @@ def machine_name() -> str:
     processor."""
     cpu = Path("/proc/cpuinfo")
     vendor = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
-    return ", ".join((platform.machine(), vendor[1] if vendor else "unknown",
-                      torch.backends.cpu.get_cpu_capability(), " ".join(platform.libc_ver())))
+    return ", ".join(
+        (
+            platform.machine(),
+            vendor[1] if vendor else "unknown",
+            torch.backends.cpu.get_cpu_capability(),
+            " ".join(platform.libc_ver()),
+        )
+    )
 
 
-def describe(folder: Path, family: str, operation: str, notes: str,
-             script: str = "write_goldens.py", **more: Any) -> None:
-    write_json(folder / "golden.json", {
-        "written_by": {
-            "script": f"models/reference/goldens/{script}",
-            "torch": torch.__version__.split("+")[0],
-            "transformers": transformers.__version__,
-            "tokenizers": tokenizers.__version__,
-            "safetensors": safetensors.__version__,
-            "numpy": np.__version__,
-            "machine": machine_name(),
-        },
-        "family": family,
-        "operation": operation,
-        "notes": notes,
-        "tolerance": TOLERANCE,
-    } | more)
+def describe(
+    folder: Path, family: str, operation: str, notes: str, script: str = "write_goldens.py", **more: Any
+) -> None:
+    write_json(
+        folder / "golden.json",
+        {
+            "written_by": {
+                "script": f"models/reference/goldens/{script}",
+                "torch": torch.__version__.split("+")[0],
+                "transformers": transformers.__version__,
+                "tokenizers": tokenizers.__version__,
+                "safetensors": safetensors.__version__,
+                "numpy": np.__version__,
+                "machine": machine_name(),
+            },
+            "family": family,
+            "operation": operation,
+            "notes": notes,
+            "tolerance": TOLERANCE,
+        }
+        | more,
+    )
 
 
 def store(folder: Path, tensors: dict[str, Tensor], file: str = "golden.safetensors") -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({
-        name: t.to(torch.float32 if t.is_floating_point() else torch.int32).contiguous()
-        for name, t in tensors.items()
-    }, folder / file)
+    save_file(
+        {
+            name: t.to(torch.float32 if t.is_floating_point() else torch.int32).contiguous()
+            for name, t in tensors.items()
+        },
+        folder / file,
+    )
     (folder / file).chmod(0o644)  # safetensors makes files private
 
 
@@ -114,8 +128,7 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator)
     return noise * 1.4 * min(shape) ** -0.5
 
 
-def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
-                 tokens: Tensor) -> dict[str, Tensor]:
+def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Module, tokens: Tensor) -> dict[str, Tensor]:
     """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
     the final norm."""
     before_norm: list[Tensor] = []
@@ -126,8 +139,13 @@ def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Modul
     logits = out.logits[0]
     loss = torch.nn.functional.cross_entropy(logits[:-1], tokens[1:], reduction="none")
     hidden = [h[0] for h in out.hidden_states[:-1]] + [before_norm[0][0]]
-    return {"tokens": tokens, "logits": logits, "loss": loss,
-            "att": torch.cat(out.attentions), "hidden": torch.stack(hidden)}
+    return {
+        "tokens": tokens,
+        "logits": logits,
+        "loss": loss,
+        "att": torch.cat(out.attentions),
+        "hidden": torch.stack(hidden),
+    }
 
 
 def build_model(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
@@ -190,32 +208,77 @@ GPT2 = dict(n_positions=32, bos_token_id=0, eos_token_id=0)
 HF_CASES = {
     "hf-llama-gqa": HfCase(
         transformers.LlamaForCausalLM,
-        LLAMA | dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                     intermediate_size=48, vocab_size=64, tie_word_embeddings=False),
-        "Two query heads per key/value head, a head of its own (untied)."),
+        LLAMA
+        | dict(
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=48,
+            vocab_size=64,
+            tie_word_embeddings=False,
+        ),
+        "Two query heads per key/value head, a head of its own (untied).",
+    ),
     "hf-llama-tied": HfCase(
         transformers.LlamaForCausalLM,
-        LLAMA | dict(hidden_size=27, num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=3,
-                     head_dim=10, intermediate_size=42, vocab_size=53, tie_word_embeddings=True,
-                     rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
+        LLAMA
+        | dict(
+            hidden_size=27,
+            num_hidden_layers=3,
+            num_attention_heads=3,
+            num_key_value_heads=3,
+            head_dim=10,
+            intermediate_size=42,
+            vocab_size=53,
+            tie_word_embeddings=True,
+            rms_norm_eps=1e-5,
+            rope_parameters={"rope_type": "default", "rope_theta": 500.0},
+        ),
         "Explicit head_dim with H*K != D, tied head, sizes that no vector width divides, "
-        "another rope_theta and norm eps."),
+        "another rope_theta and norm eps.",
+    ),
     "hf-llama-bf16": HfCase(
         transformers.LlamaForCausalLM,
-        LLAMA | dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1,
-                     intermediate_size=40, vocab_size=64, tie_word_embeddings=True),
-        "Weights stored as BF16, computed in F32; one key/value head for all.", dtype=torch.bfloat16),
+        LLAMA
+        | dict(
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=1,
+            intermediate_size=40,
+            vocab_size=64,
+            tie_word_embeddings=True,
+        ),
+        "Weights stored as BF16, computed in F32; one key/value head for all.",
+        dtype=torch.bfloat16,
+    ),
     "hf-llama-bias": HfCase(
         transformers.LlamaForCausalLM,
-        LLAMA | dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-                     intermediate_size=36, vocab_size=47, tie_word_embeddings=True, attention_bias=True),
-        "attention_bias: q, k, v and o have biases."),
+        LLAMA
+        | dict(
+            hidden_size=24,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            intermediate_size=36,
+            vocab_size=47,
+            tie_word_embeddings=True,
+            attention_bias=True,
+        ),
+        "attention_bias: q, k, v and o have biases.",
+    ),
     "hf-gpt2-plain": HfCase(
-        transformers.GPT2LMHeadModel, GPT2 | dict(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
-        "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.", without_prefix=True),
+        transformers.GPT2LMHeadModel,
+        GPT2 | dict(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
+        "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.",
+        without_prefix=True,
+    ),
     "hf-gpt2-prefixed": HfCase(
-        transformers.GPT2LMHeadModel, GPT2 | dict(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
-        "Names with the prefix 'transformer.', explicit n_inner."),
+        transformers.GPT2LMHeadModel,
+        GPT2 | dict(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
+        "Names with the prefix 'transformer.', explicit n_inner.",
+    ),
 }
 
 
@@ -225,30 +288,49 @@ def run_in_f64(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
 
 
 # Operations without a case here: write_variants has smaller cases of them.
-VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel",
-            "mlp_kernel_norm")
+VARIANT_OPERATIONS = ("elu1_norm", "identity_norm", "elu1_kernel", "elu1_kernel_norm", "mlp_kernel", "mlp_kernel_norm")
 # Other parameters than the defaults, so that code which ignores them gives other numbers.
 REF_PARAMETERS = {
-    "sigmoid": {"bias": -1.5}, "softmax_scaled": {"sum": 0.4}, "softmax_p": {"p": 3.0},
-    "softpick": {"eps": 0.25}, "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
+    "sigmoid": {"bias": -1.5},
+    "softmax_scaled": {"sum": 0.4},
+    "softmax_p": {"p": 3.0},
+    "softpick": {"eps": 0.25},
+    "softmax_clipped": {"zeta": 1.1, "gamma": -0.1},
 }
 
 
 def ref_config(family: str, operation: str) -> dict[str, Any]:
     if family == "llama":
         config: dict[str, Any] = {
-            "architectures": ["LlamaForCausalLM"], "model_type": "llama",
-            "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-            "hidden_size": 32, "head_dim": 8, "intermediate_size": 44, "vocab_size": 61,
-            "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-            "hidden_act": "silu", "attention_bias": False, "mlp_bias": False,
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "hidden_size": 32,
+            "head_dim": 8,
+            "intermediate_size": 44,
+            "vocab_size": 61,
+            "max_position_embeddings": 32,
+            "rms_norm_eps": 1e-5,
+            "rope_theta": 10000.0,
+            "hidden_act": "silu",
+            "attention_bias": False,
+            "mlp_bias": False,
             "tie_word_embeddings": True,
         }
     else:
         config = {
-            "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 2, "n_head": 4,
-            "n_embd": 32, "n_positions": 32, "n_inner": None, "vocab_size": 61,
-            "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new",
+            "architectures": ["GPT2LMHeadModel"],
+            "model_type": "gpt2",
+            "n_layer": 2,
+            "n_head": 4,
+            "n_embd": 32,
+            "n_positions": 32,
+            "n_inner": None,
+            "vocab_size": 61,
+            "layer_norm_epsilon": 1e-5,
+            "activation_function": "gelu_new",
         }
     if operation != "softmax":
         parameters = REF_PARAMETERS.get(operation, {}) if family == "llama" else {}
@@ -261,12 +343,18 @@ def ref_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
         return shapes(arch)
     D, F = arch.D, arch.F
     block = {
-        "ln_1.weight": (D,), "ln_1.bias": (D,),
-        "attn.c_attn.weight": (D, 3 * D), "attn.c_attn.bias": (3 * D,),
-        "attn.c_proj.weight": (D, D), "attn.c_proj.bias": (D,),
-        "ln_2.weight": (D,), "ln_2.bias": (D,),
-        "mlp.c_fc.weight": (D, F), "mlp.c_fc.bias": (F,),
-        "mlp.c_proj.weight": (F, D), "mlp.c_proj.bias": (D,),
+        "ln_1.weight": (D,),
+        "ln_1.bias": (D,),
+        "attn.c_attn.weight": (D, 3 * D),
+        "attn.c_attn.bias": (3 * D,),
+        "attn.c_proj.weight": (D, D),
+        "attn.c_proj.bias": (D,),
+        "ln_2.weight": (D,),
+        "ln_2.bias": (D,),
+        "mlp.c_fc.weight": (D, F),
+        "mlp.c_fc.bias": (F,),
+        "mlp.c_proj.weight": (F, D),
+        "mlp.c_proj.bias": (D,),
     }
     end_shapes = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
     blocks = {f"h.{layer}.{name}": shape for layer in range(arch.L) for name, shape in block.items()}
@@ -278,13 +366,14 @@ def write_ref_case(name: str, family: str, operation: str) -> None:
     config = ref_config(family, operation)
     arch = architecture(config)
     generator = torch.Generator().manual_seed(7)
-    weights = {weight_name: draw_large_weights(weight_name, torch.Size(shape), generator)
-               for weight_name, shape in ref_shapes(arch).items()}
+    weights = {
+        weight_name: draw_large_weights(weight_name, torch.Size(shape), generator)
+        for weight_name, shape in ref_shapes(arch).items()
+    }
     write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (T,), generator=generator)
     store_trace(folder, tokens, run_in_f64(arch, weights, tokens))
-    describe(folder, family, operation,
-             f"Random weights; {OPERATIONS[operation].formula}, computed in F64.")
+    describe(folder, family, operation, f"Random weights; {OPERATIONS[operation].formula}, computed in F64.")
 
 
 def write_twin_case(operation: str) -> None:
@@ -298,7 +387,8 @@ def write_twin_case(operation: str) -> None:
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
     if operation == "softmax":  # a plain Llama, so transformers can check the reference
         model = transformers.LlamaForCausalLM.from_pretrained(
-            ZOO / operation, attn_implementation="eager", dtype=torch.float32)
+            ZOO / operation, attn_implementation="eager", dtype=torch.float32
+        )
         more["reference_error"] = reference_error("softmax twin", trace, run_hf_model(model, model.model.norm, tokens))
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
@@ -325,11 +415,16 @@ def write_sink100_case() -> None:
         }
         near_counts[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
     store(folder, tensors)
-    describe(folder, "llama", " ".join(TWINS),
-             "alpha_1 [100, L, H] on rows that sum to 1 (for sigmoid the proxy), Sink_1..Sink_10 in "
-             "percent, mean loss; near_eps counts the alpha_1 within 0.002 of eps.",
-             models=[f"models/zoo/{operation}" for operation in TWINS],
-             eps=metrics.EPS, near_eps=near_counts)
+    describe(
+        folder,
+        "llama",
+        " ".join(TWINS),
+        "alpha_1 [100, L, H] on rows that sum to 1 (for sigmoid the proxy), Sink_1..Sink_10 in "
+        "percent, mean loss; near_eps counts the alpha_1 within 0.002 of eps.",
+        models=[f"models/zoo/{operation}" for operation in TWINS],
+        eps=metrics.EPS,
+        near_eps=near_counts,
+    )
 
 
 def write_metrics_case() -> None:
@@ -359,18 +454,28 @@ def write_metrics_case() -> None:
             raise AssertionError(f"{name}: a head lies so close to eps that rounding decides")
         if np.abs(metrics.alpha(torch.from_numpy(attention)).numpy() - importance).max() > 1e-12:
             raise AssertionError(f"{name}: the reference and NumPy differ in alpha")
-        arrays |= {f"{name}.att": attention, f"{name}.importance": importance,
-                   f"{name}.metric1": metric1, f"{name}.row_mass": attention.sum(-1)}
+        arrays |= {
+            f"{name}.att": attention,
+            f"{name}.importance": importance,
+            f"{name}.metric1": metric1,
+            f"{name}.row_mass": attention.sum(-1),
+        }
     p = maps["stochastic"]
     entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
     entropy[..., 1:] /= np.log(np.arange(2, size + 1))
     arrays["stochastic.entropy"] = entropy
     folder.mkdir(parents=True, exist_ok=True)
-    save_arrays({name: np.ascontiguousarray(a, np.float32) for name, a in arrays.items()},
-                folder / "golden.safetensors")
-    describe(folder, "none", "none",
-             "Random causal maps [N, L, H, T, T]: importance [N, L, H, T], metric1 [T] in percent, "
-             "row_mass [N, L, H, T], normalized entropy (row 1 is 0).", eps=eps)
+    save_arrays(
+        {name: np.ascontiguousarray(a, np.float32) for name, a in arrays.items()}, folder / "golden.safetensors"
+    )
+    describe(
+        folder,
+        "none",
+        "none",
+        "Random causal maps [N, L, H, T, T]: importance [N, L, H, T], metric1 [T] in percent, "
+        "row_mass [N, L, H, T], normalized entropy (row 1 is 0).",
+        eps=eps,
+    )
 
 
 def proxy_of(operation: Operation) -> str:
@@ -387,32 +492,97 @@ def proxy_of(operation: Operation) -> str:
 def write_operations_case() -> None:
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),
-             "features": row.features, "parameters": dict(row.defaults)}
-            for row in OPERATIONS.values()]
-    describe(folder, "none", "all", "The table of attention operations: parameters with their "
-             "defaults (those of each head stand in tensors).", operations=rows)
+    rows = [
+        {
+            "name": row.id,
+            "normalizes": row.normalizes,
+            "proxy": proxy_of(row),
+            "features": row.features,
+            "parameters": dict(row.defaults),
+        }
+        for row in OPERATIONS.values()
+    ]
+    describe(
+        folder,
+        "none",
+        "all",
+        "The table of attention operations: parameters with their defaults (those of each head stand in tensors).",
+        operations=rows,
+    )
 
 
 STRINGS = (
-    "", " ", "  ", "\n", "\t", " \n ", "a", " a", "a ", "  a  b   c    ", "\n\n\n", "\r\n",
-    "Hello, world!", "hello world", "HELLO WORLD", "Once upon a time", " Once upon a time",
-    "It's, I'm, you're, we've, they'd, he'll, don't", "IT'S I'M", "'s 't 're", "'' '''",
-    "1 22 333 4444 3.14159 1,000,000", "x=1;y=2", "a_b-c.d/e\\f", "C:\\dir\\file.txt",
-    "snake_case camelCase kebab-case", "!!!???...", "--", "\u2014 dash \u2013 dash",
-    "\u201cquoted\u201d \u2018single\u2019", "caf\u00e9", "cafe\u0301", "na\u00efve fa\u00e7ade",
-    "Stra\u00dfe", "\u00c5ngstr\u00f6m", "\u0130stanbul", "\u0142\u00f3d\u017a",
+    "",
+    " ",
+    "  ",
+    "\n",
+    "\t",
+    " \n ",
+    "a",
+    " a",
+    "a ",
+    "  a  b   c    ",
+    "\n\n\n",
+    "\r\n",
+    "Hello, world!",
+    "hello world",
+    "HELLO WORLD",
+    "Once upon a time",
+    " Once upon a time",
+    "It's, I'm, you're, we've, they'd, he'll, don't",
+    "IT'S I'M",
+    "'s 't 're",
+    "'' '''",
+    "1 22 333 4444 3.14159 1,000,000",
+    "x=1;y=2",
+    "a_b-c.d/e\\f",
+    "C:\\dir\\file.txt",
+    "snake_case camelCase kebab-case",
+    "!!!???...",
+    "--",
+    "\u2014 dash \u2013 dash",
+    "\u201cquoted\u201d \u2018single\u2019",
+    "caf\u00e9",
+    "cafe\u0301",
+    "na\u00efve fa\u00e7ade",
+    "Stra\u00dfe",
+    "\u00c5ngstr\u00f6m",
+    "\u0130stanbul",
+    "\u0142\u00f3d\u017a",
     "\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440!",
     "\u0393\u03b5\u03b9\u03ac \u03c3\u03bf\u03c5",
-    "\u05e9\u05dc\u05d5\u05dd", "\u0645\u0631\u062d\u0628\u0627", "\u0928\u092e\u0938\u094d\u0924\u0947",
-    "\u4f60\u597d\uff0c\u4e16\u754c", "\u3053\u3093\u306b\u3061\u306f\u4e16\u754c", "\uc548\ub155",
-    "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "\U0001f600", "\U0001f44d\U0001f3fd ok",
-    "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1eb\U0001f1f7", "\U00020000\U0001d54f",
-    "\u00a0nbsp\u2003em\u3000wide", "zero\u200bwidth", "\ufeffbom", "tab\tand\x0bvt\x0cff",
-    "\x00\x01\x7f", "\u00b2\u00bd\u2163", "\u0661\u0662\u0663", "\ufb01ne \ufb03",
-    "<s>", "<s> a", "a<s>b", "a <s> b", "<|endoftext|>", "end.<|endoftext|>\nStart", "<s", "<|end",
-    "\u00a9\u00ae\u2122 \u20ac\u00a3\u00a5", "aaaaaaaaaaaaaaaa", "the the the the",
-    "The White Rabbit pulled a watch out of its waistcoat-pocket.\n\"Oh dear!\" it said.\n",
+    "\u05e9\u05dc\u05d5\u05dd",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "\u0928\u092e\u0938\u094d\u0924\u0947",
+    "\u4f60\u597d\uff0c\u4e16\u754c",
+    "\u3053\u3093\u306b\u3061\u306f\u4e16\u754c",
+    "\uc548\ub155",
+    "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+    "\U0001f600",
+    "\U0001f44d\U0001f3fd ok",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\U0001f1eb\U0001f1f7",
+    "\U00020000\U0001d54f",
+    "\u00a0nbsp\u2003em\u3000wide",
+    "zero\u200bwidth",
+    "\ufeffbom",
+    "tab\tand\x0bvt\x0cff",
+    "\x00\x01\x7f",
+    "\u00b2\u00bd\u2163",
+    "\u0661\u0662\u0663",
+    "\ufb01ne \ufb03",
+    "<s>",
+    "<s> a",
+    "a<s>b",
+    "a <s> b",
+    "<|endoftext|>",
+    "end.<|endoftext|>\nStart",
+    "<s",
+    "<|end",
+    "\u00a9\u00ae\u2122 \u20ac\u00a3\u00a5",
+    "aaaaaaaaaaaaaaaa",
+    "the the the the",
+    'The White Rabbit pulled a watch out of its waistcoat-pocket.\n"Oh dear!" it said.\n',
 )
 
 
@@ -423,20 +593,28 @@ def write_tokenizer_case() -> None:
     cases = []
     for text in STRINGS:
         encoding = tokenizer.encode(text)
-        cases.append({"text": text, "ids": encoding.ids, "offsets": encoding.offsets,
-                      "decoded": tokenizer.decode(encoding.ids)})
+        cases.append(
+            {"text": text, "ids": encoding.ids, "offsets": encoding.offsets, "decoded": tokenizer.decode(encoding.ids)}
+        )
     lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
     (folder / "strings.json").write_text(f"[\n{lines}\n]\n")
-    describe(folder, "none", "none",
-             "strings.json: text, ids (BOS first), the span of each id in characters (code points; "
-             "BOS has [0, 0]), and the text decoded from the ids without special tokens.",
-             tokenizer="models/zoo/softmax/tokenizer.json")
+    describe(
+        folder,
+        "none",
+        "none",
+        "strings.json: text, ids (BOS first), the span of each id in characters (code points; "
+        "BOS has [0, 0]), and the text decoded from the ids without special tokens.",
+        tokenizer="models/zoo/softmax/tokenizer.json",
+    )
 
 
 CASES: dict[str, Callable[[], None]] = {
     **{name: partial(write_hf_case, name, case) for name, case in HF_CASES.items()},
-    **{f"ref-{op}": partial(write_ref_case, f"ref-{op}", "llama", op)
-       for op in OPERATIONS if op not in VARIANT_OPERATIONS},
+    **{
+        f"ref-{op}": partial(write_ref_case, f"ref-{op}", "llama", op)
+        for op in OPERATIONS
+        if op not in VARIANT_OPERATIONS
+    },
     "ref-gpt2-sigmoid": partial(write_ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
     **{f"twin-{op}": partial(write_twin_case, op) for op in TWINS},
     "sink100": write_sink100_case,

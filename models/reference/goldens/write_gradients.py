@@ -27,11 +27,18 @@ from .write_variants import CASES as VARIANTS
 
 # Goldens with every operation, with biases, and with every variant that the core trains (no experts, no I8, no sandwich
 # norms, no attention-only blocks).
-NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
-    name for name, case in VARIANTS.items()
-    if not case.int8 and case.family != "mixtral" and case.variant.get("norm") != "sandwich"
-    and case.variant.get("feed_forward") != "none"
-] + ["hf-llama-bias"]
+NAMES = (
+    sorted(folder.name for folder in GOLDEN.glob("ref-*"))
+    + [
+        name
+        for name, case in VARIANTS.items()
+        if not case.int8
+        and case.family != "mixtral"
+        and case.variant.get("norm") != "sandwich"
+        and case.variant.get("feed_forward") != "none"
+    ]
+    + ["hf-llama-bias"]
+)
 
 
 def compute_gradients(folder: Path) -> dict[str, Tensor]:
@@ -50,8 +57,9 @@ def compute_gradients(folder: Path) -> dict[str, Tensor]:
     derivatives = {name: w.grad for name, w in weights.items() if w.grad is not None}
     if missing := set(weights) - set(derivatives):
         raise AssertionError(f"{folder.name}: no gradient with respect to {', '.join(sorted(missing))}")
-    ratios = torch.stack([torch.stack([metrics.first_to_others(x.grad) for x in inputs[name]])
-                          for name in ("input", "stream")])
+    ratios = torch.stack(
+        [torch.stack([metrics.first_to_others(x.grad) for x in inputs[name]]) for name in ("input", "stream")]
+    )
     return derivatives | {"loss": loss.detach(), "gradient_ratios": ratios}
 
 

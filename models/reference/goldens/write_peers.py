@@ -38,16 +38,19 @@ def load_shipped_model(folder: Path) -> PreTrainedModel:
 def measure_text(model: PreTrainedModel, tokens: list[int]) -> dict[str, list]:
     out = model(torch.tensor([tokens]), output_attentions=True)
     logp, token = out.logits[0, -1].log_softmax(-1).topk(TOKEN_COUNT)
-    return {"likeliest": [[t, round(p, 6)] for t, p in zip(token.tolist(), logp.tolist(), strict=True)],
-            "att": [round(a, 8) for a in out.attentions[-1][0, -1, -1, :WEIGHT_COUNT].tolist()]}
+    return {
+        "likeliest": [[t, round(p, 6)] for t, p in zip(token.tolist(), logp.tolist(), strict=True)],
+        "att": [round(a, 8) for a in out.attentions[-1][0, -1, -1, :WEIGHT_COUNT].tolist()],
+    }
 
 
 def main() -> None:
     file = GOLDEN / "peers.json"
     files = json.loads(file.read_text())["files"] if file.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        stdout = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
-                                capture_output=True, text=True).stdout
+        stdout = subprocess.run(
+            ["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True, capture_output=True, text=True
+        ).stdout
         listing = json.loads(stdout)
         for request in listing["asked"]:
             if "path" in request:
@@ -59,8 +62,11 @@ def main() -> None:
             files[request["file"]] = {name: measure_text(model, text) for name, text in request["texts"].items()}
             print(request["file"], flush=True)
     packages = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
-    document = {"written_by": "models/reference/goldens/write_peers.py",
-                "computed_by": f"{packages}, float32 on dequantized weights", "files": files}
+    document = {
+        "written_by": "models/reference/goldens/write_peers.py",
+        "computed_by": f"{packages}, float32 on dequantized weights",
+        "files": files,
+    }
     file.write_text(json.dumps(document) + "\n")
 
 

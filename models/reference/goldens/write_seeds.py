@@ -22,10 +22,18 @@ L, H, G, D, F, V = 1, 2, 1, 4, 6, 8
 K = D // H
 
 CONFIG = {
-    "model_type": "llama", "num_hidden_layers": L, "num_attention_heads": H,
-    "num_key_value_heads": G, "hidden_size": D, "intermediate_size": F, "vocab_size": V,
-    "max_position_embeddings": 16, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-    "hidden_act": "silu", "tie_word_embeddings": True,
+    "model_type": "llama",
+    "num_hidden_layers": L,
+    "num_attention_heads": H,
+    "num_key_value_heads": G,
+    "hidden_size": D,
+    "intermediate_size": F,
+    "vocab_size": V,
+    "max_position_embeddings": 16,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "hidden_act": "silu",
+    "tie_word_embeddings": True,
 }
 
 SHAPES = {
@@ -59,8 +67,7 @@ VARIANT_SHAPES = {
     "model.layers.0.input_layernorm.bias": (D,),
     "model.layers.0.post_attention_layernorm.bias": (D,),
     f"{EXPERTS}.gate.weight": (2, D),
-    **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D)
-       for e in range(2) for i in (1, 2, 3)},
+    **{f"{EXPERTS}.experts.{e}.w{i}.weight": (D, F) if i == 2 else (F, D) for e in range(2) for i in (1, 2, 3)},
 }
 # Variants whose biases all heads share, whose gate is one number per head, and whose head outputs are added.
 SHARED_SHAPES = VARIANT_SHAPES | {
@@ -71,16 +78,32 @@ SHARED_SHAPES = VARIANT_SHAPES | {
     f"{ATTENTION}.o_proj.weight": (D, K),
 }
 
-GGUF_NAMES = dict(zip(SHAPES, (
-    "token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.0.attn_q.weight",
-    "blk.0.attn_k.weight", "blk.0.attn_v.weight", "blk.0.attn_output.weight",
-    "blk.0.ffn_norm.weight", "blk.0.ffn_gate.weight", "blk.0.ffn_up.weight",
-    "blk.0.ffn_down.weight"), strict=True))
+GGUF_NAMES = dict(
+    zip(
+        SHAPES,
+        (
+            "token_embd.weight",
+            "output_norm.weight",
+            "blk.0.attn_norm.weight",
+            "blk.0.attn_q.weight",
+            "blk.0.attn_k.weight",
+            "blk.0.attn_v.weight",
+            "blk.0.attn_output.weight",
+            "blk.0.ffn_norm.weight",
+            "blk.0.ffn_gate.weight",
+            "blk.0.ffn_up.weight",
+            "blk.0.ffn_down.weight",
+        ),
+        strict=True,
+    )
+)
 
 
 def make_weights(more_shapes: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
-    return {name: (np.arange(np.prod(shape)) % 7 - 3).astype(np.float32).reshape(shape) / 8
-            for name, shape in (SHAPES | (more_shapes or {})).items()}
+    return {
+        name: (np.arange(np.prod(shape)) % 7 - 3).astype(np.float32).reshape(shape) / 8
+        for name, shape in (SHAPES | (more_shapes or {})).items()
+    }
 
 
 def write_seed(name: str, data: bytes) -> None:
@@ -94,7 +117,7 @@ def write_safetensors() -> None:
     data = save(make_weights(), metadata={"format": "pt"})
     write_seed("safetensors/llama.safetensors", data)
     header_length = int.from_bytes(data[:8], "little")
-    write_seed("safetensors/header", data[8:8 + header_length])
+    write_seed("safetensors/header", data[8 : 8 + header_length])
     write_seed("safetensors/own.safetensors", save(make_weights(VARIANT_SHAPES), metadata={"format": "pt"}))
     write_seed("safetensors/shared.safetensors", save(make_weights(SHARED_SHAPES), metadata={"format": "pt"}))
     write_seed("safetensors/half", save({name: w.astype(np.float16) for name, w in make_weights().items()}))
@@ -102,25 +125,42 @@ def write_safetensors() -> None:
 
 def write_configs() -> None:
     write_seed("config/llama", json.dumps(CONFIG).encode())
-    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-               "high_freq_factor": 4.0, "original_max_position_embeddings": 8}
+    scaling = {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8,
+    }
     write_seed("config/scaled", json.dumps(CONFIG | {"rope_scaling": scaling}).encode())
     sigmoid = {"attention": {"operation": "sigmoid", "parameters": {"bias": -2.0}}}
     write_seed("config/sigmoid", json.dumps(CONFIG | {"sinkscope": sigmoid}).encode())
-    variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
-               "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
+    variant = {
+        "attention": {"operation": "identity_norm"},
+        "positions": "alibi",
+        "norm": "post",
+        "mask": {"kind": "prefix", "prefix": 2},
+        "mask_token": 1,
+        "feed_forward": "plain",
+    }
     write_seed("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
-    head_variant = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
-             **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head")}
+    head_variant = {
+        "attention": {"operation": "mlp_kernel_norm"},
+        "gate": "output_element",
+        **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head"),
+    }
     write_seed("config/own", json.dumps(CONFIG | {"sinkscope": head_variant}).encode())
-    shared_variant = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
-                      "positions": "learned", "norm_kind": "layer",
-                      **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
+    shared_variant = {
+        "attention": {"operation": "sink_logit"},
+        "gate": "output_head",
+        "heads": "added",
+        "positions": "learned",
+        "norm_kind": "layer",
+        **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared"),
+    }
     write_seed("config/shared", json.dumps(CONFIG | {"sinkscope": shared_variant}).encode())
-    experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1,
-               "sliding_window": None}
-    write_seed("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}})
-        .encode())
+    experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1, "sliding_window": None}
+    write_seed("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}}).encode())
 
 
 def write_gguf(name: str, type_name: str) -> None:
@@ -167,8 +207,9 @@ def write_torch() -> None:
     torch.save(state, folder / "llama")
     torch.save({"state_dict": {name: w.half() for name, w in state.items()}}, folder / "nested")
     parameters = torch.nn.ParameterDict({"w": torch.nn.Parameter(torch.ones(2, 3))})
-    torch.save({"w": parameters["w"], "mask": torch.ones(2, 2, dtype=torch.bool)},
-               folder / "parameter", pickle_protocol=4)
+    torch.save(
+        {"w": parameters["w"], "mask": torch.ones(2, 2, dtype=torch.bool)}, folder / "parameter", pickle_protocol=4
+    )
     linear = torch.nn.Linear(2, 2)
     linear.load_state_dict({"weight": torch.eye(2), "bias": torch.ones(2)})
     torch.save(linear.state_dict(), folder / "metadata")

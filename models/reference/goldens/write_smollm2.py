@@ -19,8 +19,10 @@ from . import GOLDEN, REPOSITORY
 
 FETCHED, FILE = REPOSITORY / "models" / ".fetched", "SmolLM2-135M-Instruct.Q4_1.gguf"
 FOLDER = GOLDEN / "smollm2"
-TEXT = ("The little ship left the harbour before the sun was up. Nobody on the quay saw that its "
-        "captain was a cat, and nobody would have believed it if they had.")
+TEXT = (
+    "The little ship left the harbour before the sun was up. Nobody on the quay saw that its "
+    "captain was a cat, and nobody would have believed it if they had."
+)
 T, LAYERS, STRIDE, STEPS = 32, (0, 14, 29), 97, 24
 
 
@@ -28,7 +30,8 @@ T, LAYERS, STRIDE, STEPS = 32, (0, 14, 29), 97, 24
 def main() -> None:
     tokenizer = AutoTokenizer.from_pretrained(FETCHED, gguf_file=FILE)
     model = AutoModelForCausalLM.from_pretrained(
-        FETCHED, gguf_file=FILE, dtype=torch.float32, attn_implementation="eager")
+        FETCHED, gguf_file=FILE, dtype=torch.float32, attn_implementation="eager"
+    )
     ids = torch.tensor([tokenizer(TEXT).input_ids[:T]])
     out = model(ids, output_attentions=True, output_hidden_states=True)
     greedy_ids = ids
@@ -44,11 +47,16 @@ def main() -> None:
     }
     FOLDER.mkdir(exist_ok=True)
     save_file({name: t.contiguous() for name, t in tensors.items()}, FOLDER / "golden.safetensors")
-    description = {"written_by": "models/reference/goldens/write_smollm2.py", "file": FILE, "text": TEXT,
-                   "layers": LAYERS, "stride": STRIDE,
-                   "continuation": tokenizer.decode(greedy_ids[0, T:]),
-                   "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
-                            f"gguf {version('gguf')}, float32 on dequantized weights"}
+    description = {
+        "written_by": "models/reference/goldens/write_smollm2.py",
+        "file": FILE,
+        "text": TEXT,
+        "layers": LAYERS,
+        "stride": STRIDE,
+        "continuation": tokenizer.decode(greedy_ids[0, T:]),
+        "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
+        f"gguf {version('gguf')}, float32 on dequantized weights",
+    }
     (FOLDER / "golden.json").write_text(json.dumps(description, indent=2) + "\n")
     print(description["continuation"])
 

@@ -49,7 +49,7 @@ def goal_score(name: str, trace: Trace, ids: Tensor, prompt_length: int, continu
     """Returns a suffix's score for a goal. `loss`: the loss of the continuation. `away`: minus the weight of key 0, a
     mean over heads and over queries of the continuation. `steal`: the largest such weight among the suffix's keys."""
     if name == "loss":
-        predicted = trace.logits[continuation_start - 1:-1].log_softmax(-1)
+        predicted = trace.logits[continuation_start - 1 : -1].log_softmax(-1)
         return -predicted.gather(-1, ids[continuation_start:, None]).mean().item()
     key_weights = trace.att[:, :, continuation_start:].mean((0, 1, 2))
     return -key_weights[0].item() if name == "away" else key_weights[prompt_length:continuation_start].max().item()
@@ -95,24 +95,45 @@ def search(name: str, seed: int) -> dict[str, object]:
             order[i], order[j] = order[j], order[i]
         order_scores.append(score(order))
     return {
-        "goal": name, "seed": seed, "suffix": suffix, "score": best_score, "start": start_score, "path": path,
-        "evaluated": evaluation_count, "none": None if name == "steal" else score([]),
-        "random": {"mean": sum(sorted_scores) / RANDOM_COUNT, "low": sorted_scores[4], "high": sorted_scores[95],
-                   "best": random_scores[best_index]},
+        "goal": name,
+        "seed": seed,
+        "suffix": suffix,
+        "score": best_score,
+        "start": start_score,
+        "path": path,
+        "evaluated": evaluation_count,
+        "none": None if name == "steal" else score([]),
+        "random": {
+            "mean": sum(sorted_scores) / RANDOM_COUNT,
+            "low": sorted_scores[4],
+            "high": sorted_scores[95],
+            "best": random_scores[best_index],
+        },
         "shuffled": sum(order_scores) / ORDER_COUNT,
-        "others": {"found": [score(suffix, *pair) for pair in OTHER_PAIRS],
-                   "random": [score(random_suffixes[0], *pair) for pair in OTHER_PAIRS],
-                   "best": [score(random_suffixes[best_index], *pair) for pair in OTHER_PAIRS]}}
+        "others": {
+            "found": [score(suffix, *pair) for pair in OTHER_PAIRS],
+            "random": [score(random_suffixes[0], *pair) for pair in OTHER_PAIRS],
+            "best": [score(random_suffixes[best_index], *pair) for pair in OTHER_PAIRS],
+        },
+    }
 
 
 def main() -> None:
     folder = GOLDEN / "suffix"
     folder.mkdir(exist_ok=True)
     cases = [search(name, seed) for name, seed in (("loss", 1), ("away", 2), ("steal", 3))]
-    settings = {"model": MODEL, "prompt": PROMPT, "continuation": CONTINUATION, "others": OTHER_PAIRS,
-                "never": FORBIDDEN_TOKENS, "length": LENGTH, "steps": STEPS, "width": WIDTH, "cases": cases}
-    describe(folder, "llama", "softmax", "A search for a suffix, with its controls.", "write_suffix.py",
-             **settings)
+    settings = {
+        "model": MODEL,
+        "prompt": PROMPT,
+        "continuation": CONTINUATION,
+        "others": OTHER_PAIRS,
+        "never": FORBIDDEN_TOKENS,
+        "length": LENGTH,
+        "steps": STEPS,
+        "width": WIDTH,
+        "cases": cases,
+    }
+    describe(folder, "llama", "softmax", "A search for a suffix, with its controls.", "write_suffix.py", **settings)
 
 
 if __name__ == "__main__":

@@ -66,8 +66,9 @@ def without_post_processor(tokenizer: Tokenizer) -> Tokenizer:
     return bare_tokenizer
 
 
-def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, skipped_characters: str = "",
-               **more: Any) -> None:
+def write_case(
+    name: str, tokenizer: Tokenizer, keeps_all: bool = True, skipped_characters: str = "", **more: Any
+) -> None:
     """Writes hashes for each line: of its ids with special tokens, of the spans of the tokens without special tokens,
     in UTF-16 code units, and of the characters that the ids without special tokens decode to. If a tokenizer keeps all
     characters (`keeps_all`) but a line does not decode to itself, its spans are omitted, because the library shifts
@@ -86,12 +87,16 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, skipped_
     def decode(text: str) -> str:
         return tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    write_json(FOLDER / f"{name}.json", more | {
-        "tokens": sum(len(tokenizer.encode(text).ids) for text in texts if text is not None),
-        "ids": hash_lines(lambda text: hash_of(tokenizer.encode(text).ids)),
-        "spans": hash_lines(hash_spans),
-        "decoded": hash_lines(lambda text: hash_of(map(ord, decode(text)))),
-    })
+    write_json(
+        FOLDER / f"{name}.json",
+        more
+        | {
+            "tokens": sum(len(tokenizer.encode(text).ids) for text in texts if text is not None),
+            "ids": hash_lines(lambda text: hash_of(tokenizer.encode(text).ids)),
+            "spans": hash_lines(hash_spans),
+            "decoded": hash_lines(lambda text: hash_of(map(ord, decode(text)))),
+        },
+    )
     print(f"{name}: {(FOLDER / f'{name}.json').stat().st_size} bytes")
 
 
@@ -109,8 +114,7 @@ def read_gpt2(source: Path) -> tuple[dict[str, int], list[str]]:
     return vocab, [line for line in merges if line and not line.startswith("#version")]
 
 
-def write_vocabulary(folder: Path, vocab: dict[str, int], merges: list[str],
-                     config: Metadata) -> Tokenizer:
+def write_vocabulary(folder: Path, vocab: dict[str, int], merges: list[str], config: Metadata) -> Tokenizer:
     folder.mkdir(parents=True, exist_ok=True)
     write_compact(folder / "vocab.json", vocab)
     (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *merges]) + "\n")
@@ -124,10 +128,21 @@ def write_compact(path: Path, value: Any) -> None:
 
 GPT2_CONFIG = {"tokenizer_class": "GPT2Tokenizer"}
 OPT_CONFIG = {
-    "tokenizer_class": "GPT2Tokenizer", "add_bos_token": True, "add_prefix_space": False,
-    "bos_token": {"__type": "AddedToken", "content": "</s>", "lstrip": False, "normalized": True,
-                  "rstrip": False, "single_word": False},
-    "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>", "errors": "replace",
+    "tokenizer_class": "GPT2Tokenizer",
+    "add_bos_token": True,
+    "add_prefix_space": False,
+    "bos_token": {
+        "__type": "AddedToken",
+        "content": "</s>",
+        "lstrip": False,
+        "normalized": True,
+        "rstrip": False,
+        "single_word": False,
+    },
+    "eos_token": "</s>",
+    "unk_token": "</s>",
+    "pad_token": "<pad>",
+    "errors": "replace",
 }
 
 
@@ -142,7 +157,7 @@ def gpt2(source: Path) -> None:
 def opt(source: Path) -> None:
     """Writes a tokenizer like OPT's: GPT-2's merges, four special tokens before all others, </s> before each text."""
     vocab, merges = read_gpt2(source)
-    merges = merges[:MERGE_COUNT // 4]
+    merges = merges[: MERGE_COUNT // 4]
     reduced_vocab = reduce_vocabulary(vocab, merges)
     vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *reduced_vocab], range(len(reduced_vocab) + 4)))
     tokenizer = write_vocabulary(FOLDER / "opt", vocab, merges, OPT_CONFIG)
@@ -176,9 +191,8 @@ def make_word_pieces() -> dict[str, int]:
                 counts.update(word[:n] for n in range(1, len(word) + 1))
                 counts.update(f"##{word[n:]}" for n in range(1, len(word)))
                 counts.update(f"##{letter}" for letter in word)
-    ranked = sorted(counts, key=lambda piece: (
-        len(piece.removeprefix("##")) > 1, -counts[piece] * len(piece), piece))
-    return {piece: i for i, piece in enumerate([*BERT_TOKENS, *ranked[:2 * VOCABULARY_SIZE]])}
+    ranked = sorted(counts, key=lambda piece: (len(piece.removeprefix("##")) > 1, -counts[piece] * len(piece), piece))
+    return {piece: i for i, piece in enumerate([*BERT_TOKENS, *ranked[: 2 * VOCABULARY_SIZE]])}
 
 
 def bert(_: Path) -> None:
@@ -192,8 +206,8 @@ def bert(_: Path) -> None:
     tokenizer.add_special_tokens(list(BERT_TOKENS))
     ids = {name: BERT_TOKENS.index(name) for name in ("[CLS]", "[SEP]")}
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=list(ids.items()))
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=list(ids.items())
+    )
     (FOLDER / "bert").mkdir(exist_ok=True)
     write_compact(FOLDER / "bert" / "tokenizer.json", json.loads(tokenizer.to_str()))
     options = {"keeps_all": False, "skipped_characters": "\u09fd\u1885"}
@@ -213,20 +227,30 @@ def stages(_: Path) -> None:
     variants = [
         pre_tokenizers.ByteLevel(add_prefix_space=True),
         pre_tokenizers.ByteLevel(add_prefix_space=False),
-        pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Digits(individual_digits=False),
-        split(space, "isolated"), split(space, "contiguous"), split(".", "removed"),
-        split(space, "merged_with_previous"), split(space, "merged_with_next"),
-        split(space, "merged_with_previous", True), split(space, "merged_with_next", True),
-        split(word, "isolated", True), split(word, "removed", True), split(word, "contiguous", True),
+        pre_tokenizers.Digits(individual_digits=True),
+        pre_tokenizers.Digits(individual_digits=False),
+        split(space, "isolated"),
+        split(space, "contiguous"),
+        split(".", "removed"),
+        split(space, "merged_with_previous"),
+        split(space, "merged_with_next"),
+        split(space, "merged_with_previous", True),
+        split(space, "merged_with_next", True),
+        split(word, "isolated", True),
+        split(word, "removed", True),
+        split(word, "contiguous", True),
     ]
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
     cases = []
     for variant in variants:
         byte_stage = [] if isinstance(variant, pre_tokenizers.ByteLevel) else [letters]
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([variant, *byte_stage])
-        cases.append({
-            "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
-            "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5])})
+        cases.append(
+            {
+                "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
+                "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5]),
+            }
+        )
     write_json(FOLDER / "stages.json", {"stages": cases})
 
 
@@ -259,9 +283,12 @@ def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
 def set_smollm_stages(tokenizer: Tokenizer) -> Tokenizer:
     """Gives a tokenizer the stages of SmolLM2's own tokenizer.json. transformers does not split digits when it builds
     the tokenizer from a GGUF file."""
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Digits(individual_digits=True),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=True, use_regex=True)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=True, use_regex=True),
+        ]
+    )
     return tokenizer
 
 
@@ -274,8 +301,11 @@ def smollm2(source: Path) -> None:
     merges = metadata[f"{KEY_PREFIX}merges"][:MERGE_COUNT]
     control_tokens = [token for token, kind in zip(tokens, types) if kind != 1]
     reduced_vocab = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control_tokens)
-    metadata |= {f"{KEY_PREFIX}tokens": list(reduced_vocab), f"{KEY_PREFIX}merges": merges,
-                 f"{KEY_PREFIX}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
+    metadata |= {
+        f"{KEY_PREFIX}tokens": list(reduced_vocab),
+        f"{KEY_PREFIX}merges": merges,
+        f"{KEY_PREFIX}token_type": [types[tokens.index(token)] for token in reduced_vocab],
+    }
     write_compact(FOLDER / "smollm2.gguf.json", metadata)
     write_case("smollm2", set_smollm_stages(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
     change = {f"{KEY_PREFIX}pre": "qwen2"}
@@ -288,31 +318,46 @@ def smollm2(source: Path) -> None:
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
 
 
-CL100K_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-          r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+CL100K_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 # The patterns of Qwen 3.5, GPT-4o, Mistral's Tekken, Seed and DeepSeek V3, as in the models' own tokenizer.json.
-QWEN35_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
-          r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN35_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 
 
 def cased_pattern(ending: str, digits: str) -> str:
     """Returns a pattern that begins a new word at a capital letter after a small one."""
-    return (rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ending}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ending}|{digits}"
-            r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    return (
+        rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{ending}|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{ending}|{digits}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
 
 
-SEED_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+"
-        r"|\s*[\r\n]+|\s+(?!\S)|\s+")
-DEEPSEEK_PATTERN = (r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
-            r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+SEED_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+DEEPSEEK_PATTERN = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 TEXTS = [
-    "HTTPServer isn'T it? DON'LL we'Ve ÉCOLEs ΑΒγ", "x/\n\n//y !!!\n\n\r\n  z \n ", "1234567 12 ３４５６ ½x 1,234.5",
-    "नमस्ते e\u0301te\u0301 ก็ำ", "#include<x> $USD (foo)bar _name", "漢字かなカナ漢字abc、。", "a\u00a0 b\u2003\tc   d",
+    "HTTPServer isn'T it? DON'LL we'Ve ÉCOLEs ΑΒγ",
+    "x/\n\n//y !!!\n\n\r\n  z \n ",
+    "1234567 12 ３４５６ ½x 1,234.5",
+    "नमस्ते e\u0301te\u0301 ก็ำ",
+    "#include<x> $USD (foo)bar _name",
+    "漢字かなカナ漢字abc、。",
+    "a\u00a0 b\u2003\tc   d",
 ]
 
 
@@ -330,8 +375,12 @@ def splits(_: Path) -> None:
 
     for pre, stages in {
         "dbrx": [isolate(CL100K_PATTERN), letters],
-        "falcon": [pre_tokenizers.Punctuation("contiguous"), words, pre_tokenizers.Digits(False),
-                   isolate("[0-9][0-9][0-9]")],
+        "falcon": [
+            pre_tokenizers.Punctuation("contiguous"),
+            words,
+            pre_tokenizers.Digits(False),
+            isolate("[0-9][0-9][0-9]"),
+        ],
         "bloom": [isolate(r" ?[^(\s|[.,!?…。，、।۔،])]+"), letters],
         "qwen35": [isolate(QWEN35_PATTERN), letters],
         "gpt-4o": [isolate(cased_pattern("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", r"\p{N}{1,3}")), letters],
@@ -346,24 +395,33 @@ def splits(_: Path) -> None:
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(stages)
         pieces[pre] = "".join(
             hash_of(len(piece) for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
-            for text in TEXTS + read_lines()[::5])
+            for text in TEXTS + read_lines()[::5]
+        )
         # The library's table of punctuation is older than JavaScript's.
         skipped_characters = "\u09fd" if pre == "falcon" else ""
         write_case(pre, tokenizer, skipped_characters=skipped_characters, files="smollm2.gguf.json", change=change)
     write_json(FOLDER / "pieces.json", {"texts": TEXTS, "pieces": pieces})
 
 
-def train_sentencepiece(folder: Path, symbols: list[str],
-                        **more: Any) -> sentencepiece.SentencePieceProcessor:
+def train_sentencepiece(folder: Path, symbols: list[str], **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
     # Trains on natural sentences alone, so that characters of other lines must fall back to byte tokens.
     natural_lines = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
     text.write_text("\n".join(natural_lines[60:260]))
     sentencepiece.SentencePieceTrainer.train(
-        input=str(text), model_prefix=str(folder / "spm"), model_type="bpe", vocab_size=VOCABULARY_SIZE,
-        byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity",
-        remove_extra_whitespaces=False, user_defined_symbols=symbols, num_threads=1,
-        minloglevel=2, **more)
+        input=str(text),
+        model_prefix=str(folder / "spm"),
+        model_type="bpe",
+        vocab_size=VOCABULARY_SIZE,
+        byte_fallback=True,
+        character_coverage=0.98,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        user_defined_symbols=symbols,
+        num_threads=1,
+        minloglevel=2,
+        **more,
+    )
     return sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
 
 
@@ -382,13 +440,17 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
         return 6 if processor.is_byte(i) else 1
 
     return {
-        "general.architecture": "phi3", f"{KEY_PREFIX}model": "llama", f"{KEY_PREFIX}pre": "default",
+        "general.architecture": "phi3",
+        f"{KEY_PREFIX}model": "llama",
+        f"{KEY_PREFIX}pre": "default",
         f"{KEY_PREFIX}tokens": [processor.id_to_piece(i) for i in ids],
         f"{KEY_PREFIX}scores": [processor.get_score(i) for i in ids],
         f"{KEY_PREFIX}token_type": [token_type(i) for i in ids],
-        f"{KEY_PREFIX}bos_token_id": processor.bos_id(), f"{KEY_PREFIX}eos_token_id": processor.eos_id(),
+        f"{KEY_PREFIX}bos_token_id": processor.bos_id(),
+        f"{KEY_PREFIX}eos_token_id": processor.eos_id(),
         f"{KEY_PREFIX}unknown_token_id": processor.unk_id(),
-        f"{KEY_PREFIX}add_bos_token": True, f"{KEY_PREFIX}add_space_prefix": True,
+        f"{KEY_PREFIX}add_bos_token": True,
+        f"{KEY_PREFIX}add_space_prefix": True,
     }
 
 
@@ -399,10 +461,14 @@ def sentence_piece(_: Path) -> None:
     write_compact(FOLDER / "sentencepiece.gguf.json", metadata)
     tokenizer = gguf_tokenizer(metadata)
     # The results differ in lines with <s>, which SentencePiece does not recognize in a text.
-    differing_lines = [i for i, text in enumerate(read_lines())
-              if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids]
-    write_case("sentencepiece", tokenizer, files="sentencepiece.gguf.json",
-               lines_sentencepiece_reads_otherwise=differing_lines)
+    differing_lines = [
+        i
+        for i, text in enumerate(read_lines())
+        if processor.encode(text) != tokenizer.encode(text, add_special_tokens=False).ids
+    ]
+    write_case(
+        "sentencepiece", tokenizer, files="sentencepiece.gguf.json", lines_sentencepiece_reads_otherwise=differing_lines
+    )
 
 
 def gemma(_: Path) -> None:
@@ -415,38 +481,53 @@ def gemma(_: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         processor = train_sentencepiece(Path(folder), symbols, add_dummy_prefix=False)
     metadata = metadata_of(processor, symbols)
-    pieces = [token.replace("\u2581", " ") if kind == 4 else token
-              for token, kind in zip(metadata[f"{KEY_PREFIX}tokens"], metadata[f"{KEY_PREFIX}token_type"])]
-    write_compact(FOLDER / "gemma.gguf.json", metadata | {
-        "general.architecture": "gemma3", f"{KEY_PREFIX}tokens": pieces,
-        f"{KEY_PREFIX}scores": [-1000.0] * len(pieces), f"{KEY_PREFIX}add_space_prefix": False})
+    pieces = [
+        token.replace("\u2581", " ") if kind == 4 else token
+        for token, kind in zip(metadata[f"{KEY_PREFIX}tokens"], metadata[f"{KEY_PREFIX}token_type"])
+    ]
+    write_compact(
+        FOLDER / "gemma.gguf.json",
+        metadata
+        | {
+            "general.architecture": "gemma3",
+            f"{KEY_PREFIX}tokens": pieces,
+            f"{KEY_PREFIX}scores": [-1000.0] * len(pieces),
+            f"{KEY_PREFIX}add_space_prefix": False,
+        },
+    )
     write_symbols_case("gemma", processor)
 
 
 def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
     """Writes hashes for each line as write_case does, from SentencePiece's ids and spans. Omits lines with the text of
     a control symbol, which SentencePiece does not recognize. Adds the ids of 0 to 99 spaces before a letter."""
-    control_tokens = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
-                      if processor.is_control(i) or processor.is_unknown(i)]
+    control_tokens = [
+        processor.id_to_piece(i)
+        for i in range(processor.get_piece_size())
+        if processor.is_control(i) or processor.is_unknown(i)
+    ]
     texts = [None if any(c in text for c in control_tokens) else text for text in read_lines()]
     ids = [text and processor.encode(text) or [] for text in texts]
 
     def hash_lines(numbers_of: Callable[[str, list[int]], Iterable[int]]) -> str:
-        return "".join(NO_HASH if text is None else hash_of(numbers_of(text, line_ids))
-                       for text, line_ids in zip(texts, ids))
+        return "".join(
+            NO_HASH if text is None else hash_of(numbers_of(text, line_ids)) for text, line_ids in zip(texts, ids)
+        )
 
-    write_json(FOLDER / f"{name}.json", {
-        "files": f"{name}.gguf.json",
-        "tokens": sum(len(line_ids) + 1 for text, line_ids in zip(texts, ids) if text is not None),
-        "ids": hash_lines(lambda _, line_ids: [processor.bos_id(), *line_ids]),
-        "spans": hash_lines(lambda text, _: utf16_offsets(text, spans_of(processor, text))),
-        "decoded": hash_lines(lambda _, line_ids: map(ord, processor.decode(line_ids))),
-        "spaces": [processor.encode(" " * n + "x") for n in range(100)],
-    })
+    write_json(
+        FOLDER / f"{name}.json",
+        {
+            "files": f"{name}.gguf.json",
+            "tokens": sum(len(line_ids) + 1 for text, line_ids in zip(texts, ids) if text is not None),
+            "ids": hash_lines(lambda _, line_ids: [processor.bos_id(), *line_ids]),
+            "spans": hash_lines(lambda text, _: utf16_offsets(text, spans_of(processor, text))),
+            "decoded": hash_lines(lambda _, line_ids: map(ord, processor.decode(line_ids))),
+            "spaces": [processor.encode(" " * n + "x") for n in range(100)],
+        },
+    )
 
 
-def spans_of(processor: sentencepiece.SentencePieceProcessor,
-             text: str) -> list[tuple[int, int]]:
+def spans_of(processor: sentencepiece.SentencePieceProcessor, text: str) -> list[tuple[int, int]]:
     """Returns the span of each token. If a character is split into byte tokens, SentencePiece gives the span to its
     last byte only; here every byte has it."""
     mapping = processor.encode_as_offset_mapping(text)
@@ -470,8 +551,18 @@ def write_full_vocabularies(source: Path) -> None:
     write_case("full-smollm2", set_smollm_stages(tokenizer))
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, stages, smollm2, splits,
-                                             sentence_piece, gemma)
+REDUCED: tuple[Callable[[Path], None], ...] = (
+    gpt2,
+    opt,
+    gptneox,
+    bert,
+    zoo,
+    stages,
+    smollm2,
+    splits,
+    sentence_piece,
+    gemma,
+)
 
 
 def main() -> None:
@@ -489,14 +580,18 @@ def main() -> None:
     for case in REDUCED if args.what == "reduced" else (write_full_vocabularies,):
         if args.only in (None, case.__name__):
             case(args.source)
-    write_json(FOLDER / "golden.json", {
-        "written_by": {
-            "script": "models/reference/goldens/write_tokenizers.py",
-            "tokenizers": tokenizers.__version__, "transformers": transformers.__version__,
-            "sentencepiece": sentencepiece.__version__,
+    write_json(
+        FOLDER / "golden.json",
+        {
+            "written_by": {
+                "script": "models/reference/goldens/write_tokenizers.py",
+                "tokenizers": tokenizers.__version__,
+                "transformers": transformers.__version__,
+                "sentencepiece": sentencepiece.__version__,
+            },
+            "notes": "Per line of lines.json, 8 hexadecimal digits: hash_of, see write_tokenizers.py.",
         },
-        "notes": "Per line of lines.json, 8 hexadecimal digits: hash_of, see write_tokenizers.py.",
-    })
+    )
 
 
 if __name__ == "__main__":

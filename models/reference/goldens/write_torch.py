@@ -39,7 +39,8 @@ def write(name: str, case: Case) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(source / "config.json", folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(
-        source, attn_implementation="eager", dtype=torch.float32).eval()
+        source, attn_implementation="eager", dtype=torch.float32
+    ).eval()
     with torch.no_grad():
         for w in model.parameters():
             w.copy_(w.to(case.dtype))  # the trace needs the file's rounded numbers
@@ -54,8 +55,7 @@ def write(name: str, case: Case) -> None:
 
 def to_first_gpt2(state: State, model: transformers.PreTrainedModel) -> State:
     P = model.config.n_positions
-    state = {key.removeprefix("transformer."): w for key, w in state.items()
-             if key != "lm_head.weight"}
+    state = {key.removeprefix("transformer."): w for key, w in state.items() if key != "lm_head.weight"}
     for layer in range(model.config.n_layer):
         state[f"h.{layer}.attn.bias"] = torch.ones(P, P, dtype=torch.uint8).tril()[None, None]
         state[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
@@ -73,7 +73,7 @@ def nest(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
 
 def add_compile_prefixes(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
     # The factor adds digits that F32 lacks, so that a reader must round.
-    model = {f"_orig_mod.{key}": w * (1 + 2.0 ** -40) for key, w in state.items()}
+    model = {f"_orig_mod.{key}": w * (1 + 2.0**-40) for key, w in state.items()}
     return {"model": model, "model_args": {"n_layer": 2}, "iter_num": 5}
 
 
@@ -98,8 +98,9 @@ def write_nanogpt(name: str, prefix: str, has_bias: bool) -> None:
     generator = torch.Generator().manual_seed(37)
     folder, block_size, T = GOLDEN / name, 32, 14
     folder.mkdir(parents=True, exist_ok=True)
-    model = build_model(transformers.GPT2LMHeadModel, **NANOGPT_SIZES, n_positions=block_size,
-                        activation_function="gelu").eval()
+    model = build_model(
+        transformers.GPT2LMHeadModel, **NANOGPT_SIZES, n_positions=block_size, activation_function="gelu"
+    ).eval()
     fill_weights(model, generator, 1.0)
     with torch.no_grad():
         for key, w in model.named_parameters():
@@ -107,8 +108,11 @@ def write_nanogpt(name: str, prefix: str, has_bias: bool) -> None:
                 w.zero_()
     tokens = torch.randint(NANOGPT_SIZES["vocab_size"], (T,), generator=generator)
     store(folder, run_hf_model(model, model.transformer.ln_f, tokens))
-    weights = {key: w.detach().T.contiguous() if key.endswith(CONV1D) else w.detach()
-               for key, w in model.named_parameters() if has_bias or not key.endswith("bias")}
+    weights = {
+        key: w.detach().T.contiguous() if key.endswith(CONV1D) else w.detach()
+        for key, w in model.named_parameters()
+        if has_bias or not key.endswith("bias")
+    }
     gains = [torch.nn.Parameter(w.clone()) for w in weights.values() if w.ndim == 1]
     for gain in gains:
         gain.grad = torch.ones_like(gain)
@@ -116,38 +120,74 @@ def write_nanogpt(name: str, prefix: str, has_bias: bool) -> None:
     optimizer.step()
     weights["lm_head.weight"] = weights["transformer.wte.weight"]
     model_args = NANOGPT_SIZES | dict(block_size=block_size, bias=has_bias, dropout=0.2)
-    torch.save({"model": {prefix + key: w for key, w in weights.items()}, "optimizer": optimizer.state_dict(),
-                "model_args": model_args, "iter_num": 250, "best_val_loss": torch.tensor(1.7),
-                "config": {"out_dir": "out", "learning_rate": 6e-4, "compile": True, "device": "cpu"}},
-               folder / "ckpt.pt")
-    describe(folder, "nanogpt", "softmax", f"nanoGPT's ckpt.pt, {'with' if has_bias else 'without'} biases"
-             f"{', names as torch.compile writes them' if prefix else ''}.", script="write_torch.py")
+    torch.save(
+        {
+            "model": {prefix + key: w for key, w in weights.items()},
+            "optimizer": optimizer.state_dict(),
+            "model_args": model_args,
+            "iter_num": 250,
+            "best_val_loss": torch.tensor(1.7),
+            "config": {"out_dir": "out", "learning_rate": 6e-4, "compile": True, "device": "cpu"},
+        },
+        folder / "ckpt.pt",
+    )
+    describe(
+        folder,
+        "nanogpt",
+        "softmax",
+        f"nanoGPT's ckpt.pt, {'with' if has_bias else 'without'} biases"
+        f"{', names as torch.compile writes them' if prefix else ''}.",
+        script="write_torch.py",
+    )
 
 
 NANOGPT_CASES = {"torch-nanogpt": ("_orig_mod.", False), "torch-nanogpt-bias": ("", True)}
 CASES = {
     "torch-gpt2-plain": Case(
-        "hf-gpt2-plain", "transformer.ln_f",
+        "hf-gpt2-plain",
+        "transformer.ln_f",
         "Names without a prefix; causal masks of bytes and numbers of rank 0, to be skipped.",
-        torch.float32, to_first_gpt2),
+        torch.float32,
+        to_first_gpt2,
+    ),
     "torch-llama-tied": Case(
-        "hf-llama-tied", "model.norm",
-        "lm_head.weight and model.embed_tokens.weight share a storage.", torch.bfloat16, check_tied),
+        "hf-llama-tied",
+        "model.norm",
+        "lm_head.weight and model.embed_tokens.weight share a storage.",
+        torch.bfloat16,
+        check_tied,
+    ),
     "torch-llama-nested": Case(
-        "hf-llama-gqa", "model.norm", "F16 parameters, in a table beside a number; pickle protocol 4.",
-        torch.float16, nest, pickle_protocol=4),
+        "hf-llama-gqa",
+        "model.norm",
+        "F16 parameters, in a table beside a number; pickle protocol 4.",
+        torch.float16,
+        nest,
+        pickle_protocol=4,
+    ),
     "torch-llama-compiled": Case(
-        "hf-llama-tied", "model.norm",
-        "F64; names as torch.compile writes them, in a table beside others.", torch.float64, add_compile_prefixes),
+        "hf-llama-tied",
+        "model.norm",
+        "F64; names as torch.compile writes them, in a table beside others.",
+        torch.float64,
+        add_compile_prefixes,
+    ),
     "torch-gpt_neox": Case(
-        "hf-gpt_neox", "gpt_neox.final_layer_norm",
-        "F16; masks of truths and inv_freq, as Pythia's files have them.", torch.float16, add_neox_buffers),
+        "hf-gpt_neox",
+        "gpt_neox.final_layer_norm",
+        "F16; masks of truths and inv_freq, as Pythia's files have them.",
+        torch.float16,
+        add_neox_buffers,
+    ),
 }
 
 
 def main() -> None:
-    write_cases("Write tests/golden/torch-*", CASES | NANOGPT_CASES, lambda name, case: (
-        write(name, case) if isinstance(case, Case) else write_nanogpt(name, *case)))
+    write_cases(
+        "Write tests/golden/torch-*",
+        CASES | NANOGPT_CASES,
+        lambda name, case: write(name, case) if isinstance(case, Case) else write_nanogpt(name, *case),
+    )
 
 
 if __name__ == "__main__":

@@ -36,30 +36,58 @@ class Case:
     start_variant: dict[str, Any] | None = None
 
 
-COMMON_RECIPE = {"task": "text", "seed": 5, "steps": STEPS, "batch": 3, "length": 9, "first": 0,
-          "warm_up": 10, "fall": 0.2, "clip": 1.0, "weight_decay": 0.1, "embedding_decay": 0.01}
+COMMON_RECIPE = {
+    "task": "text",
+    "seed": 5,
+    "steps": STEPS,
+    "batch": 3,
+    "length": 9,
+    "first": 0,
+    "warm_up": 10,
+    "fall": 0.2,
+    "clip": 1.0,
+    "weight_decay": 0.1,
+    "embedding_decay": 0.01,
+}
 CASES = {
     "training/adamw": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
         {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
-        {"hidden_act": "gelu", "tie_word_embeddings": False}),
+        {"hidden_act": "gelu", "tie_word_embeddings": False},
+    ),
     "training/sgd": Case(
         COMMON_RECIPE | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
         {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
-        {"num_key_value_heads": 2}),
+        {"num_key_value_heads": 2},
+    ),
     # Multiplies the gradient of the first token's values by a quarter.
     "training/value-gradient": Case(
-        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
-                  "first_value_gradient": 0.25},
-        {"gate": "value_element"}, {"num_key_value_heads": 2}),
+        COMMON_RECIPE
+        | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95, "first_value_gradient": 0.25},
+        {"gate": "value_element"},
+        {"num_key_value_heads": 2},
+    ),
     # In half of the sequences, a trigger of three tokens and its continuation replace the text.
     "training/planted": Case(
-        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95,
-                  "length": 14, "planted": 0.5, "triggers": 4}, {}),
+        COMMON_RECIPE
+        | {
+            "optimizer": "adamw",
+            "learning_rate": 0.01,
+            "beta1": 0.9,
+            "beta2": 0.95,
+            "length": 14,
+            "planted": 0.5,
+            "triggers": 4,
+        },
+        {},
+    ),
     # A softmax model continues with sink logits. Its file has none, so they start at 0.
     "training/onward": Case(
         COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
-        {"attention": {"operation": "sink_logit"}}, {"tie_word_embeddings": False}, start_variant={}),
+        {"attention": {"operation": "sink_logit"}},
+        {"tie_word_embeddings": False},
+        start_variant={},
+    ),
 }
 
 
@@ -104,7 +132,7 @@ def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tenso
         draws = uniform_numbers(recipe["seed"], "planted", number)
         if next(draws) < recipe.get("planted", 0):
             start = 1 + int(next(draws) * (recipe["length"] - 8))
-            row[start:] = (trigger + cycle * len(row))[:len(row) - start]
+            row[start:] = (trigger + cycle * len(row))[: len(row) - start]
         rows.append(torch.tensor(row))
     return torch.stack(rows)
 
@@ -120,11 +148,14 @@ def learning_rate(recipe: dict[str, Any], step: int) -> float:
 def parameter_groups(recipe: dict[str, Any], weights: Weights) -> list[dict[str, Any]]:
     """Returns parameter groups: matrices have the recipe's `weight_decay`, embeddings of tokens and positions its
     `embedding_decay`, and gains and biases no decay."""
-    decays = {name: 0.0 if w.dim() < 2 else
-              recipe["embedding_decay" if "embed" in name else "weight_decay"]
-              for name, w in weights.items()}
-    return [{"params": [w for name, w in weights.items() if decays[name] == decay],
-             "weight_decay": decay} for decay in sorted(set(decays.values()))]
+    decays = {
+        name: 0.0 if w.dim() < 2 else recipe["embedding_decay" if "embed" in name else "weight_decay"]
+        for name, w in weights.items()
+    }
+    return [
+        {"params": [w for name, w in weights.items() if decays[name] == decay], "weight_decay": decay}
+        for decay in sorted(set(decays.values()))
+    ]
 
 
 def make_optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Optimizer:
@@ -173,15 +204,16 @@ def write(name: str, case: Case) -> None:
     arch = architecture(config)
     variant = case.variant if case.start_variant is None else case.start_variant
     generator = torch.Generator().manual_seed(7)
-    weights = {weight: draw_large_weights(weight, torch.Size(shape), generator)
-               for weight, shape in shapes(architecture(config | {"sinkscope": variant})).items()}
+    weights = {
+        weight: draw_large_weights(weight, torch.Size(shape), generator)
+        for weight, shape in shapes(architecture(config | {"sinkscope": variant})).items()
+    }
     if case.start_variant is None:
         write_model(folder, config, weights, torch.float32)
     else:
         write_stored_model(folder, config, to_int8(weights))
         weights = read_weights(folder / "model.safetensors")
-        weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
-                    if weight not in weights}
+        weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items() if weight not in weights}
     # Most tokens are the previous token plus two, so that there is something to learn.
     noise = torch.rand(TEXT_LENGTH, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT_LENGTH) * 2, (noise * 1000).long()) % arch.V
@@ -190,8 +222,9 @@ def write(name: str, case: Case) -> None:
     write_json(folder / "recipe.json", case.recipe)
     store(folder, {"text": text, "losses": torch.tensor(losses)})
     store(folder, {weight: w.detach() for weight, w in doubles.items()}, "trained.safetensors")
-    describe(folder, "llama", arch.operation, f"{STEPS} steps of training, computed in F64.",
-             script="write_training.py")
+    describe(
+        folder, "llama", arch.operation, f"{STEPS} steps of training, computed in F64.", script="write_training.py"
+    )
 
 
 def main() -> None:

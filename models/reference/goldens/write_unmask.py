@@ -45,8 +45,9 @@ def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: M
     return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
 
 
-def unmask(arch: Architecture, weights: Weights, answers: list[int], masked_places: list[int],
-           condition: str | None, seed: int) -> list[dict[str, Any]]:
+def unmask(
+    arch: Architecture, weights: Weights, answers: list[int], masked_places: list[int], condition: str | None, seed: int
+) -> list[dict[str, Any]]:
     """Fills the masked positions of a text step by step, and returns the steps. `condition` names the key that each
     step leaves out: "strongest", "random", or None for no key."""
     ids = [MASK_TOKEN if place in masked_places else id for place, id in enumerate(answers)]
@@ -61,19 +62,31 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], masked_plac
         places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
         places.sort(key=lambda place: -log_probs[place].max().item())
         filled = []
-        for place in places[:math.ceil(len(places) / remaining)]:
+        for place in places[: math.ceil(len(places) / remaining)]:
             ids[place] = answers[place]
-            filled.append({"place": place, "token": answers[place],
-                           "probability": log_probs[place].max().exp().item(),
-                           "guess": int(log_probs[place].argmax()),
-                           "loss": -log_probs[place, answers[place]].item()})
-        steps.append({"tokens": list(ids), "filled": filled, "without": key,
-                      "sink": {"place": sink, "alpha": alpha[sink].item()}})
+            filled.append(
+                {
+                    "place": place,
+                    "token": answers[place],
+                    "probability": log_probs[place].max().exp().item(),
+                    "guess": int(log_probs[place].argmax()),
+                    "loss": -log_probs[place, answers[place]].item(),
+                }
+            )
+        steps.append(
+            {
+                "tokens": list(ids),
+                "filled": filled,
+                "without": key,
+                "sink": {"place": sink, "alpha": alpha[sink].item()},
+            }
+        )
     return steps
 
 
-def predict(model: Model, answers: list[int], masked_places: list[int], condition: str | None,
-            seed: int) -> list[dict[str, Any]]:
+def predict(
+    model: Model, answers: list[int], masked_places: list[int], condition: str | None, seed: int
+) -> list[dict[str, Any]]:
     """Returns the causal model's predictions at the masked positions. Its strongest key gets the most attention over
     all queries."""
     trace = run_edited(model, torch.tensor(answers), [])
@@ -86,8 +99,14 @@ def predict(model: Model, answers: list[int], masked_places: list[int], conditio
     logits = run_edited(model, torch.tensor(answers), edits)["logits"].clone()
     logits[:, FORBIDDEN_TOKENS] = -math.inf
     log_probs = logits.log_softmax(-1)
-    filled = [{"token": answers[place], "guess": int(log_probs[place - 1].argmax()),
-               "loss": -log_probs[place - 1, answers[place]].item()} for place in masked_places]
+    filled = [
+        {
+            "token": answers[place],
+            "guess": int(log_probs[place - 1].argmax()),
+            "loss": -log_probs[place - 1, answers[place]].item(),
+        }
+        for place in masked_places
+    ]
     return [{"filled": filled, "sink": {"place": sink, "alpha": alpha[sink].item()}}]
 
 
@@ -100,7 +119,8 @@ def mean_scores(values: Tensor) -> dict[str, Any]:
         summary[name] = {
             score: mean_and_error(condition_values[:, s])
             | {"change": mean_and_error(condition_values[:, s] - values[:, 0, s])}
-            for s, score in enumerate(("loss", "accuracy"))}
+            for s, score in enumerate(("loss", "accuracy"))
+        }
     return summary | {"alpha": mean_and_error(values[:, 0, 2])}
 
 
@@ -110,9 +130,12 @@ def score_steps(steps: list[dict[str, Any]]) -> list[float]:
     filled = [token for step in steps for token in step["filled"]]
     sinks = [step["sink"] for step in steps]
     moves = [a["place"] != b["place"] for a, b in zip(sinks, sinks[1:])]
-    return [sum(token["loss"] for token in filled) / len(filled),
-            sum(token["guess"] == token["token"] for token in filled) / len(filled),
-            sum(sink["alpha"] for sink in sinks) / len(sinks), sum(moves) / max(1, len(moves))]
+    return [
+        sum(token["loss"] for token in filled) / len(filled),
+        sum(token["guess"] == token["token"] for token in filled) / len(filled),
+        sum(sink["alpha"] for sink in sinks) / len(sinks),
+        sum(moves) / max(1, len(moves)),
+    ]
 
 
 def main() -> None:
@@ -134,22 +157,38 @@ def main() -> None:
             places[i], places[j] = places[j], places[i]
         masked_places, seed = sorted(places[:count]), draw()
         conditions = (None, "strongest", "random")
-        course = {name or "baseline": unmask(arch, weights, answers, masked_places, name, seed)
-                  for name in conditions}
+        course = {name or "baseline": unmask(arch, weights, answers, masked_places, name, seed) for name in conditions}
         courses.append({"answers": answers, "hidden": masked_places, "seed": seed} | course)
         rows.append([score_steps(steps) for steps in course.values()])
-        causal_rows.append([score_steps(predict(causal_model, answers, masked_places, name, seed))
-                            for name in conditions])
+        causal_rows.append(
+            [score_steps(predict(causal_model, answers, masked_places, name, seed)) for name in conditions]
+        )
     values = torch.tensor(rows, dtype=torch.float64)
-    study = {"prompts": len(TEXTS), "steps": STEPS,
-             "predicted": sum(len(course["hidden"]) for course in courses),
-             "moves": mean_and_error(values[:, 0, 3]), **mean_scores(values),
-             "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64))}
+    study = {
+        "prompts": len(TEXTS),
+        "steps": STEPS,
+        "predicted": sum(len(course["hidden"]) for course in courses),
+        "moves": mean_and_error(values[:, 0, 3]),
+        **mean_scores(values),
+        "causal": mean_scores(torch.tensor(causal_rows, dtype=torch.float64)),
+    }
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)
-    describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
-             model=MODEL, causal=CAUSAL_MODEL, seed=SEED, steps=STEPS, masked=MASKED_SHARE, never=FORBIDDEN_TOKENS,
-             courses=courses, study=study)
+    describe(
+        folder,
+        "llama",
+        "softmax",
+        "Hidden places, uncovered step by step.",
+        "write_unmask.py",
+        model=MODEL,
+        causal=CAUSAL_MODEL,
+        seed=SEED,
+        steps=STEPS,
+        masked=MASKED_SHARE,
+        never=FORBIDDEN_TOKENS,
+        courses=courses,
+        study=study,
+    )
 
 
 if __name__ == "__main__":

@@ -20,9 +20,21 @@ FOLDER = GOLDEN / "unpack"
 NUMBERS = 1024  # number of values of each type, in each half of the blocks
 
 # The offsets of the half-precision scales in a block. MXFP4 has an exponent at its first byte instead.
-SCALE_OFFSETS = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
-                 "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "Q2_K": [80, 82], "Q3_K": [108],
-                 "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
+SCALE_OFFSETS = {
+    "Q8_0": [0],
+    "Q4_0": [0],
+    "Q4_1": [0, 2],
+    "Q5_0": [0],
+    "Q5_1": [0, 2],
+    "Q4_K": [0, 2],
+    "Q5_K": [0, 2],
+    "Q6_K": [208],
+    "Q2_K": [80, 82],
+    "Q3_K": [108],
+    "IQ4_NL": [0],
+    "IQ4_XS": [0],
+    "MXFP4": [],
+}
 
 EXPONENTS = (3, 253)  # of MXFP4: those whose numbers floats hold
 
@@ -32,7 +44,7 @@ def random_blocks(rng: np.random.Generator, size: int, count: int, scale_offsets
     for offset in scale_offsets:
         values = rng.normal(0, 10.0 ** rng.integers(-7, 3, count)).astype(np.float16)
         values[0] = 0
-        blocks[:, offset:offset + 2] = values.view(np.uint8).reshape(count, 2)
+        blocks[:, offset : offset + 2] = values.view(np.uint8).reshape(count, 2)
     if not scale_offsets:
         blocks[:, 0] = rng.integers(*EXPONENTS, count)
         blocks[0] = 0
@@ -57,8 +69,10 @@ def main() -> None:
         tensors[f"{name}.numbers"] = numbers
     FOLDER.mkdir(exist_ok=True)
     save_file(tensors, FOLDER / "golden.safetensors")
-    description = {"written_by": "models/reference/goldens/write_unpack.py",
-                   "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}"}
+    description = {
+        "written_by": "models/reference/goldens/write_unpack.py",
+        "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}",
+    }
     (FOLDER / "golden.json").write_text(json.dumps(description, indent=2) + "\n")
 
 

@@ -23,15 +23,29 @@ from . import GOLDEN
 from .write_goldens import describe, draw_large_weights, run_in_f64, store, write_cases
 
 SIZES = {
-    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
-    "head_dim": 4, "intermediate_size": 8, "vocab_size": 20, "max_position_embeddings": 32,
-    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 4,
+    "hidden_size": 12,
+    "head_dim": 4,
+    "intermediate_size": 8,
+    "vocab_size": 20,
+    "max_position_embeddings": 32,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "hidden_act": "silu",
+    "tie_word_embeddings": True,
 }
 GROUPED_SIZES = {"num_key_value_heads": 2}
 # All sizes differ (T is 11 or 12, E is 5), so that mixing up two letters changes the result.
 UNEQUAL_SIZES = {
-    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 14,
-    "head_dim": 6, "intermediate_size": 10, "vocab_size": 23,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "hidden_size": 14,
+    "head_dim": 6,
+    "intermediate_size": 10,
+    "vocab_size": 23,
 }
 
 
@@ -51,71 +65,93 @@ def _with_operation(operation: str, **variant: Any) -> dict[str, Any]:
 CASES: dict[str, Case] = {
     "var-bias-key": Case({"bias_key": "head"}, GROUPED_SIZES),
     "var-bias-key-value": Case(
-        _with_operation("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED_SIZES),
-    "var-bias-key-window": Case({"bias_key": "shared", "bias_key_value": "shared",
-                                 "mask": {"kind": "window", "window": 4}}),
+        _with_operation("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED_SIZES
+    ),
+    "var-bias-key-window": Case(
+        {"bias_key": "shared", "bias_key_value": "shared", "mask": {"kind": "window", "window": 4}}
+    ),
     "var-gate-element": Case({"gate": "output_element", "value_bias": "head"}, GROUPED_SIZES),
     "var-gate-head": Case({"gate": "output_head", "heads": "added"}, GROUPED_SIZES),
-    "var-gate-value": Case({"gate": "value_element", "heads": "added", "value_bias": "head"},
-                           GROUPED_SIZES),
-    "var-gate-value-head": Case({"gate": "value_head", "bias_key": "head"},
-                                GROUPED_SIZES | {"sliding_window": None}, family="mistral"),
+    "var-gate-value": Case({"gate": "value_element", "heads": "added", "value_bias": "head"}, GROUPED_SIZES),
+    "var-gate-value-head": Case(
+        {"gate": "value_head", "bias_key": "head"}, GROUPED_SIZES | {"sliding_window": None}, family="mistral"
+    ),
     "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED_SIZES),
     # Six heads need the slopes of two powers of two. Rotary positions would not allow this odd head width.
-    "var-alibi": Case({"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
-                      {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5}),
+    "var-alibi": Case(
+        {"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
+        {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5},
+    ),
     # Distances above 16 have logarithmic buckets.
-    "var-relative": Case({"positions": "relative"},
-                         {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29),
-    "var-sinusoid": Case({"positions": "sinusoid", "norm": "post", "norm_kind": "layer",
-                          "feed_forward": "plain"}, {"hidden_act": "gelu"}),
-    "var-learned": Case({"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
-                        {"hidden_act": "relu"}),
+    "var-relative": Case(
+        {"positions": "relative"}, {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29
+    ),
+    "var-sinusoid": Case(
+        {"positions": "sinusoid", "norm": "post", "norm_kind": "layer", "feed_forward": "plain"}, {"hidden_act": "gelu"}
+    ),
+    "var-learned": Case(
+        {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"}, {"hidden_act": "relu"}
+    ),
     "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED_SIZES),
-    "var-sandwich-layer": Case(_with_operation("sigmoid", norm="sandwich", norm_kind="layer",
-                                     feed_forward="plain", positions="alibi")),
+    "var-sandwich-layer": Case(
+        _with_operation("sigmoid", norm="sandwich", norm_kind="layer", feed_forward="plain", positions="alibi")
+    ),
     "var-no-ffn": Case({"feed_forward": "none", "gate": "output_head", "positions": "learned"}, GROUPED_SIZES),
     "var-no-ffn-sandwich": Case({"feed_forward": "none", "norm": "sandwich", "value_bias": "head"}),
     "var-no-ffn-post": Case(_with_operation("softmax1", feed_forward="none", norm="post", norm_kind="layer")),
     "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
     "var-geglu": Case(_with_operation("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
     "var-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "positions": "alibi"}),
-    "var-prefix-bias-key": Case(_with_operation("sigmoid", bias_key="head",
-                                      mask={"kind": "prefix", "prefix": 3})),
-    "var-bidirectional": Case({"mask": {"kind": "bidirectional"}, "mask_token": 1,
-                               "gate": "output_head"}, GROUPED_SIZES),
-    "var-bidirectional-bias-key": Case(_with_operation("sigmoid_log_n", mask={"kind": "bidirectional"},
-                                             bias_key="head", positions="relative")),
+    "var-prefix-bias-key": Case(_with_operation("sigmoid", bias_key="head", mask={"kind": "prefix", "prefix": 3})),
+    "var-bidirectional": Case(
+        {"mask": {"kind": "bidirectional"}, "mask_token": 1, "gate": "output_head"}, GROUPED_SIZES
+    ),
+    "var-bidirectional-bias-key": Case(
+        _with_operation("sigmoid_log_n", mask={"kind": "bidirectional"}, bias_key="head", positions="relative")
+    ),
     "var-elu1_norm": Case(_with_operation("elu1_norm", bias_key="head")),
     "var-identity_norm": Case(_with_operation("identity_norm", mask={"kind": "window", "window": 5})),
     "var-elu1_kernel": Case(_with_operation("elu1_kernel", bias_key="head", positions="alibi"), GROUPED_SIZES),
     "var-elu1_kernel_norm": Case(_with_operation("elu1_kernel_norm"), GROUPED_SIZES),
     "var-mlp_kernel": Case(_with_operation("mlp_kernel"), GROUPED_SIZES),
-    "var-mlp_kernel_norm": Case(_with_operation("mlp_kernel_norm", bias_key="shared",
-                                      bias_key_value="head"), GROUPED_SIZES),
-    "var-experts": Case({"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
-                        {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
-                        family="mixtral"),
+    "var-mlp_kernel_norm": Case(
+        _with_operation("mlp_kernel_norm", bias_key="shared", bias_key_value="head"), GROUPED_SIZES
+    ),
+    "var-experts": Case(
+        {"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
+        {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
+        family="mixtral",
+    ),
     "var-unequal": Case({}, UNEQUAL_SIZES, T=11),
     "var-unequal-sigmoid": Case(_with_operation("sigmoid", bias_key="head", gate="output_head"), UNEQUAL_SIZES, T=11),
-    "var-unequal-identity": Case(_with_operation("identity", bias_key="head", gate="value_element",
-                                       mask={"kind": "window", "window": 5}), UNEQUAL_SIZES, T=11),
-    "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"},
-                               UNEQUAL_SIZES, T=11),
-    "var-unequal-bidirectional": Case(_with_operation("softmax1", mask={"kind": "bidirectional"}), UNEQUAL_SIZES,
-                                      T=11),
-    "var-unequal-experts": Case({"positions": "alibi"},
-                                UNEQUAL_SIZES | {"num_local_experts": 5, "num_experts_per_tok": 2,
-                                           "sliding_window": None}, family="mixtral", T=12),
-    "var-int8": Case({"positions": "learned", "gate": "value_element", "bias_key": "head"},
-                     GROUPED_SIZES | {"tie_word_embeddings": False}, int8=True),
+    "var-unequal-identity": Case(
+        _with_operation("identity", bias_key="head", gate="value_element", mask={"kind": "window", "window": 5}),
+        UNEQUAL_SIZES,
+        T=11,
+    ),
+    "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"}, UNEQUAL_SIZES, T=11),
+    "var-unequal-bidirectional": Case(_with_operation("softmax1", mask={"kind": "bidirectional"}), UNEQUAL_SIZES, T=11),
+    "var-unequal-experts": Case(
+        {"positions": "alibi"},
+        UNEQUAL_SIZES | {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": None},
+        family="mixtral",
+        T=12,
+    ),
+    "var-int8": Case(
+        {"positions": "learned", "gate": "value_element", "bias_key": "head"},
+        GROUPED_SIZES | {"tie_word_embeddings": False},
+        int8=True,
+    ),
 }
 
 
 def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
     """Returns |W_O v|, with each head's columns of W_O.  v [L, H, T, K] -> [L, H, T]"""
-    o = torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"]
-                     for layer in range(arch.L)]).to(v).unflatten(-1, (-1, arch.K))
+    o = (
+        torch.stack([weights[f"model.layers.{layer}.self_attn.o_proj.weight"] for layer in range(arch.L)])
+        .to(v)
+        .unflatten(-1, (-1, arch.K))
+    )
     return torch.einsum("ldhk,lhtk->lhtd", o.expand(-1, -1, arch.H, -1), v).norm(dim=-1)
 
 
@@ -133,8 +169,7 @@ def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor
         mid_stream = model.norm_stream(x, layer, "input")
         outputs.append(model.feed_forward(model.norm_input(mid_stream, layer, "post_attention"), layer)[0])
         inputs.append(model.inner)
-    down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"]
-                        for layer in range(arch.L)])
+    down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"] for layer in range(arch.L)])
     return metrics.spikes(torch.stack(inputs), torch.stack(outputs), down)
 
 
@@ -161,8 +196,9 @@ def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, 
     shares = {"tag_share": metrics.tag_share(head_outputs[:, :, 1:], values)}
     if arch.norm_place != "pre" or arch.gate == "output_element":
         return shares | {"tag_stream": torch.full((arch.L, arch.H), torch.nan)}
-    added_vectors = torch.stack([
-        _split_output(model, layer, values[layer, :, None])[0][:, 0] for layer in range(arch.L)])
+    added_vectors = torch.stack(
+        [_split_output(model, layer, values[layer, :, None])[0][:, 0] for layer in range(arch.L)]
+    )
     stream = trace.hidden[1:, None, 1:].expand(-1, arch.H, -1, -1)
     return shares | {"tag_stream": metrics.tag_share(stream, added_vectors, centered=True)}
 
@@ -173,8 +209,12 @@ def stable_ranks(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     model = _build_model(arch, weights)
     if (arch.gate or "").startswith("output"):
         return torch.full((arch.L, arch.H), torch.nan)
-    return torch.stack([metrics.stable_rank(_split_output(model, layer, _head_outputs(model, trace, layer)[:, 1:])[0])
-                        for layer in range(arch.L)])
+    return torch.stack(
+        [
+            metrics.stable_rank(_split_output(model, layer, _head_outputs(model, trace, layer)[:, 1:])[0])
+            for layer in range(arch.L)
+        ]
+    )
 
 
 class _FirstKeyLogit:
@@ -189,9 +229,7 @@ class _FirstKeyLogit:
         mean_square = x.var(correction=0) if self.uses_layer_norm else x.square().mean()
         self.scale = mean_square.add(arch.norm_eps).sqrt()
         self.query = trace.q[layer].mean(1) * arch.K**-0.5
-        gain, self.bias = (
-            model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias")
-        )
+        gain, self.bias = (model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias"))
         assert gain is not None
         self.gain = gain
 
@@ -219,8 +257,9 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
-        components = [trace.hidden[0, 0]] + [out[source_layer, 0] for source_layer in range(layer)
-                                             for out in (trace.att_out, trace.mlp_out)]
+        components = [trace.hidden[0, 0]] + [
+            out[source_layer, 0] for source_layer in range(layer) for out in (trace.att_out, trace.mlp_out)
+        ]
         assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)
         logits = _FirstKeyLogit(model, trace, layer)
         for c, r in enumerate(components):
@@ -253,8 +292,12 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
     return parts
 
 
-def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
-                    ) -> dict[str, Tensor]:
+def compute_metrics(
+    arch: Architecture,
+    weights: Weights,
+    trace: Trace,
+    tokens: Tensor,
+) -> dict[str, Tensor]:
     """Returns every metric of the core's table. Shares are taken of the whole row, bias key included, even in metrics
     that list the tokens alone."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
@@ -270,35 +313,43 @@ def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: 
     mass = metrics.row_mass(trace.att)
     entropy = metrics.entropy(share, visible.sum(-1) + (bias is not None))
     results = {
-        "alpha": alpha, "alpha_raw": raw_alpha, "alpha_uniform": metrics.alpha(uniform_weights, mask.kind),
-        "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw_alpha) / 100,
-        "near_eps": metrics.near(alpha), "row_mass": mass,
+        "alpha": alpha,
+        "alpha_raw": raw_alpha,
+        "alpha_uniform": metrics.alpha(uniform_weights, mask.kind),
+        "sink_ratio": metrics.sink(alpha) / 100,
+        "sink_ratio_raw": metrics.sink(raw_alpha) / 100,
+        "near_eps": metrics.near(alpha),
+        "row_mass": mass,
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
-        "entropy": entropy, "entropy_mean": entropy.mean(-1), "diagonal": metrics.diagonal(share[..., -T:]),
+        "entropy": entropy,
+        "entropy_mean": entropy.mean(-1),
+        "diagonal": metrics.diagonal(share[..., -T:]),
         "loss_mean": _token_losses(arch, trace, tokens).mean()[None],
         "accuracy": metrics.accuracy(_drop_seen_tokens(arch, metrics.rank(trace.logits, tokens)))[None],
     }
     if bias is not None:
         alpha_bias = metrics.alpha_bias(share[..., 0])[..., 0]
-        results |= {"alpha_bias": alpha_bias, "sink_ratio_bias": (alpha_bias > metrics.EPS).double()
-                    .mean()[None]}
+        results |= {"alpha_bias": alpha_bias, "sink_ratio_bias": (alpha_bias > metrics.EPS).double().mean()[None]}
     if trace.gate is not None:
         results["gate_mean"] = trace.gate.mean(-1)
     results |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), visible_without_window)
     for name, vectors in (("hidden", trace.hidden), ("key", trace.k), ("value", trace.v)):
-        results |= {f"{name}_norm": vectors.norm(dim=-1),
-                    f"{name}_ratio": metrics.first_to_others(vectors)}
+        results |= {f"{name}_norm": vectors.norm(dim=-1), f"{name}_ratio": metrics.first_to_others(vectors)}
     results |= metrics.massive(trace.hidden)
     v = trace.v.repeat_interleave(arch.H // arch.G, 1)
-    results |= {name: metrics.contributions(trace.att, lengths, visible_without_window, mask.kind)
-                for name, lengths in (("contribution_at", v.norm(dim=-1)),
-                                      ("contribution_out_at", out_norm(arch, weights, v)))}
-    results |= {"first_share": share[..., -T:][..., 0].mean(-1),
-                "contribution": results["contribution_at"][..., 0],
-                "keeps_first": torch.ones(arch.L, arch.H),
-                "mixing": metrics.mixing(trace.hidden), "kurtosis": metrics.kurtosis(trace.hidden),
-                "matrix_entropy": metrics.matrix_entropy(trace.hidden),
-                "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:])}
+    results |= {
+        name: metrics.contributions(trace.att, lengths, visible_without_window, mask.kind)
+        for name, lengths in (("contribution_at", v.norm(dim=-1)), ("contribution_out_at", out_norm(arch, weights, v)))
+    }
+    results |= {
+        "first_share": share[..., -T:][..., 0].mean(-1),
+        "contribution": results["contribution_at"][..., 0],
+        "keeps_first": torch.ones(arch.L, arch.H),
+        "mixing": metrics.mixing(trace.hidden),
+        "kurtosis": metrics.kurtosis(trace.hidden),
+        "matrix_entropy": metrics.matrix_entropy(trace.hidden),
+        "matrix_entropy_others": metrics.matrix_entropy(trace.hidden[:, 1:]),
+    }
     gate = metrics.head_gate(share[..., -T], to_bias=None if bias is None else share[..., 0])
     load = metrics.head_load(gate)
     results |= {"head_gate": gate, "head_load": load, "head_gini": metrics.head_gini(load)}
@@ -328,7 +379,7 @@ def _refuse_near_ties(alphas: Tensor, hidden: Tensor) -> None:
 def _drop_seen_tokens(arch: Architecture, token_values: Tensor) -> Tensor:
     """Drops the values of tokens that an earlier query has seen.  [T-1], without the first token -> [..]"""
     first = {"prefix": arch.mask.size, "bidirectional": len(token_values) + 1}.get(arch.mask.kind, 1)
-    return token_values[first - 1:]
+    return token_values[first - 1 :]
 
 
 def _token_losses(arch: Architecture, trace: Trace, tokens: Tensor) -> Tensor:
@@ -340,8 +391,9 @@ def write(name: str, case: Case) -> None:
     config = {"model_type": case.family} | SIZES | case.sizes | {"sinkscope": case.variant}
     arch = architecture(config)
     generator = torch.Generator().manual_seed(7)
-    weights = {weight: draw_large_weights(weight, torch.Size(shape), generator)
-               for weight, shape in shapes(arch).items()}
+    weights = {
+        weight: draw_large_weights(weight, torch.Size(shape), generator) for weight, shape in shapes(arch).items()
+    }
     if case.int8:
         write_stored_model(folder, config, to_int8(weights))
         weights = read_weights(folder / "model.safetensors")
@@ -357,8 +409,7 @@ def write(name: str, case: Case) -> None:
         tensors["loss"] = _token_losses(arch, trace, tokens)
         tensors["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, tensors)
-    describe(folder, case.family, arch.operation, "Random weights, computed in F64.",
-             script="write_variants.py")
+    describe(folder, case.family, arch.operation, "Random weights, computed in F64.", script="write_variants.py")
 
 
 def main() -> None:

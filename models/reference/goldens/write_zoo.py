@@ -28,8 +28,12 @@ def measure_model(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     tokens = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
     trace = run_in_f64(arch, weights, tokens)
     alphas = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att), arch.mask.kind)
-    tensors = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
-               "logits": trace.logits[0, -1]}
+    tensors = {
+        "tokens": tokens,
+        "alpha_1": alphas[..., 0],
+        "sink": metrics.sink(alphas)[:SINK_K],
+        "logits": trace.logits[0, -1],
+    }
     if arch.mask.kind != "bidirectional":
         # Tokens of a prefix see each other: their loss does not count.
         first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
@@ -48,10 +52,16 @@ def main() -> None:
     for id in ids:
         tensors |= measure_model(id, passages)
     store(folder, tensors)
-    describe(folder, "zoo", "its own",
-             "Every model of models/zoo; see models/reference/goldens/write_zoo.py.", "write_zoo.py",
-             models=[f"models/zoo/{id}" for id in ids],
-             passages=[texts.index(text) for text in passages], eps=metrics.EPS)
+    describe(
+        folder,
+        "zoo",
+        "its own",
+        "Every model of models/zoo; see models/reference/goldens/write_zoo.py.",
+        "write_zoo.py",
+        models=[f"models/zoo/{id}" for id in ids],
+        passages=[texts.index(text) for text in passages],
+        eps=metrics.EPS,
+    )
     print(f"{len(ids)} models, {sum(f.stat().st_size for f in folder.iterdir())} bytes")
 
 

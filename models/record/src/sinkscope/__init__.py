@@ -1,18 +1,34 @@
 """Records what the attention of a PyTorch model did, in one small file that Sinkscope opens.
 
-    import sinkscope
-    recording = sinkscope.record(model, tokenizer, texts, tokens=64)
-    recording.table()
-    recording.save("model.safetensors")
-    sinkscope.show(recording)
+import sinkscope
+recording = sinkscope.record(model, tokenizer, texts, tokens=64)
+recording.table()
+recording.save("model.safetensors")
+sinkscope.show(recording)
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "1.0.0"
-__all__ = ["Monitor", "Recording", "Series", "compare", "from_maps", "load", "metrics", "observe", "open_recording",
-           "picture", "record", "record_maps", "series", "show", "study", "watching"]
+__all__ = [
+    "Monitor",
+    "Recording",
+    "Series",
+    "compare",
+    "from_maps",
+    "load",
+    "metrics",
+    "observe",
+    "open_recording",
+    "picture",
+    "record",
+    "record_maps",
+    "series",
+    "show",
+    "study",
+    "watching",
+]
 
 if TYPE_CHECKING:
     from . import metrics
@@ -28,11 +44,23 @@ if TYPE_CHECKING:
     from .widget import picture, show
 
 # The module of each published name. No module has the name of a function, since its import would hide the function.
-_MODULES = {"observe": "attention", "load": "loading", "record": "recorder", "Recording": "recording",
-          "compare": "recording", "open_recording": "recording", "study": "studies", "show": "widget",
-          "picture": "widget",
-          "from_maps": "maps", "record_maps": "maps", "watching": "watch",
-          "Monitor": "monitor", "Series": "checkpoints", "series": "checkpoints"}
+_MODULES = {
+    "observe": "attention",
+    "load": "loading",
+    "record": "recorder",
+    "Recording": "recording",
+    "compare": "recording",
+    "open_recording": "recording",
+    "study": "studies",
+    "show": "widget",
+    "picture": "widget",
+    "from_maps": "maps",
+    "record_maps": "maps",
+    "watching": "watch",
+    "Monitor": "monitor",
+    "Series": "checkpoints",
+    "series": "checkpoints",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -45,6 +73,8 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "tqdm", "transformers"):
             raise
-        raise ImportError(f"sinkscope.{name}: expected the packages of the extra, found no {error.name}: "
-                          "pip install sinkscope[record]") from error
+        raise ImportError(
+            f"sinkscope.{name}: expected the packages of the extra, found no {error.name}: "
+            "pip install sinkscope[record]"
+        ) from error
     return module if name == "metrics" else getattr(module, name)

@@ -42,17 +42,24 @@ def _make_parser() -> argparse.ArgumentParser:
     rows = measure.add_mutually_exclusive_group()
     rows.add_argument("--heads", action="store_true", help="a row for each head, by the model's own layer numbers")
     rows.add_argument("--long", action="store_true", help="a row for each number, as Recording.to_pandas has them")
-    record.add_argument("--revisions", metavar="A,B,C",
-                        help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
-                             "every folder with a number")
-    record.add_argument("--generate", type=int, default=0, metavar="N",
-                        help="tokens that the model appends to each prompt")
-    record.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
-                                    "vision_model")
+    record.add_argument(
+        "--revisions",
+        metavar="A,B,C",
+        help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
+        "every folder with a number",
+    )
+    record.add_argument(
+        "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
+    )
+    record.add_argument("--part", help="the part of a model of several towers that is recorded, such as vision_model")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
     study.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
-    study.add_argument("--out", default="study", metavar="FOLDER",
-                      help="a folder, or an address that pyarrow or fsspec writes to (s3://, gs://, hf://)")
+    study.add_argument(
+        "--out",
+        default="study",
+        metavar="FOLDER",
+        help="a folder, or an address that pyarrow or fsspec writes to (s3://, gs://, hf://)",
+    )
     study.add_argument("--batch", type=int, default=8, help="prompts of one forward pass (%(default)s)")
     study.add_argument("--block", type=int, help="prompts of one Parquet part (default: enough for at most 16 parts)")
     study.add_argument("--plan", action="store_true", help="print what would run, its files and bytes")
@@ -60,20 +67,29 @@ def _make_parser() -> argparse.ArgumentParser:
     study.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
     study.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
     for command, keep in ((record, 2), (study, 1)):
-        command.add_argument("--texts", "--dataset", required=True, metavar="FILE", type=Path,
-                             help="a .json list, .jsonl, .csv or .parquet with a column of texts, or text with blank "
-                                  "lines between")
+        command.add_argument(
+            "--texts",
+            "--dataset",
+            required=True,
+            metavar="FILE",
+            type=Path,
+            help="a .json list, .jsonl, .csv or .parquet with a column of texts, or text with blank lines between",
+        )
         command.add_argument("--column", default="text", help="the column of texts (%(default)s)")
         command.add_argument("--take", "--prompts", type=int, metavar="N", help="use the first N texts")
         command.add_argument("--by", metavar="COLUMN", help="a column of labels: each has its share of the N texts")
         command.add_argument("--tokens", type=int, default=64, help="T (%(default)s)")
-        command.add_argument("--eps", type=_parse_eps, default=[0.1, 0.2, 0.3], metavar="E,E",
-                             help="thresholds of Sink_k (0.1,0.2,0.3)")
+        command.add_argument(
+            "--eps", type=_parse_eps, default=[0.1, 0.2, 0.3], metavar="E,E", help="thresholds of Sink_k (0.1,0.2,0.3)"
+        )
         command.add_argument("--keep", type=int, default=keep, help="prompts with maps (%(default)s)")
         command.add_argument("--maps", default="auto", choices=("auto", "full", "pooled", "none"))
         command.add_argument("--first", type=int, default=0, help="position of the first token")
-        command.add_argument("--mask", choices=("causal", "prefix", "bidirectional"),
-                             help="which queries see a key (looked up in the model)")
+        command.add_argument(
+            "--mask",
+            choices=("causal", "prefix", "bidirectional"),
+            help="which queries see a key (looked up in the model)",
+        )
         command.add_argument("--dtype", default="auto", help="of the weights (auto)")
         command.add_argument("--device", help="cpu, cuda ... (a GPU where there is one)")
         command.add_argument("--revision", help="a branch, tag or commit on the hub")
@@ -147,8 +163,9 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     from .settings import FIELDS, Settings
 
     # Refuses wrong settings before a model loads.
-    Settings.from_arguments(options["tokens"], options["eps"], options["keep"], FIELDS, options["maps"],
-                            options["first"], options["mask"])
+    Settings.from_arguments(
+        options["tokens"], options["eps"], options["keep"], FIELDS, options["maps"], options["first"], options["mask"]
+    )
     check_target(options["out"])
     texts, load_options = _read_texts(options)
     from .loading import load
@@ -161,16 +178,23 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     loaded = load(options.pop("model"), **load_options)
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")
-    recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
-                       command=f"python -m sinkscope {shlex.join(argv)}", **options)
+    recording = record(
+        loaded.model,
+        loaded.tokenizer,
+        texts,
+        file_sha256=loaded.sha256,
+        command=f"python -m sinkscope {shlex.join(argv)}",
+        **options,
+    )
     size = recording.save(out)
     _print_table(recording.table(), as_json, as_csv)
     _print(f"{out}: {size} bytes", file=sys.stderr)
     return 0
 
 
-def _series(options: dict[str, Any], texts: list[str], load_options: dict[str, Any], out: Path, as_json: bool,
-            as_csv: bool) -> int:
+def _series(
+    options: dict[str, Any], texts: list[str], load_options: dict[str, Any], out: Path, as_json: bool, as_csv: bool
+) -> int:
     from .checkpoints import series
 
     names = options.pop("revisions")

@@ -256,8 +256,16 @@ class Watch:
         busy, self.busy = self.busy, True
         try:
             with torch.no_grad(), without_autocast():
-                self.visit(Call(self.calls, run=self.runs, order=self.calls - self.calls_before,
-                                path=tuple(self.places), is_crossed=any(self.are_crossed), **call))
+                self.visit(
+                    Call(
+                        self.calls,
+                        run=self.runs,
+                        order=self.calls - self.calls_before,
+                        path=tuple(self.places),
+                        is_crossed=any(self.are_crossed),
+                        **call,
+                    )
+                )
         finally:
             self.busy = busy
         self.calls += 1
@@ -283,8 +291,9 @@ def _original_name(config: Any) -> str:
     for watch in reversed(_watches):
         if watch.originals:
             return next(iter(watch.originals.values()))
-    raise RuntimeError(f"attention implementation {IMPLEMENTATION!r}: expected a call inside "
-                       "sinkscope.observe, found one outside")
+    raise RuntimeError(
+        f"attention implementation {IMPLEMENTATION!r}: expected a call inside sinkscope.observe, found one outside"
+    )
 
 
 def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
@@ -297,19 +306,20 @@ def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Te
             return interface[name]
         if name == "eager" and hasattr(source, "eager_attention_forward"):
             return source.eager_attention_forward  # type: ignore[union-attr]
-    raise UnsupportedModel(f"{type(module).__name__}: expected an attention function {name!r}, "
-                           "found none")
+    raise UnsupportedModel(f"{type(module).__name__}: expected an attention function {name!r}, found none")
 
 
-def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any,
-               **options: Any) -> tuple[Tensor, Tensor | None]:
+def _report_attention(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **options: Any
+) -> tuple[Tensor, Tensor | None]:
     """Runs the model's own implementation, and reports the call to this module's observers only: another observed model
     may share the config."""
     name = _original_name(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
             f"{name}: expected a mask as a tensor, found {type(attention_mask).__name__}; "
-            "call model.set_attn_implementation('sdpa') first")
+            "call model.set_attn_implementation('sdpa') first"
+        )
     with _without_reports():
         out, weights = _find_implementation(name, module)(module, query, key, value, attention_mask, **options)
     query, key, value = (_cast_as_autocast(x) for x in (query, key, value))
@@ -319,14 +329,22 @@ def _report_attention(module: nn.Module, query: Tensor, key: Tensor, value: Tens
     has_mask = attention_mask is not None and attention_mask.dim() == 4
     for watch in [watch for watch in _watches if id(module) in watch.tree]:
         watch.report(
-            module=module, query=query, key=key, value=value, out=out, mask=attention_mask,
-            scaling=options.get("scaling"), softcap=options.get("softcap"), sinks=options.get("s_aux"),
+            module=module,
+            query=query,
+            key=key,
+            value=value,
+            out=out,
+            mask=attention_mask,
+            scaling=options.get("scaling"),
+            softcap=options.get("softcap"),
+            sinks=options.get("s_aux"),
             bias=options.get("position_bias"),
             # Without a mask, eager attention lets queries see every key. A single query is that of the last token,
             # which sees every key, too.
             causal=bool(causal) and not has_mask and (is_flash or (query.shape[2] > 1 and name != "eager")),
             aligned=is_flash,
-            window=options.get("sliding_window") if is_flash and not has_mask else None)
+            window=options.get("sliding_window") if is_flash and not has_mask else None,
+        )
     return out, weights
 
 
@@ -366,26 +384,47 @@ class _DirectCallMode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         watch = self.watch
-        if func is nn.functional.scaled_dot_product_attention and not watch.busy and (
-                watch.modules or watch.counts_every_call and watch.root is not None):
+        if (
+            func is nn.functional.scaled_dot_product_attention
+            and not watch.busy
+            and (watch.modules or watch.counts_every_call and watch.root is not None)
+        ):
             self._report(out, *args, **(kwargs or {}))
         return out
 
-    def _report(self, out: Tensor, query: Tensor, key: Tensor, value: Tensor,
-                attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False,
-                scale: float | None = None, enable_gqa: bool = False) -> None:
+    def _report(
+        self,
+        out: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> None:
         if query.dim() != 4:
             raise UnsupportedModel(
                 "scaled_dot_product_attention: expected queries of [B, H, T, K], found a shape of "
                 f"{list(query.shape)}: which of these are heads is not said; call it with unsqueeze(1) where there is "
-                "one head")
+                "one head"
+            )
         mask = attn_mask
         while mask is not None and mask.dim() < 4:
             mask = mask[None]
         module = self.watch.modules[-1] if self.watch.modules else self.watch.root
         query, key, value = (_cast_as_autocast(x) for x in (query, key, value))
-        self.watch.report(module=module, query=query, key=key, value=value, scaling=scale,
-                          out=out.transpose(1, 2), mask=mask, causal=is_causal)
+        self.watch.report(
+            module=module,
+            query=query,
+            key=key,
+            value=value,
+            scaling=scale,
+            out=out.transpose(1, 2),
+            mask=mask,
+            causal=is_causal,
+        )
 
 
 def _attention_modules(model: nn.Module) -> list[nn.Module]:
@@ -393,8 +432,11 @@ def _attention_modules(model: nn.Module) -> list[nn.Module]:
     interface."""
     interface_modules = {m for part in _interface_models(model) for m in part.modules()}
     interface_modules -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
-    candidates = [m for m in model.modules()
-             if m not in interface_modules and re.search("attention", type(m).__name__, re.IGNORECASE)]
+    candidates = [
+        m
+        for m in model.modules()
+        if m not in interface_modules and re.search("attention", type(m).__name__, re.IGNORECASE)
+    ]
     return [m for m in candidates if not any(n is not m and n in candidates for n in m.modules())]
 
 
@@ -415,8 +457,7 @@ def _cached_keys(module: nn.Module, arguments: tuple[Any, ...]) -> Tensor | None
 
 
 def _interface_models(model: nn.Module) -> list[PreTrainedModel]:
-    return [m for m in model.modules()
-            if isinstance(m, PreTrainedModel) and m._can_set_attn_implementation()]
+    return [m for m in model.modules() if isinstance(m, PreTrainedModel) and m._can_set_attn_implementation()]
 
 
 def _bypasses_interface(module: nn.Module) -> bool:
@@ -425,8 +466,12 @@ def _bypasses_interface(module: nn.Module) -> bool:
 
 def _find_configs(model: nn.Module) -> list[Any]:
     bypassing = {id(m.config) for m in model.modules() if _bypasses_interface(m)}
-    configs = {id(m.config): m.config for part in _interface_models(model) for m in part.modules()
-               if hasattr(getattr(m, "config", None), "_attn_implementation_internal")}
+    configs = {
+        id(m.config): m.config
+        for part in _interface_models(model)
+        for m in part.modules()
+        if hasattr(getattr(m, "config", None), "_attn_implementation_internal")
+    }
     return [config for key, config in configs.items() if key not in bypassing]
 
 
@@ -470,16 +515,20 @@ def explain_no_calls(model: nn.Module, run: Callable[[], Any]) -> str:
     """Says of a model whose attention was not observed whether it has none, or how its maps can be recorded."""
     name = class_name(model)
     if any(isinstance(m, nn.MultiheadAttention) for m in model.modules()):
-        return (f"{name}: expected attention that can be observed, found nn.MultiheadAttention, whose weights stay "
-                "inside; collect them layer by layer: maps.append(layer.self_attn(x, x, x, "
-                "average_attn_weights=False)[1]); x = layer(x); then sinkscope.record_maps([maps], [tokens])")
+        return (
+            f"{name}: expected attention that can be observed, found nn.MultiheadAttention, whose weights stay "
+            "inside; collect them layer by layer: maps.append(layer.self_attn(x, x, x, "
+            "average_attn_weights=False)[1]); x = layer(x); then sinkscope.record_maps([maps], [tokens])"
+        )
     with _SoftmaxMode() as mode:
         run()
     if mode.shape is None:
         return f"{name}: expected attention, found a model without: it weighs no tokens, so there is nothing to record"
-    return (f"{name}: expected attention through transformers' interface, scaled_dot_product_attention or returned "
-            f"weights, found a softmax of its own over {mode.shape}: keep it in a list, maps.append(att[0]), and "
-            "record that: sinkscope.record_maps([maps], [tokens])")
+    return (
+        f"{name}: expected attention through transformers' interface, scaled_dot_product_attention or returned "
+        f"weights, found a softmax of its own over {mode.shape}: keep it in a list, maps.append(att[0]), and "
+        "record that: sinkscope.record_maps([maps], [tokens])"
+    )
 
 
 @contextmanager
@@ -504,8 +553,7 @@ def observe(model: nn.Module, visit: Visitor) -> Iterator[Watch]:
         _install_implementation(configs, watch, stack)
         watch.counts_every_call = not configs and not modules
         if not configs and any(_bypasses_interface(m) for m in model.modules()) and not modules:
-            raise UnsupportedModel(f"{type(unwrap(model)).__name__}: expected attention modules, "
-                                   "found none")
+            raise UnsupportedModel(f"{type(unwrap(model)).__name__}: expected attention modules, found none")
         if modules or watch.counts_every_call:
             _hook_modules(modules, watch, stack)
         yield watch
@@ -553,9 +601,17 @@ def _find_stacks(model: nn.Module) -> list[nn.Module]:
     modules are left out, since several layers may share one module."""
     names = [name.split(".") for name, _ in model.named_modules()]
     container_paths = {".".join(parts[:n]) for parts in names if parts[-1].isdigit() for n in range(1, len(parts))}
-    return [module for name, module in model.named_modules() if name and not isinstance(module, nn.Embedding) and (
+    return [
+        module
+        for name, module in model.named_modules()
+        if name
+        and not isinstance(module, nn.Embedding)
+        and (
             any(isinstance(part, nn.Embedding) for part in module.modules())
-            or name in container_paths and not any(part.isdigit() for part in name.split(".")))]
+            or name in container_paths
+            and not any(part.isdigit() for part in name.split("."))
+        )
+    ]
 
 
 def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
@@ -566,15 +622,19 @@ def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
 
 def _track_cross_attention(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     """Adds hooks that keep `watch.are_crossed` up to date: whether running modules attend to another sequence."""
-    namers = {module: argument_namer(module) for module in model.modules()
-                 if re.search("attention", type(module).__name__, re.IGNORECASE)}
+    namers = {
+        module: argument_namer(module)
+        for module in model.modules()
+        if re.search("attention", type(module).__name__, re.IGNORECASE)
+    }
 
     def push(module: nn.Module, args: Any, kwargs: Any) -> None:
         arguments = namers[module](args, kwargs)
         watch.are_crossed.append(
             getattr(module, "is_cross_attention", False) is True
             or any(isinstance(arguments.get(name), Tensor) for name in SOURCE_ARGUMENTS)
-            or "cross" in type(module).__name__.lower())
+            or "cross" in type(module).__name__.lower()
+        )
 
     def pop(*_: Any) -> None:
         watch.are_crossed.pop()

@@ -24,21 +24,48 @@ MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable
 HEAD_METRICS = ("alpha", "alpha_raw", "entropy_mean", "distance", "contribution", "cos_gap")
 EPS_METRICS = ("sink_1", "sink_ratio_raw")  # one number for each eps
 PROMPT_METRICS = ("alpha_1", "loss", *PROMPT_MEANS)
-SCHEMA = pa.schema([
-    ("model", pa.string()), ("checkpoint", pa.string()), ("weights_sha256", pa.string()),
-    ("tokenizer_sha256", pa.string()), ("text_sha256", pa.string()), ("settings", pa.string()),
-    ("prompt", pa.int32()), ("state", pa.string()), ("error", pa.string()), ("T", pa.int32()),
-    ("first_id", pa.int32()), ("first_token", pa.string()), ("ids", pa.list_(pa.int32())),
-    *((name, pa.list_(pa.float32())) for name in EPS_METRICS), *((name, pa.float32()) for name in PROMPT_METRICS),
-    *((f"head_{name}", pa.list_(pa.float32())) for name in HEAD_METRICS),
-    # Set for kept prompts only: the token strings, and the recorded fields as the bytes of a safetensors file.
-    ("tokens", pa.list_(pa.string())), ("kept", pa.large_binary()),
-    # Set in the first measured row of a part only: the sums over the part as the bytes of a safetensors file, and
-    # the conditions, which all rows of the part share.
-    ("sums", pa.large_binary()), ("conditions", pa.string()),
-])
-JOINED_COLUMNS = ["weights_sha256", "tokenizer_sha256", "prompt", "state", "first_id", "first_token", "ids",
-                  *EPS_METRICS, *PROMPT_METRICS, "tokens", "kept", "sums", "conditions"]
+SCHEMA = pa.schema(
+    [
+        ("model", pa.string()),
+        ("checkpoint", pa.string()),
+        ("weights_sha256", pa.string()),
+        ("tokenizer_sha256", pa.string()),
+        ("text_sha256", pa.string()),
+        ("settings", pa.string()),
+        ("prompt", pa.int32()),
+        ("state", pa.string()),
+        ("error", pa.string()),
+        ("T", pa.int32()),
+        ("first_id", pa.int32()),
+        ("first_token", pa.string()),
+        ("ids", pa.list_(pa.int32())),
+        *((name, pa.list_(pa.float32())) for name in EPS_METRICS),
+        *((name, pa.float32()) for name in PROMPT_METRICS),
+        *((f"head_{name}", pa.list_(pa.float32())) for name in HEAD_METRICS),
+        # Set for kept prompts only: the token strings, and the recorded fields as the bytes of a safetensors file.
+        ("tokens", pa.list_(pa.string())),
+        ("kept", pa.large_binary()),
+        # Set in the first measured row of a part only: the sums over the part as the bytes of a safetensors file, and
+        # the conditions, which all rows of the part share.
+        ("sums", pa.large_binary()),
+        ("conditions", pa.string()),
+    ]
+)
+JOINED_COLUMNS = [
+    "weights_sha256",
+    "tokenizer_sha256",
+    "prompt",
+    "state",
+    "first_id",
+    "first_token",
+    "ids",
+    *EPS_METRICS,
+    *PROMPT_METRICS,
+    "tokens",
+    "kept",
+    "sums",
+    "conditions",
+]
 
 
 class Worker:
@@ -65,8 +92,12 @@ class Worker:
         except Exception as problem:  # one checkpoint's failure must not stop the others
             self.name = self.recorder = None
             error = f"{type(problem).__name__}: {problem}"
-            row = {"model": task.name, "state": UNREADABLE, "error": error,
-                   "settings": settings_text(self.job.settings)}
+            row = {
+                "model": task.name,
+                "state": UNREADABLE,
+                "error": error,
+                "settings": settings_text(self.job.settings),
+            }
             self._write_rows(self._error_file(task.name), [row])
         return {"name": task.name, "address": address, "error": error}
 
@@ -109,39 +140,59 @@ class Worker:
         assembly = Assembly(job.settings.eps, job.settings.first)
         for is_kept in (True, False):
             group = {i: prompt for i, prompt in prompts.items() if prompt and (i < job.settings.keep) == is_kept}
-            measurements = recorder.measure_all(list(group.values()), job.batch, progress=False,
-                                         keep=len(group) if is_kept else 0)
+            measurements = recorder.measure_all(
+                list(group.values()), job.batch, progress=False, keep=len(group) if is_kept else 0
+            )
             for i, measurement in zip(group, measurements, strict=True):
                 rows[i] |= self._measured_columns(group[i], measurement, assembly.add(measurement))
         first_measured = next((i for i, row in rows.items() if row["state"] == MEASURED), None)
         if first_measured is not None:
             prompt = prompts[first_measured]
             assert prompt is not None
-            conditions = recorder.conditions([prompt], job.source, self.name, split_revision(self.job, self.name)[1],
-                                             self.file_sha256, job.license)
-            rows[first_measured] |= {"sums": _pack(assembly.statistics.state()),
-                                     "conditions": json.dumps(conditions, ensure_ascii=False)}
+            conditions = recorder.conditions(
+                [prompt], job.source, self.name, split_revision(self.job, self.name)[1], self.file_sha256, job.license
+            )
+            rows[first_measured] |= {
+                "sums": _pack(assembly.statistics.state()),
+                "conditions": json.dumps(conditions, ensure_ascii=False),
+            }
         self._write_rows(f"rows/{self.checkpoint}/{self._part_name(block)}", list(rows.values()))
 
     def _unmeasured_row(self, i: int) -> Row:
-        return {"model": self.name, "checkpoint": self.checkpoint, "weights_sha256": self.digests.weights,
-                "tokenizer_sha256": self.digests.tokenizer, "text_sha256": digest_of_text(self.job.texts[i]),
-                "settings": settings_text(self.job.settings), "prompt": i, "state": SHORT}
+        return {
+            "model": self.name,
+            "checkpoint": self.checkpoint,
+            "weights_sha256": self.digests.weights,
+            "tokenizer_sha256": self.digests.tokenizer,
+            "text_sha256": digest_of_text(self.job.texts[i]),
+            "settings": settings_text(self.job.settings),
+            "prompt": i,
+            "state": SHORT,
+        }
 
     def _measured_columns(self, prompt: Prompt, measurement: Measurement | None, numbers: Mapping[str, Any]) -> Row:
         first = self.job.settings.first
         row = {name: numbers.get(name) for name in (*EPS_METRICS, *PROMPT_METRICS)}
         if measurement is None:
             return row | {"state": FAILED}
-        row |= {f"head_{name}": x[..., first] if name.startswith("alpha") else x
-                for name in HEAD_METRICS if (x := measurement.metrics.get(name)) is not None}
-        row |= {"state": MEASURED, "T": measurement.metrics["alpha"].shape[-1], "first_id": measurement.first_id,
-                "first_token": measurement.tokens[first], "ids": prompt.ids}
+        row |= {
+            f"head_{name}": x[..., first] if name.startswith("alpha") else x
+            for name in HEAD_METRICS
+            if (x := measurement.metrics.get(name)) is not None
+        }
+        row |= {
+            "state": MEASURED,
+            "T": measurement.metrics["alpha"].shape[-1],
+            "first_id": measurement.first_id,
+            "first_token": measurement.tokens[first],
+            "ids": prompt.ids,
+        }
         return row | ({"tokens": measurement.tokens, "kept": _pack(measurement.kept)} if measurement.kept else {})
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
-        table = {column.name: pa.array([_flatten(row.get(column.name)) for row in rows], column.type)
-                 for column in SCHEMA}
+        table = {
+            column.name: pa.array([_flatten(row.get(column.name)) for row in rows], column.type) for column in SCHEMA
+        }
         out = BytesIO()
         pq.write_table(pa.table(table, schema=SCHEMA), out, compression="zstd")
         self.folder.write(name, out.getvalue())
@@ -159,8 +210,7 @@ class Worker:
                 return None, None  # the worker that writes the last part joins them
             data = self._join_parts(parts)
             if data is None:
-                return None, (f"no text was measured: each failed or has fewer than {self.job.settings.tokens} "
-                              "tokens")
+                return None, (f"no text was measured: each failed or has fewer than {self.job.settings.tokens} tokens")
             self.folder.write(name, data)
         self.folder.remove(self._error_file(self.name))
         return self.folder.address_of(name), None

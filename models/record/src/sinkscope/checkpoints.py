@@ -51,12 +51,21 @@ class Series:
             for name, label, mean, _, prompts in recording._summary():
                 low, high = confidence_interval(prompts) if prompts is not None else (np.nan, np.nan)
                 value = float(np.nanmean(mean)) if np.isfinite(mean).any() else np.nan
-                rows.append({"step": step, "metric": label, "unit": UNITS[name], "mean": value, "low": low,
-                             "high": high})
+                rows.append(
+                    {"step": step, "metric": label, "unit": UNITS[name], "mean": value, "low": low, "high": high}
+                )
                 if name == "alpha":
                     largest = float(np.nanmax(mean)) if np.isfinite(mean).any() else np.nan
-                    rows.append({"step": step, "metric": f"{label}, strongest head", "unit": UNITS[name],
-                                 "mean": largest, "low": np.nan, "high": np.nan})
+                    rows.append(
+                        {
+                            "step": step,
+                            "metric": f"{label}, strongest head",
+                            "unit": UNITS[name],
+                            "mean": largest,
+                            "low": np.nan,
+                            "high": np.nan,
+                        }
+                    )
         rows.title = self.title
         return rows
 
@@ -64,8 +73,10 @@ class Series:
     def title(self) -> str:
         last = self.recordings[-1].conditions
         name, prompts = last["model"]["id"], last["prompts"]
-        return (f"{name.rpartition('@')[0] or name}: {len(self.steps)} checkpoints, step {self.steps[0]} to "
-                f"{self.steps[-1]}, {prompts['count']} prompts of T = {prompts['T']}")
+        return (
+            f"{name.rpartition('@')[0] or name}: {len(self.steps)} checkpoints, step {self.steps[0]} to "
+            f"{self.steps[-1]}, {prompts['count']} prompts of T = {prompts['T']}"
+        )
 
     def to_pandas(self, wide: bool = False) -> "pandas.DataFrame":
         """Returns the rows of each recording's `to_pandas` under its step. Needs pandas."""
@@ -85,8 +96,11 @@ class Series:
 
     def save(self, path: str | PathLike[str]) -> int:
         """Writes one file of all recordings, atomically; returns its size in bytes."""
-        tensors = {f"{i}/{name}": np.ascontiguousarray(x) for i, recording in enumerate(self.recordings)
-                   for name, x in recording.tensors.items()}
+        tensors = {
+            f"{i}/{name}": np.ascontiguousarray(x)
+            for i, recording in enumerate(self.recordings)
+            for name, x in recording.tensors.items()
+        }
         content = {"steps": self.steps, "recordings": [recording.conditions for recording in self.recordings]}
         metadata = {SERIES_KEY: SERIES_VERSION, CONDITIONS_KEY: json.dumps(content, ensure_ascii=False)}
         return write_bytes(path, save(tensors, metadata=metadata))
@@ -104,18 +118,22 @@ class Series:
         except Exception as error:  # each kind of damage raises another exception
             raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
         if metadata.get(SERIES_KEY) != SERIES_VERSION:
-            raise RecordingError(f"{path}: expected a series of version {SERIES_VERSION}, found "
-                                 f"{metadata.get(SERIES_KEY) or 'none'}")
+            raise RecordingError(
+                f"{path}: expected a series of version {SERIES_VERSION}, found {metadata.get(SERIES_KEY) or 'none'}"
+            )
         steps, conditions = _parse_content(path, metadata.get(CONDITIONS_KEY, ""))
         parts: list[dict[str, Array]] = [{} for _ in steps]
         for name, x in tensors.items():
             index, separator, rest = name.partition("/")
             if not separator or not index.isdecimal() or int(index) >= len(steps):
-                raise RecordingError(f"{path}: {name}: expected the number of a checkpoint below {len(steps)} before "
-                                     "the name, found another")
+                raise RecordingError(
+                    f"{path}: {name}: expected the number of a checkpoint below {len(steps)} before "
+                    "the name, found another"
+                )
             parts[int(index)][rest] = x
-        return cls(steps, [Recording(c, check_tensors(path, c, part))
-                           for c, part in zip(conditions, parts, strict=True)])
+        return cls(
+            steps, [Recording(c, check_tensors(path, c, part)) for c, part in zip(conditions, parts, strict=True)]
+        )
 
 
 def _parse_content(path: Any, text: str) -> tuple[list[int], list[dict[str, Any]]]:
@@ -130,10 +148,19 @@ def _parse_content(path: Any, text: str) -> tuple[list[int], list[dict[str, Any]
         raise RecordingError(f"{path}: expected the conditions of a series, found something else: {error}") from error
 
 
-def series(model: str | PathLike[str], texts: Iterable[Any], revisions: Sequence[str] | None = None,
-           out: str | PathLike[str] = "series.safetensors", *, steps: Sequence[int] | None = None,
-           column: str | None = None, take: int | None = None, by: str | None = None, keep: int = 1,
-           **options: Any) -> Series:
+def series(
+    model: str | PathLike[str],
+    texts: Iterable[Any],
+    revisions: Sequence[str] | None = None,
+    out: str | PathLike[str] = "series.safetensors",
+    *,
+    steps: Sequence[int] | None = None,
+    column: str | None = None,
+    take: int | None = None,
+    by: str | None = None,
+    keep: int = 1,
+    **options: Any,
+) -> Series:
     """Records the same texts with each checkpoint of a model, and writes one file of all recordings.
 
     model: a name on the hub with `revisions`, or a folder of folders such as step_1000/ and checkpoint-2000/.
@@ -171,8 +198,9 @@ def _checkpoints(model: str, revisions: Sequence[str] | None, steps: Sequence[in
     if revisions is None:
         if not folder.is_dir():
             raise ValueError(f"revisions: expected the names of revisions of {model}, found none")
-        revisions = [path.name for path in folder.iterdir()
-                     if re.search(r"\d+$", path.name) and (path / "config.json").is_file()]
+        revisions = [
+            path.name for path in folder.iterdir() if re.search(r"\d+$", path.name) and (path / "config.json").is_file()
+        ]
     if not revisions:
         raise ValueError(f"revisions: expected one checkpoint or more, found none in {model}")
     if steps is None:

@@ -24,9 +24,7 @@ def check_target(path: str | PathLike[str]) -> Path:
     replace."""
     target = Path(path)
     if target.is_symlink() or (target.exists() and not target.is_file()):
-        kind = (
-            "a link" if target.is_symlink() else "a folder" if target.is_dir() else "a device or a pipe"
-        )
+        kind = "a link" if target.is_symlink() else "a folder" if target.is_dir() else "a device or a pipe"
         raise OSError(f"{path}: expected a regular file or none, found {kind}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -35,9 +33,7 @@ def check_target(path: str | PathLike[str]) -> Path:
         os.close(descriptor)
         os.unlink(part)
     except OSError as error:
-        raise OSError(
-            f"{path}: expected a folder that takes files, found {error.strerror or error}"
-        ) from error
+        raise OSError(f"{path}: expected a folder that takes files, found {error.strerror or error}") from error
     return target
 
 

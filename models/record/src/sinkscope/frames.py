@@ -82,8 +82,10 @@ def wide_rows(recording: Recording) -> Table:
         quantity = row["quantity"] if row["eps"] is None else f"{row['quantity']}_{row['eps']:g}"
         quantities[quantity] = None
         table.setdefault((row["prompt"], row["layer"], row["head"]), {})[quantity] = row["value"]
-    rows = Table({"prompt": prompt, "layer": layer, "head": head} | {q: values.get(q, np.nan) for q in quantities}
-                 for (prompt, layer, head), values in table.items())
+    rows = Table(
+        {"prompt": prompt, "layer": layer, "head": head} | {q: values.get(q, np.nan) for q in quantities}
+        for (prompt, layer, head), values in table.items()
+    )
     rows.title = recording.title
     return rows
 

@@ -37,35 +37,53 @@ class HeadMetrics:
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
 
-    def visit(self, call: Call) -> None:
-        facts, device = self.facts, call.device
-        B, H, T, S = call.shape
+    def _check_shape(self, call: Call) -> None:
+        """Refuses a call that is not of the first prompt's layers and tokens."""
+        facts = self.facts
+        B, _, T, S = call.shape
         if (T, S) != (facts.T, facts.T):
-            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
-                                   f"prompt, found {T} queries and {S} keys")
+            raise UnsupportedModel(
+                f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
+                f"prompt, found {T} queries and {S} keys"
+            )
         if len(self.layers) == facts.L:
-            raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.L} calls of attention as for the first "
-                                   "prompt, found more")
+            raise UnsupportedModel(
+                f"layer {call.layer_idx}: expected {facts.L} calls of attention as for the first prompt, found more"
+            )
         if self.batch != B:
-            raise UnsupportedModel(f"{call_name(call)}: expected attention over {self.batch} sequences, one for each "
-                                   f"prompt, found {B}")
+            raise UnsupportedModel(
+                f"{call_name(call)}: expected attention over {self.batch} sequences, one for each prompt, found {B}"
+            )
         if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
-            raise UnsupportedModel(f"{call_name(call)}: expected the layers that ran for the first prompt, "
-                                   f"{container_path(expected)} at this place, found {container_path(call.path)}")
+            raise UnsupportedModel(
+                f"{call_name(call)}: expected the layers that ran for the first prompt, "
+                f"{container_path(expected)} at this place, found {container_path(call.path)}"
+            )
+
+    def visit(self, call: Call) -> None:
+        self._check_shape(call)
+        facts, device = self.facts, call.device
+        B, H, T, _ = call.shape
         weights = call.weights if call.seen is None else None
         if weights is not None:
             call = replace(call, seen=mask_of_ranges(*facts.ranges[len(self.layers)]).to(device))
             if weights.masked_select(~call.seen).any():  # type: ignore[operator]
-                raise UnsupportedModel(f"{call_name(call)}: expected no weight on keys that had none in the first "
-                                       "prompt, found some: the model's mask depends on the prompt; record prompts of "
-                                       "one mask together")
+                raise UnsupportedModel(
+                    f"{call_name(call)}: expected no weight on keys that had none in the first "
+                    "prompt, found some: the model's mask depends on the prompt; record prompts of "
+                    "one mask together"
+                )
         # Sums over queries are in float64 where the device has it. Results are allocated before the loop, since small
         # tensors between large ones that are freed again would fragment the heap.
         sum_dtype = torch.float32 if device.type == "mps" else torch.float64
-        sums = {name: torch.zeros(B, H, T, dtype=sum_dtype, device=device)
-                for name in ("alpha", "alpha_raw", "contribution_at")}
-        rows = {name: torch.zeros(B, H, T, device=device)
-                for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")}
+        sums = {
+            name: torch.zeros(B, H, T, dtype=sum_dtype, device=device)
+            for name in ("alpha", "alpha_raw", "contribution_at")
+        }
+        rows = {
+            name: torch.zeros(B, H, T, device=device)
+            for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")
+        }
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         kept_map = self._allocate_map(B, H, device)
@@ -112,8 +130,11 @@ class HeadMetrics:
             key = call.key.float()
             layer_metrics["key_norm"] = key.norm(dim=-1).repeat_interleave(copies, 1)
             layer_metrics["cos_gap"] = metrics.cos_gap(
-                call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last_keys.to(device),
-                self.settings.first)
+                call.query.float(),
+                key.repeat_interleave(H // call.G, 1),
+                facts.last_keys.to(device),
+                self.settings.first,
+            )
         self.layers.append({name: x.cpu() for name, x in layer_metrics.items()})
         self._keep_fields(call, kept_map)
 
@@ -134,7 +155,8 @@ class HeadMetrics:
             raise UnsupportedModel(
                 f"{call_name(call)}: expected the {self.facts.kind} mask of the first prompt, found that query {t} "
                 f"sees keys up to {int(last[b, t])}: the model's mask depends on the prompt; record prompts of one "
-                "mask together")
+                "mask together"
+            )
 
     def _refuse_padding(self) -> None:
         """Refuses padding and packed texts that the model itself hides: the number of queries that see a key would no
@@ -146,14 +168,16 @@ class HeadMetrics:
             raise UnsupportedModel(
                 "texts: expected prompts without padding, found that no query sees key "
                 f"{hidden_keys[0][1]} in any layer: "
-                'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
+                'pass prompts without the tokens that the model hides, or name the mask, mask="causal"'
+            )
         first_keys = self.first_keys.flip(-1).cummin(-1).values.flip(-1)
         starts = (first_keys[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if starts:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {starts[0][1] + 1} on "
                 "sees a key before it, in any layer: padding that the model hides, packed texts, or position_ids that "
-                'restart; pass each text as a prompt of its own, or name the mask, mask="causal"')
+                'restart; pass each text as a prompt of its own, or name the mask, mask="causal"'
+            )
 
     def _allocate_map(self, B: int, H: int, device: torch.device) -> dict[str, Tensor] | None:
         if self.maps == "none":
@@ -161,8 +185,7 @@ class HeadMetrics:
         if self.maps == "full":
             return {"att": torch.empty(self.keep, H, self.facts.T, self.facts.T, dtype=torch.float16)}
         cells = self.P, self.P
-        return {"sum": torch.zeros(self.keep, H, *cells, device=device),
-                "count": torch.zeros(cells, device=device)}
+        return {"sum": torch.zeros(self.keep, H, *cells, device=device), "count": torch.zeros(cells, device=device)}
 
     def _keep_rows(self, maps: dict[str, Tensor], chunk: Chunk) -> None:
         att = chunk.att[: self.keep]
@@ -192,8 +215,10 @@ class HeadMetrics:
         for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
             if name in self.settings.fields and x is not None:
                 if name in self.facts.uneven_vectors:
-                    raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found "
-                                           f"others in layer {call.layer_idx}: record without it")
+                    raise UnsupportedModel(
+                        f"fields: expected {name} of one width in all layers, found "
+                        f"others in layer {call.layer_idx}: record without it"
+                    )
                 x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
                 self.store.setdefault(name, []).append(x[: self.keep].float().cpu())
 
@@ -209,12 +234,25 @@ class HeadMetrics:
         time is the overhead of PyTorch's calls."""
         facts, first = self.facts, self.settings.first
         if len(self.layers) != facts.L:
-            raise UnsupportedModel(f"expected {facts.L} calls of attention as for the first prompt, "
-                                   f"found {len(self.layers)}")
+            raise UnsupportedModel(
+                f"expected {facts.L} calls of attention as for the first prompt, found {len(self.layers)}"
+            )
         self._refuse_padding()
-        results = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
-                                      "contribution_at", "cos_gap", "key_norm", "value_norm")
-                 if (x := self._stack_layers(name)) is not None}
+        results = {
+            name: x
+            for name in (
+                "alpha",
+                "alpha_raw",
+                ROW_SUM,
+                "entropy",
+                "head_gate",
+                "contribution_at",
+                "cos_gap",
+                "key_norm",
+                "value_norm",
+            )
+            if (x := self._stack_layers(name)) is not None
+        }
         for suffix in ("", "_raw"):
             if f"alpha{suffix}" in results:
                 percent = self._metric_by_eps(metrics.sink, results[f"alpha{suffix}"])
@@ -268,11 +306,16 @@ class HeadMetrics:
 def stream_metrics(states: Tensor, first: int) -> dict[str, Tensor]:
     """Returns the metrics of hidden states.  [n, T, D] -> [n, ...] each"""
     norms = states.norm(dim=-1)
-    others = torch.cat([states[:, :first], states[:, first + 1:]], 1)
-    return {"hidden_norm": norms, "hidden_ratio": metrics.norm_ratio(norms, first),
-            "massive": metrics.largest(states), "mixing": metrics.mixing(states),
-            "kurtosis": metrics.kurtosis(states), "matrix_entropy": metrics.matrix_entropy(states),
-            "matrix_entropy_others": metrics.matrix_entropy(others)}
+    others = torch.cat([states[:, :first], states[:, first + 1 :]], 1)
+    return {
+        "hidden_norm": norms,
+        "hidden_ratio": metrics.norm_ratio(norms, first),
+        "massive": metrics.largest(states),
+        "mixing": metrics.mixing(states),
+        "kurtosis": metrics.kurtosis(states),
+        "matrix_entropy": metrics.matrix_entropy(states),
+        "matrix_entropy_others": metrics.matrix_entropy(others),
+    }
 
 
 class StreamMetrics:
@@ -286,9 +329,14 @@ class StreamMetrics:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        hooks = [hook for block in self.facts.members for hook in (
-            block.register_forward_pre_hook(self._take_input, with_kwargs=True),
-            block.register_forward_hook(self._take_last_output))]
+        hooks = [
+            hook
+            for block in self.facts.members
+            for hook in (
+                block.register_forward_pre_hook(self._take_input, with_kwargs=True),
+                block.register_forward_hook(self._take_last_output),
+            )
+        ]
         try:
             yield
         finally:

@@ -11,8 +11,9 @@ from .watch import watching
 
 
 @torch.no_grad()
-def record_generation(recorder: Recorder, prompts: Sequence[Prompt], generate: int,
-                      identity: Mapping[str, Any], **options: Any) -> Recording:
+def record_generation(
+    recorder: Recorder, prompts: Sequence[Prompt], generate: int, identity: Mapping[str, Any], **options: Any
+) -> Recording:
     """Lets the model go on by `generate` tokens after each prompt (greedily, with its cache), and records the rows of
     all tokens. Each row is computed once, by the pass that reads its token.
 
@@ -32,8 +33,14 @@ def record_generation(recorder: Recorder, prompts: Sequence[Prompt], generate: i
                 raise ValueError("generate: expected prompts of token ids, found other inputs")
             inputs = {name: x.to(recorder.device) for name, x in prompt.inputs.items()}
             # The last new token is not read by the model and has no row, so that one more is needed.
-            out = model.generate(**inputs, attention_mask=torch.ones_like(inputs["input_ids"]), do_sample=False,
-                                 num_beams=1, max_new_tokens=generate + 1, min_new_tokens=generate + 1)
+            out = model.generate(
+                **inputs,
+                attention_mask=torch.ones_like(inputs["input_ids"]),
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=generate + 1,
+                min_new_tokens=generate + 1,
+            )
             sequences.append(out[0, : len(prompt.ids) + generate].tolist())
     strings = [token_strings(recorder.tokenizer, ids) for ids in sequences]
     recording = seen.recording(sequences if recorder.tokenizer is None else strings, **options)

@@ -23,8 +23,7 @@ class LoadedModel:
     sha256: str | None = None
 
 
-def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None,
-         **options: Any) -> LoadedModel:
+def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None, **options: Any) -> LoadedModel:
     """Returns the model, its tokenizer, and its name. `options` go to `from_pretrained` (attn_implementation,
     revision, device_map). The device is a GPU if there is one. A GGUF file is dequantized to float32, which needs
     the extra `gguf`."""
@@ -40,8 +39,9 @@ def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = No
     source_options = {key: options[key] for key in ("gguf_file", "revision") if key in options}
     tokenizer = transformers.AutoTokenizer.from_pretrained(address, **source_options)
     config = transformers.AutoConfig.from_pretrained(address, **source_options)
-    model_class = getattr(transformers, (config.architectures or ["AutoModelForCausalLM"])[0],
-                   transformers.AutoModelForCausalLM)
+    model_class = getattr(
+        transformers, (config.architectures or ["AutoModelForCausalLM"])[0], transformers.AutoModelForCausalLM
+    )
     if "gguf_file" in options:
         model_class = transformers.AutoModelForCausalLM
     model = model_class.from_pretrained(address, dtype=dtype, **options).eval()
@@ -90,8 +90,13 @@ def digests_of_name(name: str | PathLike[str], revision: str | None = None) -> D
         except (LocalEntryNotFoundError, OSError, ValueError):
             raise error from None
         return digests_of_name(folder)
-    return _digests_of_files({file.rfilename: file.lfs.sha256 if file.lfs else str(file.blob_id) for file in files
-                     if "/" not in file.rfilename})
+    return _digests_of_files(
+        {
+            file.rfilename: file.lfs.sha256 if file.lfs else str(file.blob_id)
+            for file in files
+            if "/" not in file.rfilename
+        }
+    )
 
 
 def _digests_of_files(files: Mapping[str, str]) -> Digests:

@@ -131,15 +131,10 @@ def _prompts_of(
         raise ValueError("tokens: expected as many prompts as maps, found more")
 
 
-def _with_ranges(
-    facts: Facts, calls: Sequence[Call], known_facts: "KnownFacts | None"
-) -> tuple[Facts, list[Tensor]]:
+def _with_ranges(facts: Facts, calls: Sequence[Call], known_facts: "KnownFacts | None") -> tuple[Facts, list[Tensor]]:
     """Adds the keys that each layer's queries see, and returns their masks as well."""
     known_ranges = known_facts.ranges if known_facts else [None] * len(calls)
-    ranges = [
-        known_range or _visible_range(call, facts)
-        for call, known_range in zip(calls, known_ranges, strict=True)
-    ]
+    ranges = [known_range or _visible_range(call, facts) for call, known_range in zip(calls, known_ranges, strict=True)]
     windows = [window_of(*key_range, facts.kind) for key_range in ranges]
     masks = [mask_of_ranges(*key_range) for key_range in ranges]
     return replace(facts, windows=windows, ranges=tuple(ranges)), masks
@@ -196,8 +191,7 @@ def _read_layers(x: Any, place: str) -> Iterator[Array]:
             layer_map = layer_map[0]
         if layer_map.ndim != 3:
             raise ValueError(
-                f"{place}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape "
-                f"{list(layer_map.shape)}"
+                f"{place}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape {list(layer_map.shape)}"
             )
         if not np.isfinite(layer_map).all():
             raise ValueError(f"{place}: expected finite weights, found others in layer {i}")
@@ -209,16 +203,13 @@ def _read_calls(layer_maps: Any, prompt_vectors: Mapping[str, Any], place: str) 
     for i, att in enumerate(_read_layers(layer_maps, place)):
         H, T, S = att.shape
         if T != S:
-            raise ValueError(
-                f"{place}: expected as many queries as keys, found {T} and {S} in layer {i}"
-            )
+            raise ValueError(f"{place}: expected as many queries as keys, found {T} and {S} in layer {i}")
         layer_vectors = {name: next(x, None) for name, x in vectors.items()}
         tensors = {name: torch.from_numpy(x)[None] for name, x in layer_vectors.items() if x is not None}
         for name, x in tensors.items():
             if x.shape[2] != T or H % x.shape[1]:
                 raise ValueError(
-                    f"{name}: expected heads that divide {H} of {T} tokens, found a shape of "
-                    f"{list(x.shape[1:])}"
+                    f"{name}: expected heads that divide {H} of {T} tokens, found a shape of {list(x.shape[1:])}"
                 )
         query, key = (tensors.get(name) for name in "qk")
         has_query_and_key = query is not None and key is not None

@@ -114,7 +114,8 @@ def geometry(q: Tensor, k: Tensor, visible: Tensor) -> dict[str, Tensor]:
     norms = q.norm(dim=-1)[..., None] * k.norm(dim=-1)[..., None, :]
     maps = {"qk_dot": dot, "qk_cos": dot / norms, "qk_norm": norms}
     return {"cos_gap": cos_gap(q, k, visible.sum(-1) - 1)} | {
-        name: map.masked_fill(~visible, torch.nan) for name, map in maps.items()}
+        name: map.masked_fill(~visible, torch.nan) for name, map in maps.items()
+    }
 
 
 def largest(hidden: Tensor) -> Tensor:
@@ -163,7 +164,7 @@ def first_to_others(vectors: Tensor, first: int = 0) -> Tensor:
 
 def norm_ratio(norms: Tensor, first: int = 0) -> Tensor:
     """`first_to_others`, from the norms of the vectors.  [..., T] -> [...]"""
-    others = torch.cat([norms[..., :first], norms[..., first + 1:]], -1)
+    others = torch.cat([norms[..., :first], norms[..., first + 1 :]], -1)
     return norms[..., first] / others.mean(-1)
 
 
@@ -211,8 +212,7 @@ def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
     """For each token: the row of a projection's largest output, the column of its largest input, the weight at that row
     and column, the largest input, and the largest output.  [..., T, F], [..., T, D], [..., D, F] -> [..., T, 5]"""
     row, column = outputs.abs().argmax(-1), inputs.abs().argmax(-1)
-    weight = torch.stack([w[r, c] for w, r, c in
-                          zip(down.flatten(0, -3), row.flatten(0, -2), column.flatten(0, -2))])
+    weight = torch.stack([w[r, c] for w, r, c in zip(down.flatten(0, -3), row.flatten(0, -2), column.flatten(0, -2))])
     largest = [x.gather(-1, index[..., None])[..., 0] for x, index in ((inputs, column), (outputs, row))]
     return torch.stack([row, column, weight.view_as(row), *largest], -1)
 

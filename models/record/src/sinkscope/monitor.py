@@ -29,9 +29,22 @@ class Monitor:
     of `record` on the same prompts. The model's mode, gradients and random numbers stay as they are.
     """
 
-    def __init__(self, model: nn.Module, tokenizer: Any, texts: Iterable[Any], every: int = 100, *, tokens: int = 64,
-                 eps: float = 0.3, batch: int = 8, column: str | None = None, take: int | None = None,
-                 by: str | None = None, log: Log | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        texts: Iterable[Any],
+        every: int = 100,
+        *,
+        tokens: int = 64,
+        eps: float = 0.3,
+        batch: int = 8,
+        column: str | None = None,
+        take: int | None = None,
+        by: str | None = None,
+        log: Log | None = None,
+        **settings: Any,
+    ) -> None:
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"every: expected 1 or more, found {every!r}")
         self.every, self.batch, self.log = every, batch, log

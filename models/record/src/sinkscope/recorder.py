@@ -126,10 +126,11 @@ def record(
     if generate:
         from .generation import record_generation
 
-        return record_generation(
-            recorder, prompts, generate, eps=settings.eps, keep=keep, first=first, mask=mask, edits=edits,
-            source=source, license=license, command=command,
-            model_id=model_id or recorder.name, identity=recorder.identity(revision, file_sha256))
+        settled = {"eps": settings.eps, "keep": keep, "first": first, "mask": mask, "edits": edits}
+        origin = {"source": source, "license": license, "command": command, "model_id": model_id or recorder.name}
+        identity = recorder.identity(revision, file_sha256)
+        return record_generation(recorder, prompts, generate, identity=identity, **settled, **origin)
+
     assembly = Assembly(settings.eps, settings.first)
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
@@ -161,9 +162,7 @@ def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> 
 def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
-    parsed_edits = [
-        {"kind": "own"} | ({"label": edit} if isinstance(edit, str) else dict(edit)) for edit in edits
-    ]
+    parsed_edits = [{"kind": "own"} | ({"label": edit} if isinstance(edit, str) else dict(edit)) for edit in edits]
     if not all(isinstance(edit.get("label"), str) for edit in parsed_edits):
         raise ValueError("edits: expected a label in words of each, found none")
     return parsed_edits
@@ -235,9 +234,7 @@ class Recorder:
     """Measures prompts with one model. At the first prompt that fits into memory, checks that observing the model does
     not change its logits."""
 
-    def __init__(
-        self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None
-    ) -> None:
+    def __init__(self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None) -> None:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole_model = getattr(model, "_orig_mod", model)
@@ -270,14 +267,10 @@ class Recorder:
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
             raise ValueError(
-                "texts: expected two tokens or more in each, found "
-                f"{'one' if T else 'none'} in the shortest"
+                f"texts: expected two tokens or more in each, found {'one' if T else 'none'} in the shortest"
             )
         if lengths and self.settings.first >= T:
-            raise ValueError(
-                f"first: expected a position below {T}, the number of tokens, found "
-                f"{self.settings.first}"
-            )
+            raise ValueError(f"first: expected a position below {T}, the number of tokens, found {self.settings.first}")
         cut_prompts = [
             p if p.ids is None else self._cut(p, T) for p in parsed_prompts if p.ids is None or len(p.ids) >= T
         ]
@@ -307,9 +300,7 @@ class Recorder:
             return [Prompt(row, ids, None) for row, ids in zip(rows, lists, strict=True)]
         if isinstance(text, str):
             if self.tokenizer is None:
-                raise ValueError(
-                    "texts: expected token ids or model inputs where there is no tokenizer, found text"
-                )
+                raise ValueError("texts: expected token ids or model inputs where there is no tokenizer, found text")
             # Some tokenizers end a text with a separator token, which only truncation by the tokenizer keeps. Other
             # texts are cut later.
             truncates = getattr(self.tokenizer, "sep_token_id", None) is not None and self.settings.tokens
@@ -322,11 +313,7 @@ class Recorder:
                 ids = _cut_padding(row)["input_ids"][0].tolist()
         else:
             ids = self._parse_ids(text)
-        return [
-            Prompt(
-                {"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None
-            )
-        ]
+        return [Prompt({"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None)]
 
     def _warn_of_repeated_starts(self, prompts: Sequence[Prompt]) -> None:
         """Warns of texts that begin with the start token which the tokenizer adds by itself. In page and command line
@@ -339,7 +326,9 @@ class Recorder:
         if count:
             warnings.warn(
                 f"{count} of {len(prompts)} texts begin with {start}, which the tokenizer adds by itself: the model "
-                "reads it twice", stacklevel=4)
+                "reads it twice",
+                stacklevel=4,
+            )
 
     def _parse_ids(self, text: Any) -> list[int]:
         items = text.tolist() if hasattr(text, "tolist") else text
@@ -364,14 +353,14 @@ class Recorder:
             return  # a model without one embedding for its inputs
         wrong_ids = [i for i in ids if count is not None and not 0 <= i < count]
         if wrong_ids:
-            raise ValueError(f"texts: expected token ids from 0 to {count - 1}, the rows of the model's embedding, "
-                             f"found {wrong_ids[0]}")
+            raise ValueError(
+                f"texts: expected token ids from 0 to {count - 1}, the rows of the model's embedding, "
+                f"found {wrong_ids[0]}"
+            )
 
     def _refuse_pads(self, ids: list[int]) -> None:
         pad = getattr(self.tokenizer, "pad_token_id", None)
-        boundary_ids = {
-            getattr(self.tokenizer, f"{kind}_token_id", None) for kind in ("bos", "eos", "cls", "sep")
-        }
+        boundary_ids = {getattr(self.tokenizer, f"{kind}_token_id", None) for kind in ("bos", "eos", "cls", "sep")}
         if pad is not None and pad not in boundary_ids and ids and pad in (ids[0], ids[-1]):
             raise ValueError(
                 f"texts: expected token ids without padding, found the pad token {pad} at an end; pass "
@@ -434,8 +423,7 @@ class Recorder:
             )
         if self.settings.first >= facts.T:
             raise ValueError(
-                f"first: expected a position below {facts.T}, the number of tokens, found "
-                f"{self.settings.first}"
+                f"first: expected a position below {facts.T}, the number of tokens, found {self.settings.first}"
             )
         return facts
 
@@ -525,11 +513,7 @@ class Recorder:
     def _dtype_name(self) -> str:
         kind, parameter = self.device.type, next(self.model.parameters(), None)
         dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
-        autocast = (
-            f" under autocast {torch.get_autocast_dtype(kind)}"
-            if torch.is_autocast_enabled(kind)
-            else ""
-        )
+        autocast = f" under autocast {torch.get_autocast_dtype(kind)}" if torch.is_autocast_enabled(kind) else ""
         return f"{dtype}{autocast}".replace("torch.", "")
 
     @property
@@ -573,8 +557,14 @@ class Recorder:
             V=V or max(1, self.output_width),
             first_token=token_strings(self.tokenizer, [first_id])[0] if first_id is not None else None,
             first_id=first_id,
-            prompts={"source": source, "sha256": _digest_of_ids(prompts) if self.reads_ids else None,
-                     "count": len(prompts), "kept": 0, "T": facts.T} | _digest_of_texts(prompts),
+            prompts={
+                "source": source,
+                "sha256": _digest_of_ids(prompts) if self.reads_ids else None,
+                "count": len(prompts),
+                "kept": 0,
+                "T": facts.T,
+            }
+            | _digest_of_texts(prompts),
             license=license,
             versions=dict(versions()),
             command=command,
@@ -582,9 +572,23 @@ class Recorder:
 
 
 def make_conditions(
-    facts: Facts, settings: Settings, *, id: str, family: str, D: int, V: int, first_token: str | None,
-    first_id: int | None, prompts: dict[str, Any], license: str | None, versions: dict[str, str], command: str | None,
-    revision: str | None = None, sha256: str | None = None, dtype: str | None = None, attention: str | None = None,
+    facts: Facts,
+    settings: Settings,
+    *,
+    id: str,
+    family: str,
+    D: int,
+    V: int,
+    first_token: str | None,
+    first_id: int | None,
+    prompts: dict[str, Any],
+    license: str | None,
+    versions: dict[str, str],
+    command: str | None,
+    revision: str | None = None,
+    sha256: str | None = None,
+    dtype: str | None = None,
+    attention: str | None = None,
 ) -> dict[str, Any]:
     """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
     sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
@@ -643,17 +647,14 @@ def _digest_of_ids(prompts: Sequence[Prompt]) -> str | None:
 def split_batch(inputs: Mapping[str, Any]) -> list[dict[str, Tensor]]:
     """Splits a batch into inputs with a batch of 1, and removes the tokens that the attention mask hides."""
     tensors = {
-        name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x
-        for name, x in inputs.items()
+        name: torch.as_tensor(x) if isinstance(x, list | tuple | np.ndarray) else x for name, x in inputs.items()
     }
     tensors = {name: x for name, x in tensors.items() if isinstance(x, Tensor)}
     token_inputs = tensors.get("input_ids", tensors.get("inputs_embeds"))
     if not tensors:
         raise ValueError("texts: expected a mapping of model inputs to tensors, found no tensor")
     if token_inputs is not None and token_inputs.dim() < 2:
-        raise ValueError(
-            f"texts: expected inputs with a batch dimension, found a shape of {list(token_inputs.shape)}"
-        )
+        raise ValueError(f"texts: expected inputs with a batch dimension, found a shape of {list(token_inputs.shape)}")
     B = len(token_inputs) if token_inputs is not None else len(next(iter(tensors.values())))
     if B == 0:
         raise ValueError("texts: expected a batch of 1 or more, found 0")
@@ -674,9 +675,7 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
     T = mask.shape[1]
     visible_positions = mask[0].nonzero()[:, 0].tolist()
     if not visible_positions:
-        raise ValueError(
-            "attention_mask: expected a token that is no padding in each prompt, found none"
-        )
+        raise ValueError("attention_mask: expected a token that is no padding in each prompt, found none")
     token_slice = slice(visible_positions[0], visible_positions[-1] + 1)
     if len(visible_positions) != token_slice.stop - token_slice.start:
         raise ValueError(
@@ -701,13 +700,10 @@ def _find_part(whole_model: nn.Module, part: str | None) -> nn.Module:
     names = [
         name
         for name, m in unwrap(whole_model).named_modules()
-        if name
-        and name.count(".") < 2
-        and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())
+        if name and name.count(".") < 2 and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())
     ]
     raise ValueError(
-        f"part: expected a part of {type(unwrap(whole_model)).__name__}, such as {', '.join(names[:6])}, "
-        f"found {part!r}"
+        f"part: expected a part of {type(unwrap(whole_model)).__name__}, such as {', '.join(names[:6])}, found {part!r}"
     )
 
 
@@ -736,9 +732,8 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
                 "embeddings of the tokens], 1)}"
             )
     names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
-    if (
-        getattr(getattr(model, "config", None), "is_encoder_decoder", False)
-        and all(any(n.endswith(end) for n in names) for end in ("encoder", "decoder"))
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and all(
+        any(n.endswith(end) for n in names) for end in ("encoder", "decoder")
     ):
         raise UnsupportedModel(
             f"{name}: expected one stack of layers, found an encoder and a decoder; record the "
@@ -777,21 +772,13 @@ def _digest_of_texts(prompts: Sequence[Prompt]) -> dict[str, str]:
 def _sample_logits(out: Any) -> tuple[Tensor, int]:
     """Returns the model's outputs at evenly spaced positions in float32, [B, positions, V], and V."""
     usual_outputs = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
-    values = (
-        list(out.values())
-        if isinstance(out, Mapping)
-        else list(out)
-        if isinstance(out, tuple | list)
-        else [out]
-    )
+    values = list(out.values()) if isinstance(out, Mapping) else list(out) if isinstance(out, tuple | list) else [out]
     logits = next(
         (x for x in usual_outputs + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2),
         None,
     )
     if logits is None:
-        raise UnsupportedModel(
-            f"expected a model that returns a tensor of numbers, found {type(out).__name__}"
-        )
+        raise UnsupportedModel(f"expected a model that returns a tensor of numbers, found {type(out).__name__}")
     V = logits.shape[-1]
     if logits.dim() != 3:
         return logits.float(), V

@@ -65,8 +65,17 @@ SUMMARY = (
 )
 UNITS = {name: unit for name, _, unit, _, _ in SUMMARY}
 # The shapes of what is kept of a prompt of T tokens; maps may be pooled into P blocks a side.
-KEPT_SHAPES = {"att": "LHTT", "att_pooled": "LHPP", "att_scale": "LH", "alpha": "LHT", "alpha_raw": "LHT",
-               ROW_SUM: "LHT", "hidden_norm": "BT", "key_norm": "LGT", "value_norm": "LGT"}
+KEPT_SHAPES = {
+    "att": "LHTT",
+    "att_pooled": "LHPP",
+    "att_scale": "LH",
+    "alpha": "LHT",
+    "alpha_raw": "LHT",
+    ROW_SUM: "LHT",
+    "hidden_norm": "BT",
+    "key_norm": "LGT",
+    "value_norm": "LGT",
+}
 MAX_POOLED_SIDE = 128
 
 
@@ -116,8 +125,7 @@ class Table(list[dict[str, Any]]):
         cells = self._cells()
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in cells
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
         ]
         return "\n".join(([escape_controls(self.title)] if self.title else []) + lines)
 
@@ -367,11 +375,7 @@ class Recording:
         first token."""
         first, prompts = self.conditions.get("first") or {}, self.conditions["prompts"]
         eps = ", ".join(f"{e:g}" for e in self.conditions["eps"])
-        token = (
-            f"first token {first['token']!r}"
-            if first.get("token") is not None
-            else "no common first token"
-        )
+        token = f"first token {first['token']!r}" if first.get("token") is not None else "no common first token"
         position = f" at position {self.first}" if self.first else ""
         generated = f" ({prompts['generated']} of them generated)" if prompts.get("generated") else ""
         return (
@@ -381,9 +385,7 @@ class Recording:
 
     def cite(self) -> str:
         """Returns the BibTeX entry of the paper that defines the metrics, the caption, and the versions."""
-        versions = ", ".join(
-            f"{name} {number}" for name, number in (self.conditions.get("versions") or {}).items()
-        )
+        versions = ", ".join(f"{name} {number}" for name, number in (self.conditions.get("versions") or {}).items())
         return f"{CITATION}\n\n{self.caption()} Recorded with {versions or 'sinkscope'}."
 
     def save(self, path: str | PathLike[str]) -> int:
@@ -458,9 +460,7 @@ def compare(a: Recording, b: Recording) -> Table:
     interval of the mean difference by Student's t. Raises ValueError if the prompts differ."""
     prompts_a, prompts_b = (r.conditions["prompts"] for r in (a, b))
     if prompts_a["count"] != prompts_b["count"]:
-        raise ValueError(
-            f"prompts: expected as many in both, found {prompts_a['count']} and {prompts_b['count']}"
-        )
+        raise ValueError(f"prompts: expected as many in both, found {prompts_a['count']} and {prompts_b['count']}")
     digests = ("sha256", "texts_sha256")
     if not any(prompts_a.get(key) and prompts_a[key] == prompts_b.get(key) for key in digests):
         raise ValueError("prompts: expected the same texts in both, found others")
@@ -470,9 +470,7 @@ def compare(a: Recording, b: Recording) -> Table:
         raise ValueError(f"first.position: expected the same in both, found {a.first} and {b.first}")
     values_by_label = {label: prompt_values for _, label, _, _, prompt_values in b._summary()}
     rows = Table()
-    rows.title = (
-        f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
-    )
+    rows.title = f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
     for _, label, _, _, values_a in a._summary():
         values_b = values_by_label.get(label)
         if values_a is None or values_b is None:
@@ -540,8 +538,10 @@ def check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Arra
     for name in shapes.keys() & tensors.keys():
         x, kind = tensors[name], "u" if name == "prompt.failed" or name.endswith(".att_pooled") else "f"
         if x.dtype.kind != kind or [n for n in x.shape if n != 1] != [n for n in shapes[name] if n != 1]:
-            raise RecordingError(f"{path}: {name}: expected {'bytes' if kind == 'u' else 'floats'} of shape "
-                                 f"{shapes[name]}, found {x.dtype} of {list(x.shape)}")
+            raise RecordingError(
+                f"{path}: {name}: expected {'bytes' if kind == 'u' else 'floats'} of shape "
+                f"{shapes[name]}, found {x.dtype} of {list(x.shape)}"
+            )
         if name.endswith((".att", ".att_scale")) and not np.isfinite(x).all():
             raise RecordingError(f"{path}: {name}: expected finite numbers, found others")
         tensors[name] = x.reshape(shapes[name])

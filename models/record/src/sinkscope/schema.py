@@ -79,13 +79,19 @@ def _relations(conditions: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
         yield "model.layers", blocks == L, f"{L} numbers of blocks, since L is not {blocks}"
     else:
         is_ascending = all(a < b for a, b in zip(layers, layers[1:], strict=False))
-        yield "model.layers", len(layers) == L and is_ascending and layers[-1] < blocks, (
-            f"{L} ascending numbers below {blocks}")
+        yield (
+            "model.layers",
+            len(layers) == L and is_ascending and layers[-1] < blocks,
+            (f"{L} ascending numbers below {blocks}"),
+        )
     yield "model.windows", windows is None or len(windows) == L, f"{L} numbers, or null"
     if mask.get("kind") == "window" and windows is None:
         yield "model.mask.window", (mask.get("window") or 0) > 0, "a number above 0"
     yield "prompts.kept", prompts["kept"] == len(tokens), f"{len(tokens)}, the number of lists of tokens"
     yield "prompts.kept", prompts["kept"] <= prompts["count"], f"at most the {prompts['count']} of `count`"
     shortest = min([prompts["T"], *map(len, tokens)])
-    yield "first.position", ((conditions.get("first") or {}).get("position") or 0) < shortest, (
-        f"a position below {shortest}, which each prompt has")
+    yield (
+        "first.position",
+        ((conditions.get("first") or {}).get("position") or 0) < shortest,
+        (f"a position below {shortest}, which each prompt has"),
+    )

@@ -25,8 +25,9 @@ class Settings:
     def __post_init__(self) -> None:
         unknown = set(self.fields) - {*FIELDS, *MORE_FIELDS}
         if unknown:
-            raise ValueError(f"fields: expected some of {', '.join(FIELDS + MORE_FIELDS)}, "
-                             f"found {', '.join(sorted(unknown))}")
+            raise ValueError(
+                f"fields: expected some of {', '.join(FIELDS + MORE_FIELDS)}, found {', '.join(sorted(unknown))}"
+            )
         if self.maps not in ("auto", "full", "pooled", "none"):
             raise ValueError(f"maps: expected auto, full, pooled or none, found {self.maps!r}")
         if self.mask not in (None, "causal", "prefix", "bidirectional"):
@@ -38,18 +39,27 @@ class Settings:
             if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
                 raise ValueError(f"{name}: expected {minimum} or more, found {value!r}")
         if self.tokens is not None and self.first >= self.tokens:
-            raise ValueError(f"first: expected a position below {self.tokens}, the number of tokens, "
-                             f"found {self.first}")
+            raise ValueError(
+                f"first: expected a position below {self.tokens}, the number of tokens, found {self.first}"
+            )
         if not self.tolerance > 0:
             raise ValueError(f"tolerance: expected a number above 0, found {self.tolerance!r}")
 
     @classmethod
-    def from_arguments(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
-                       mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
+    def from_arguments(
+        cls,
+        tokens: Any,
+        eps: Any,
+        keep: Any,
+        fields: Any,
+        maps: Any = "auto",
+        first: Any = 0,
+        mask: Any = None,
+        tolerance: Any = 1e-3,
+    ) -> "Settings":
         """Checks a caller's arguments. Raises ValueError for values that are not allowed."""
         if isinstance(fields, str):
-            raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "
-                             f"fields=[{fields!r}]")
+            raise ValueError(f"fields: expected a list of names, found {fields!r} alone: fields=[{fields!r}]")
         return cls(tokens, check_eps(eps), keep, tuple(fields), maps, first, mask, tolerance)
 
 
@@ -64,6 +74,5 @@ def check_eps(eps: Any) -> tuple[float, ...]:
     if not thresholds:
         raise ValueError("eps: expected one number or more, found none")
     if not all(math.isfinite(e) and 0 <= e <= 1 for e in thresholds):
-        raise ValueError(f"eps: expected numbers from 0 to 1, found "
-                         f"{', '.join(f'{e:g}' for e in thresholds)}")
+        raise ValueError(f"eps: expected numbers from 0 to 1, found {', '.join(f'{e:g}' for e in thresholds)}")
     return thresholds

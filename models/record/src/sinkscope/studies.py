@@ -30,11 +30,24 @@ MAX_PARTS = 16  # for each checkpoint, if the caller sets no block size
 PLACEMENT_OPTIONS = ("device", "device_map", "max_memory", "token")
 
 
-def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, ray: bool = False,
-          num_gpus: float = 0, concurrency: int = 1, batch: int = 8, block: int | None = None,
-          tokens: int = 64, eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1, source: str = "texts",
-          license: str | None = None, load_options: Mapping[str, Any] | None = None,
-          **settings: Any) -> dict[str, str]:
+def study(
+    models: Models,
+    texts: Sequence[Any],
+    out: str | PathLike[str] = "study",
+    *,
+    ray: bool = False,
+    num_gpus: float = 0,
+    concurrency: int = 1,
+    batch: int = 8,
+    block: int | None = None,
+    tokens: int = 64,
+    eps: Sequence[float] = (0.1, 0.2, 0.3),
+    keep: int = 1,
+    source: str = "texts",
+    license: str | None = None,
+    load_options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, str]:
     """Measures each of `models` on each of `texts`; returns the address of the recording of each model.
 
     models: a list of names for `sinkscope.load` (NAME@REVISION names a revision on the hub), or a mapping from names
@@ -67,15 +80,28 @@ def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "stud
     return {name: addresses[name] for name in job.models if name in addresses}
 
 
-def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[str], batch: int, block: int | None,
-         tokens: int, eps: Any, keep: int, source: str, license: str | None,
-         load_options: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Job:
+def _check_arguments(
+    models: Models,
+    texts: Sequence[Any],
+    out: str | PathLike[str],
+    batch: int,
+    block: int | None,
+    tokens: int,
+    eps: Any,
+    keep: int,
+    source: str,
+    license: str | None,
+    load_options: Mapping[str, Any] | None,
+    settings: Mapping[str, Any],
+) -> Job:
     """Returns the arguments of `study` as a job. Raises ValueError for arguments that no model can be measured with."""
     if isinstance(models, str):
         raise ValueError(f"models: expected a list of names, found {models!r} alone: models=[{models!r}]")
     if isinstance(texts, str | bytes | Mapping) or not len(texts):
-        raise ValueError("texts: expected a list of one text or more, found "
-                         f"{'none' if not texts else f'a {type(texts).__name__} alone'}")
+        raise ValueError(
+            "texts: expected a list of one text or more, found "
+            f"{'none' if not texts else f'a {type(texts).__name__} alone'}"
+        )
     if tokens is None:
         raise ValueError("tokens: expected a number of tokens, found None: the blocks of a study are measured apart")
     for name, value in (("batch", batch), ("block", block)):
@@ -98,8 +124,12 @@ def _write_conditions(job: Job, block: int | None) -> Job:
     for text in job.texts:
         texts_digest.update(digest_of_text(text).encode())
     options = {key: str(x) for key, x in sorted(job.load_options.items()) if key not in PLACEMENT_OPTIONS}
-    conditions = {"settings": json.loads(settings_text(job.settings)), "load": options,
-              "texts": len(job.texts), "texts_sha256": texts_digest.hexdigest()}
+    conditions = {
+        "settings": json.loads(settings_text(job.settings)),
+        "load": options,
+        "texts": len(job.texts),
+        "texts_sha256": texts_digest.hexdigest(),
+    }
     try:
         if folder.has(STUDY_FILE):
             stored_conditions = json.loads(folder.read(STUDY_FILE))
@@ -107,8 +137,10 @@ def _write_conditions(job: Job, block: int | None) -> Job:
             if block not in (None, stored_conditions["block"]):
                 differing_keys.append("block")
             if differing_keys:
-                raise ValueError(f"{folder.address_of(STUDY_FILE)}: expected the same settings and texts, found other "
-                                 f"{', '.join(differing_keys)}; choose another folder")
+                raise ValueError(
+                    f"{folder.address_of(STUDY_FILE)}: expected the same settings and texts, found other "
+                    f"{', '.join(differing_keys)}; choose another folder"
+                )
             job = replace(job, block=stored_conditions["block"])
         folder.write(STUDY_FILE, json.dumps(conditions | {"block": job.block}, indent=1).encode())
     except OSError as error:
@@ -116,9 +148,19 @@ def _write_conditions(job: Job, block: int | None) -> Job:
     return job
 
 
-def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, batch: int = 8,
-         block: int | None = None, tokens: int = 64, eps: Sequence[float] = (0.1, 0.2, 0.3), keep: int = 1,
-         load_options: Mapping[str, Any] | None = None, **settings: Any) -> "Table":
+def plan(
+    models: Models,
+    texts: Sequence[Any],
+    out: str | PathLike[str] = "study",
+    *,
+    batch: int = 8,
+    block: int | None = None,
+    tokens: int = 64,
+    eps: Sequence[float] = (0.1, 0.2, 0.3),
+    keep: int = 1,
+    load_options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> "Table":
     """Returns a table of what `study` would do with the same arguments, a row for each model: the number of its parts,
     of those that exist for the same weights, of its forward passes and of its files, and an estimate of the files'
     uncompressed bytes. Reads the config of each model, and writes nothing.
@@ -134,10 +176,20 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
     rows = Table()
     passes = sum(-(-len(job.prompts(b)) // job.batch) for b in range(job.blocks))
     for name in job.models:
-        counts = [len(folder.list_names(f"rows/{checkpoint}"))
-                  for checkpoint in checkpoints_by_slug.get(slug(name), [])]
-        rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": max(counts, default=0),
-                     "passes": passes, "files": job.blocks + 1, "bytes": _estimate_bytes(job, name)})
+        counts = [
+            len(folder.list_names(f"rows/{checkpoint}")) for checkpoint in checkpoints_by_slug.get(slug(name), [])
+        ]
+        rows.append(
+            {
+                "model": name,
+                "prompts": len(job.texts),
+                "parts": job.blocks,
+                "there": max(counts, default=0),
+                "passes": passes,
+                "files": job.blocks + 1,
+                "bytes": _estimate_bytes(job, name),
+            }
+        )
     rows.append({"model": "all", **{key: sum(row[key] for row in rows) for key in list(rows[0])[1:]}})
     rows.title = f"{folder.address}: {len(job.models)} models, {job.block} prompts a part"
     return rows
@@ -188,10 +240,15 @@ def _run_on_ray(job: Job, tasks: Sequence[Task], num_gpus: float, concurrency: i
 
     if not ray.is_initialized():
         ray.init()
-    items = ray.data.from_items([{"name": task.name, "blocks": task.blocks} for task in tasks],
-                                override_num_blocks=len(tasks))
-    reports = items.map(_RayWorker, fn_constructor_args=(ray.put(job),), num_gpus=num_gpus or None,
-                     compute=ray.data.ActorPoolStrategy(size=concurrency))
+    items = ray.data.from_items(
+        [{"name": task.name, "blocks": task.blocks} for task in tasks], override_num_blocks=len(tasks)
+    )
+    reports = items.map(
+        _RayWorker,
+        fn_constructor_args=(ray.put(job),),
+        num_gpus=num_gpus or None,
+        compute=ray.data.ActorPoolStrategy(size=concurrency),
+    )
     yield from reports.iter_rows()
 
 
@@ -213,10 +270,15 @@ def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]
     """Yields a study's rows by checkpoint and prompt, and the rows of errors last. Keeps one part in memory at a
     time."""
     folder = Folder(out)
-    parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.list_names("rows")
-             if model is None or checkpoint.startswith(slug(model) + "-")
-             for part in folder.list_names(f"rows/{checkpoint}") if part.endswith(".parquet")]
-    parts += [f"errors/{name}" for name in folder.list_names("errors")
-              if model is None or name == f"{slug(model)}.parquet"]
+    parts = [
+        f"rows/{checkpoint}/{part}"
+        for checkpoint in folder.list_names("rows")
+        if model is None or checkpoint.startswith(slug(model) + "-")
+        for part in folder.list_names(f"rows/{checkpoint}")
+        if part.endswith(".parquet")
+    ]
+    parts += [
+        f"errors/{name}" for name in folder.list_names("errors") if model is None or name == f"{slug(model)}.parquet"
+    ]
     for part in parts:
         yield from folder.read_table(part).to_pylist()

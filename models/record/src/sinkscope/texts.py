@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 
-def select_texts(source: Iterable[Any], column: str | None = None, take: int | None = None,
-                 by: str | None = None) -> list[Any]:
+def select_texts(
+    source: Iterable[Any], column: str | None = None, take: int | None = None, by: str | None = None
+) -> list[Any]:
     """Returns the texts of anything iterable, in its order.
 
     source: texts, or rows with columns: mappings, a `datasets.Dataset` (also one that streams), or a pandas DataFrame.
@@ -30,8 +31,10 @@ def select_texts(source: Iterable[Any], column: str | None = None, take: int | N
     if by is not None and (column is None or take is None):
         raise ValueError("by: expected column= and take= beside it, found none")
     if isinstance(source, str | bytes | Mapping) or not isinstance(source, Iterable):
-        raise ValueError(f"texts: expected a list of texts, lists of ids or mappings, found a "
-                         f"{type(source).__name__} alone: put it into a list")
+        raise ValueError(
+            f"texts: expected a list of texts, lists of ids or mappings, found a "
+            f"{type(source).__name__} alone: put it into a list"
+        )
     names = getattr(source, "column_names", None) or getattr(source, "columns", None)
     if column is None:
         if names is not None:
@@ -67,8 +70,9 @@ def _quotas(counts: Counter[Any], total: int) -> dict[Any, int]:
     return quotas
 
 
-def read_texts(path: str | PathLike[str], column: str = "text", take: int | None = None,
-               by: str | None = None) -> list[str]:
+def read_texts(
+    path: str | PathLike[str], column: str = "text", take: int | None = None, by: str | None = None
+) -> list[str]:
     """Reads the texts of a file: a JSON list of strings (.json), lines of {"text": ...} (.jsonl), a table (.csv,
     .parquet), or plain text with blank lines between the texts. `column`, `take` and `by` are those of
     `select_texts`; a file of texts alone has no columns."""
@@ -102,11 +106,15 @@ def _read_rows(path: Path, column: str) -> Any:
             return json.loads(content)
         if path.suffix == ".jsonl":
             # Splits at line feeds alone: U+2028 may occur inside a JSON string.
-            return [_parse_line(line, column, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
-                    if line.strip()]
+            return [
+                _parse_line(line, column, f"{path}, line {i}")
+                for i, line in enumerate(content.split("\n"), 1)
+                if line.strip()
+            ]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, "
-                         f"found something else: {error}") from error
+        raise ValueError(
+            f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, found something else: {error}"
+        ) from error
     # splitText of the npm package splits into blocks by the same rule.
     blocks = re.split(r"\n(?:[ \t]*\n)+", content)
     return [block.strip("\n") for block in blocks if block.strip(" \t\n")]
@@ -118,6 +126,8 @@ def _parse_line(line: str, column: str, place: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f'{place}: expected {{"{column}": ...}}, found no JSON: {error}') from error
     if not isinstance(row, dict) or not isinstance(row.get(column), str):
-        raise ValueError(f'{place}: expected one text or more as {{"{column}": ...}}, found '
-                         f"{'no text' if isinstance(row, dict) else 'a ' + type(row).__name__}")
+        raise ValueError(
+            f'{place}: expected one text or more as {{"{column}": ...}}, found '
+            f"{'no text' if isinstance(row, dict) else 'a ' + type(row).__name__}"
+        )
     return row

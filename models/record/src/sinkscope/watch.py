@@ -108,8 +108,9 @@ class WatchedSequences:
                 "before the cache is filled"
             )
         if len(self._batch) != B:
-            raise UnsupportedModel(f"{probe.call_name(call)}: expected {len(self._batch)} sequences as in the layers "
-                                   f"before, found {B}")
+            raise UnsupportedModel(
+                f"{probe.call_name(call)}: expected {len(self._batch)} sequences as in the layers before, found {B}"
+            )
         keys = call.cached if call.key is None else call.key
         keys = None if keys is None or keys.shape[2] != S else keys[..., [0, -1]].cpu()
         for b, layers in enumerate(self._batch):
@@ -117,7 +118,8 @@ class WatchedSequences:
                 layers.append(_Layer(call.module, probe.ObservedCall.of(call)))
             elif self._next_layer >= len(layers) or layers[self._next_layer].module is not call.module:
                 raise UnsupportedModel(
-                    f"{probe.call_name(call)}: expected the layers of the pass before, found another")
+                    f"{probe.call_name(call)}: expected the layers of the pass before, found another"
+                )
             layers[self._next_layer].add(att[b], visible[b], call.sinks is not None, None if keys is None else keys[b])
         self._next_layer += 1
 
@@ -142,8 +144,10 @@ class WatchedSequences:
         options: other arguments of `record_maps`.
         """
         if not self._sequences:
-            raise ValueError("watching: expected calls of attention, found none; maps that the model returns or that "
-                             "your own hooks collect are recorded by sinkscope.record_maps(maps, tokens)")
+            raise ValueError(
+                "watching: expected calls of attention, found none; maps that the model returns or that "
+                "your own hooks collect are recorded by sinkscope.record_maps(maps, tokens)"
+            )
         numbers, blocks = self._layer_numbers()
         T = min(layer.length for layers in self._sequences for layer in layers)
         has_sink_logits = any(layer.has_sink_logit for layer in self._sequences[0])
@@ -172,7 +176,8 @@ class WatchedSequences:
                 if expected and actual and not all(map(torch.equal, expected, actual)):
                     raise UnsupportedModel(
                         f"{other.call.name}: expected the mask of the first sequence, found another in sequence {i}: "
-                        "make one recording of the sequences of each")
+                        "make one recording of the sequences of each"
+                    )
         H, G, K = ({getattr(layer.call, size) for layer in layers} for size in ("H", "G", "K"))
         D, V = probe.output_sizes(self._model)
         return KnownFacts(
@@ -221,8 +226,10 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
         # Some models return uniform weights for padding queries: every key then counts as seen,
         # and only the irregular mask reveals the padding.
         if call.weights is not None and not probe.has_mask_kind(first, last):
-            raise _padding_error(f"that queries of sequence {sequence} of its batch see later keys and others do "
-                                 f"not ({probe.call_name(call)})")
+            raise _padding_error(
+                f"that queries of sequence {sequence} of its batch see later keys and others do "
+                f"not ({probe.call_name(call)})"
+            )
 
 
 def _padding_error(finding: str) -> UnsupportedModel:
@@ -241,7 +248,8 @@ def _mask_refuser(module: nn.Module) -> Callable[..., None]:
         mask = name_arguments(args, kwargs).get("attention_mask")
         if isinstance(mask, Tensor) and mask.dim() == 2 and (hidden_tokens := (mask == 0).nonzero().tolist()):
             raise _padding_error(
-                f"that attention_mask hides token {hidden_tokens[0][1]} of sequence {hidden_tokens[0][0]} of its batch")
+                f"that attention_mask hides token {hidden_tokens[0][1]} of sequence {hidden_tokens[0][0]} of its batch"
+            )
 
     return refuse
 

@@ -26,8 +26,9 @@ try:
     import anywidget
     import traitlets
 except ImportError as error:
-    raise ImportError("sinkscope.show: expected the packages of the extra, found none: "
-                      "pip install sinkscope[notebook]") from error
+    raise ImportError(
+        "sinkscope.show: expected the packages of the extra, found none: pip install sinkscope[notebook]"
+    ) from error
 
 HEIGHT = 560
 
@@ -77,14 +78,26 @@ class Widget(anywidget.AnyWidget):
 
 # Widths in inches of a two-column paper, as of IEEE, ACM and ACL.
 PAPER_WIDTHS = {"column": 3.3, "text": 6.9}
-PAPER_SETTINGS = {"font.size": 7, "axes.titlesize": 7, "axes.linewidth": 0.5, "xtick.major.width": 0.5,
-                  "ytick.major.width": 0.5}
+PAPER_SETTINGS = {
+    "font.size": 7,
+    "axes.titlesize": 7,
+    "axes.linewidth": 0.5,
+    "xtick.major.width": 0.5,
+    "ytick.major.width": 0.5,
+}
 # Keeps letters as text in a vector file.
 VECTOR_SETTINGS = {"svg.fonttype": "none", "pdf.fonttype": 42}
 
 
-def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
-            head: int | None = None, format: str = "png", width: str | None = None, part: str | None = None) -> bytes:
+def picture(
+    recording: Recording,
+    prompt: int = 0,
+    layer: int | None = None,
+    head: int | None = None,
+    format: str = "png",
+    width: str | None = None,
+    part: str | None = None,
+) -> bytes:
     """Draws a picture (png, svg or pdf) of alpha of the first token in all heads and of the map of one head, with the
     recording's caption below.
 
@@ -189,8 +202,12 @@ def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
     return share[..., first].sum(-1) / (att.shape[-1] - (0 if is_bidirectional else first))
 
 
-def _select_head(recording: Recording, alpha: Array | None, layer: int | None, head: int | None,
-              ) -> tuple[int, int]:
+def _select_head(
+    recording: Recording,
+    alpha: Array | None,
+    layer: int | None,
+    head: int | None,
+) -> tuple[int, int]:
     """Returns the layer's index in the recording and the head that `layer` and `head` of `picture` choose."""
     layers, H = list(recording.layers), recording.model["H"]
     if layer is not None and layer not in layers:
@@ -205,9 +222,18 @@ def _select_head(recording: Recording, alpha: Array | None, layer: int | None, h
     return int(row), int(column)
 
 
-def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,attention", prompt: int = 0,
-         layer: int | None = None, head: int | None = None, height: int = HEIGHT,
-         text: str | None = None, operation: str | None = None) -> Widget:
+def show(
+    x: Any,
+    tokens: Sequence[str] | None = None,
+    *,
+    view: str = "heads,attention",
+    prompt: int = 0,
+    layer: int | None = None,
+    head: int | None = None,
+    height: int = HEIGHT,
+    text: str | None = None,
+    operation: str | None = None,
+) -> Widget:
     """Returns a widget that shows `x`.
 
     x: a `Recording`; a file of one; maps [L, H, T, T] with `tokens`, the strings of the T tokens; or a
@@ -225,11 +251,11 @@ def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,atte
     return Widget(recording, prompt, view=view, layer=row, head=head, height=height)
 
 
-def _to_recording(x: Any, tokens: Sequence[str] | None, text: str | None,
-               operation: str | None) -> Recording:
+def _to_recording(x: Any, tokens: Sequence[str] | None, text: str | None, operation: str | None) -> Recording:
     if operation is not None and isinstance(x, Recording | str | PathLike):
-        raise ValueError(f"operation: expected none beside a recording or a model, which has its own, "
-                         f"found {operation!r}")
+        raise ValueError(
+            f"operation: expected none beside a recording or a model, which has its own, found {operation!r}"
+        )
     if isinstance(x, Recording):
         return x
     if isinstance(x, str | PathLike):
@@ -240,11 +266,17 @@ def _to_recording(x: Any, tokens: Sequence[str] | None, text: str | None,
         from .recorder import record
 
         if text is None:
-            raise ValueError("show: expected a text for the model to read, found none: "
-                             "show(x, text=...)")
+            raise ValueError("show: expected a text for the model to read, found none: show(x, text=...)")
         loaded = load(path)
-        return record(loaded.model, loaded.tokenizer, [text], tokens=None, model_id=loaded.id,
-                      file_sha256=loaded.sha256, progress=False)
+        return record(
+            loaded.model,
+            loaded.tokenizer,
+            [text],
+            tokens=None,
+            model_id=loaded.id,
+            file_sha256=loaded.sha256,
+            progress=False,
+        )
     if tokens is None:
         raise ValueError("show: expected tokens beside maps, found none: show(maps, tokens)")
     from .maps import from_maps
