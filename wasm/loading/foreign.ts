@@ -1,8 +1,8 @@
 /**
  * Names the files of other tools that the engine does not read, each with the command that makes it
  * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
- * The commands for Lightning, FP8, NVFP4 and MXFP4 were run on small checkpoints (transformers 5.23, lightning 2.6,
- * compressed-tensors 0.20); those of the hub, of Meta's script and of llama.cpp were not.
+ * The commands for Lightning, LoRA, FP8, NVFP4, MXFP4 and bitsandbytes were run on small checkpoints (transformers 5.23,
+ * lightning 2.6, compressed-tensors 0.20, bitsandbytes 0.50); those of the hub, of Meta's script and of llama.cpp were not.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import type { PlanFile } from './types.ts';
@@ -28,7 +28,7 @@ export const FILES = 'files';
 
 export const NANOGPT_SIGNS = [/model_args/, /transformer\.wte\.weight/];
 
-// Without save_original_format=False transformers 5 writes FP8 weights as FP8 again.
+// Without save_original_format=False transformers 5 writes FP8 weights as FP8 again, and fails for bitsandbytes.
 const dequantize = (config: string) =>
   `python -c "from transformers import AutoModelForCausalLM as M, ${config} as Q; M.from_pretrained('FOLDER', dtype='bfloat16', quantization_config=Q(dequantize=True)).save_pretrained('OUT', save_original_format=False)"`;
 const stripModel =
@@ -121,7 +121,7 @@ const ROWS: readonly Row[] = [
     is: 'a model that bitsandbytes quantized',
     config: quantizedAs(/^bitsandbytes/),
     command:
-      "python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER').dequantize().save_pretrained('OUT')\"",
+      "python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER').dequantize().save_pretrained('OUT', save_original_format=False)\"",
   },
 ];
 
