@@ -91,6 +91,8 @@ async function compareCells({ xml, cells }) {
 }
 
 async function choosePicture(page, view) {
+  const settings = page.locator('details.settings');
+  if (!(await settings.evaluate(({ open }) => open))) await settings.locator('summary').click();
   await page.getByLabel('picture', { exact: true }).selectOption(view);
   await page.waitForSelector(`[data-view="${view}"] .cell:nth-child(2) :is(canvas, svg)`);
   await settled(page);
