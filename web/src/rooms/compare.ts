@@ -28,13 +28,13 @@ import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import {
-  attentionWords,
   countedOn,
   firstName,
   firstTokenName,
   headName,
   rowsWords,
   verdictOf,
+  wholePercent,
 } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
 import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf, verdictWords } from './chapters';
@@ -158,7 +158,7 @@ function cardOptions(frame: Frame, state: State) {
   const claim = claimOf(frame, selectedHead(frame, state), state);
   if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
   const kind = claim.attention > frame.eps ? 'sink' : 'weak';
-  const text = `◀ ${firstName(frame)}: ${attentionWords(claim)}`;
+  const text = `◀ ${firstName(frame)}: ${wholePercent(claim.attention)}`;
   return { isPlain: true, remark: { kind, text } };
 }
 

@@ -7,7 +7,7 @@ import { claimOf } from '../claims';
 import { selectedHead, type Frame } from '../frame';
 import { tableRegion } from '../page/controls';
 import { seedsOf, type Card } from '../ask/zoo';
-import { attentionWords, formatValue, headName, lossNote } from '../words';
+import { formatValue, headName, lossNote, wholePercent } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
@@ -62,7 +62,7 @@ export function runsTable(lines: readonly ModelLine[], first: string): TemplateR
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
-      <td>${attentionWords(claimOf(frame, at))} (${headName(at, frame)})</td>
+      <td>${wholePercent(claimOf(frame, at).attention)} (${headName(at, frame)})</td>
       <td>
         ${formatValue(lossOf(frame))}
         ${difference ? html`<span class="spread">${difference}</span>` : nothing}

@@ -24,7 +24,6 @@ import { attention, weightScale } from '../views/attention';
 import { training, courseWords, emergenceOf } from '../views/training';
 import { addElement } from '../page/view';
 import {
-  attentionWords,
   countedOn,
   formatPercent,
   firstName,
@@ -32,6 +31,7 @@ import {
   modelName,
   tooShortNote,
   verdictOf,
+  wholePercent,
 } from '../words';
 import { countWords } from './compared';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
@@ -129,7 +129,7 @@ function addFigures(
       isPlain: true,
       remark: {
         kind: claimAt(frame).attention > frame.eps ? 'sink' : 'weak',
-        text: `◀ ${firstName(frame)}: ${attentionWords(claimAt(frame))}`,
+        text: `◀ ${firstName(frame)}: ${wholePercent(claimAt(frame).attention)}`,
       },
     }),
   });
@@ -165,7 +165,7 @@ const mapTitle = (frame: Frame, name: string, { headOf, claimAt, isEven }: Chose
   html`<h2>${name}</h2>
     <p class="hint">
       ${headName(headOf(frame), frame)} gives ${firstName(frame)}
-      ${attentionWords(claimAt(frame))}${isEven(frame) ? ', an even share' : ''}
+      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share' : ''}
     </p>`;
 
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {
