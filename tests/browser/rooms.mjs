@@ -147,7 +147,8 @@ const start = {
         assert.match(await text(page, '.start-captions'), /one head gives <s> about \d\d%/);
         await page.locator('.preview button', { hasText: /Use exact weights/ }).click();
       }
-      await page.getByText('Exact numbers now.').waitFor();
+      // The mark takes no height, which counts as hidden.
+      await page.getByText('Exact numbers now.').waitFor({ state: 'attached' });
       await settled(page);
       assert.equal(refinements(), 2);
       assert.doesNotMatch(await text(page, '.start-captions'), /about|one head/);

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from .loading import load
     from .maps import from_maps, record_maps
     from .monitor import Monitor
-    from .recorder import record
     from .recording import Recording, compare, open_recording
+    from .recordings import record
     from .studies import study
     from .watch import watching
     from .widget import picture, show
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "observe": "attention",
     "load": "loading",
-    "record": "recorder",
+    "record": "recordings",
     "Recording": "recording",
     "compare": "recording",
     "open_recording": "recording",

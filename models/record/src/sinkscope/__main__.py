@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from . import __version__
 
 if TYPE_CHECKING:
-    from .recording import Table
+    from .summary import Table
 
 
 def _parse_eps(text: str) -> tuple[float, ...]:
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
     """Prints a text with its control characters as escapes. Names of files and models may come from strangers, and must
     not control the terminal."""
-    from .recording import escape_controls
+    from .summary import escape_controls
 
     print(escape_controls(str(text), lines=True), file=file, end=end)
 
@@ -128,7 +128,8 @@ def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
 
 
 def _measure(options: dict[str, Any]) -> int:
-    from .recording import Recording, Table
+    from .recording import Recording
+    from .summary import Table
 
     recording = Recording.open(options["recording"])
     table = recording.table()
@@ -169,7 +170,7 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     check_target(options["out"])
     texts, load_options = _read_texts(options)
     from .loading import load
-    from .recorder import record
+    from .recordings import record
 
     out, as_json, as_csv = options.pop("out"), options.pop("json"), options.pop("csv")
     if options["revisions"] is not None:

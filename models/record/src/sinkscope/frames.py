@@ -1,4 +1,4 @@
-"""A recording as rows, for data frames, Parquet and CSV. This module needs no torch, and pandas or pyarrow only where
+"""A `Recording` as rows, for data frames, Parquet and CSV. This module needs no torch, and pandas or pyarrow only where
 it makes their objects."""
 
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .files import atomic_replacement
-from .recording import PROMPT_NAMES, SUMMARY, UNITS, Recording, Table
+from .summary import PROMPT_NAMES, SUMMARY, UNITS, Table
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +20,7 @@ _LETTERS = {name: letters for name, _, _, _, letters in SUMMARY}
 _COVERAGE = {name: coverage for name, _, _, coverage, _ in SUMMARY}
 
 
-def long_rows(recording: Recording) -> Table:
+def long_rows(recording: Any) -> Table:
     """Returns a row for each number of the summary metrics: the means over prompts of each head or layer, the numbers
     of each prompt, and alpha of each head on each kept prompt, all for the first token. Layers have the model's own
     numbers; a head has the key_ratio and value_ratio of its key/value head."""
@@ -29,7 +29,7 @@ def long_rows(recording: Recording) -> Table:
     return rows
 
 
-def _rows(recording: Recording) -> Iterator[tuple[Any, ...]]:
+def _rows(recording: Any) -> Iterator[tuple[Any, ...]]:
     eps, names = recording.conditions["eps"], [name for name, _, _ in recording.summarized()]
     for name in names:
         mean, deviation = (_select(recording, recording[f"{part}.{name}"], name) for part in ("mean", "deviation"))
@@ -48,14 +48,14 @@ def _rows(recording: Recording) -> Iterator[tuple[Any, ...]]:
                     yield (prompt, *place[:2], name, None, float(value), np.nan, UNITS[name])
 
 
-def kept_prompts(recording: Recording) -> list[int]:
+def kept_prompts(recording: Any) -> list[int]:
     """Returns the number, among all prompts, of each kept prompt: these are the first that did not fail."""
     kept = len(recording.conditions["tokens"])
     failed = recording.tensors.get("prompt.failed")
     return list(range(kept)) if failed is None else np.flatnonzero(np.asarray(failed) == 0)[:kept].tolist()
 
 
-def _select(recording: Recording, x: Any, name: str) -> Any:
+def _select(recording: Any, x: Any, name: str) -> Any:
     """Returns the numbers of the first token, of each eps, or all, [L, H] where a metric belongs to heads."""
     if _COVERAGE[name] == "eps":
         return x[:, recording.first]
@@ -63,7 +63,7 @@ def _select(recording: Recording, x: Any, name: str) -> Any:
     return x.repeat(recording.model["H"] // recording.model["G"], 1) if _LETTERS[name] == "LG" else x
 
 
-def _places(recording: Recording, name: str) -> list[tuple[int | None, int | None, float | None]]:
+def _places(recording: Any, name: str) -> list[tuple[int | None, int | None, float | None]]:
     """Returns the layer, head and eps of each number that `_select` gives of a metric."""
     letters, H = _LETTERS[name], recording.model["H"]
     if letters.startswith("E"):
@@ -73,7 +73,7 @@ def _places(recording: Recording, name: str) -> list[tuple[int | None, int | Non
     return [(layer, h, None) for layer in recording.layers for h in range(H)] if letters else [(None, None, None)]
 
 
-def wide_rows(recording: Recording) -> Table:
+def wide_rows(recording: Any) -> Table:
     """Returns a row for each prompt, layer and head of `long_rows`, and a column for each quantity (Sink_k with its
     eps, as in sink_ratio_0.3)."""
     table: dict[tuple[Any, ...], dict[str, Any]] = {}

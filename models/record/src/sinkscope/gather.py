@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, without_autocast
 from .probe import Facts, call_name, check_rows, container_path, key_ranges, mask_of_ranges
-from .recording import ROW_SUM, SEEN, Array
+from .recording import Array
 from .settings import Settings
+from .summary import ROW_SUM, SEEN
 
 POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
 

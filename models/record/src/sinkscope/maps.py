@@ -22,9 +22,10 @@ from .probe import (
     window_of,
 )
 from .recorder import Assembly, Measurement, make_conditions, parse_edits, with_edits
-from .recording import SIGNED_OPERATIONS, Array, Recording
+from .recording import Array, Recording
 from .schema import operation_names
 from .settings import FIELDS, Settings
+from .summary import SIGNED_OPERATIONS
 
 VECTORS = ("q", "k", "v")
 

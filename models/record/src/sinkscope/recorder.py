@@ -1,7 +1,6 @@
 """Runs prompts through a model and measures its attention, without keeping the maps of all prompts.
 
-`record` makes a `Recording`. It measures with a `Recorder`, which belongs to one model; `study` makes one for each
-of its models, on each of its workers.
+A `Recorder` belongs to one model; `record` makes one, and `study` one for each of its models, on each of its workers.
 """
 
 import gc
@@ -25,8 +24,7 @@ from .attention import UnsupportedModel, class_name, explain_no_calls, observe, 
 from .gather import HeadMetrics, StreamMetrics
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
-from .settings import FIELDS, Settings
-from .texts import select_texts
+from .settings import Settings
 
 CHECKED_POSITIONS = 64  # number of positions where the logits are compared with those of the unobserved model
 PROMPT_MEANS = (
@@ -59,83 +57,6 @@ class Measurement:
     kept: dict[str, Array] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
-
-
-def record(
-    model: nn.Module,
-    tokenizer: Any,
-    texts: Iterable[Any],
-    tokens: int | None = 64,
-    eps: Sequence[float] = (0.1, 0.2, 0.3),
-    keep: int = 2,
-    *,
-    generate: int = 0,
-    column: str | None = None,
-    take: int | None = None,
-    by: str | None = None,
-    fields: Sequence[str] = FIELDS,
-    maps: str = "auto",
-    first: int = 0,
-    mask: str | None = None,
-    part: str | None = None,
-    batch: int = 1,
-    tolerance: float = 1e-3,
-    model_id: str | None = None,
-    revision: str | None = None,
-    file_sha256: str | None = None,
-    edits: Sequence[Mapping[str, Any] | str] = (),
-    source: str = "texts",
-    license: str | None = None,
-    command: str | None = None,
-    progress: bool = True,
-) -> Recording:
-    """Runs each of `texts` through `model` and measures its attention.
-
-    texts: strings, lists of token ids, or mappings of model inputs (`input_ids`, `pixel_values`). Each row of a
-        mapping's batch is a prompt; tokens that its `attention_mask` hides are cut off. Or rows with columns, such as
-        a `datasets.Dataset`.
-    generate: how many tokens the model appends to each prompt, greedily; their rows are recorded as well, each computed
-        once. The recording then has maps and their metrics alone: no norms, no loss.
-    column, take, by: the rows' column of texts; the largest number of texts; a column of labels of which each gets its
-        share of `take` (`sinkscope.texts.select_texts`).
-    tokens: the length T that every prompt is cut to; shorter prompts are left out. None cuts all prompts to the
-        length of the shortest.
-    eps: the thresholds of Sink_k^eps.
-    keep: number of prompts that are kept with maps and `fields` (hidden_norm, key_norm, value_norm, loss;
-        q, k, v, hidden are larger).
-    maps: "full" keeps float16 maps, [L, H, T, T]; "pooled" keeps at most 128 x 128 bytes for each head; "auto" keeps
-        full maps up to T = 128 and pooled maps of longer prompts; "none" keeps no maps.
-    first: the position that counts as the first token: 0, or that of a register or class token elsewhere.
-    mask: causal, prefix or bidirectional, which decides how many queries see a key. None detects it from the model.
-    part: for a model of several towers, the name of the part whose attention is recorded ("vision_model"). The part
-        runs alone if it accepts the inputs, otherwise inside the whole model.
-    edits: descriptions of what the caller's own hooks change in the model. The recording is then of class EDITED.
-    batch: number of prompts in one forward pass. A batch that runs out of memory is repeated prompt by prompt.
-    tolerance: largest accepted difference between the first prompt's logits with and without observation, in
-        standard deviations of the logits.
-
-    Raises UnsupportedModel if the attention cannot be observed, if observing it changes the logits, or if the
-    recomputed weights do not give the output of the model's own attention.
-    """
-    settings = Settings.from_arguments(tokens, eps, keep, fields, maps, first, mask, tolerance)
-    if batch < 1:
-        raise ValueError(f"batch: expected 1 or more, found {batch}")
-    changes = parse_edits(edits)
-    recorder = Recorder(model, tokenizer, settings, part)
-    prompts = recorder.make_prompts(select_texts(texts, column, take, by))
-    if generate:
-        from .generation import record_generation
-
-        settled = {"eps": settings.eps, "keep": keep, "first": first, "mask": mask, "edits": edits}
-        origin = {"source": source, "license": license, "command": command, "model_id": model_id or recorder.name}
-        identity = recorder.identity(revision, file_sha256)
-        return record_generation(recorder, prompts, generate, identity=identity, **settled, **origin)
-
-    assembly = Assembly(settings.eps, settings.first)
-    for measurement in recorder.measure_all(prompts, batch, progress):
-        assembly.add(measurement)
-    conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, license, command)
-    return assembly.recording(with_edits(conditions, changes))
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:

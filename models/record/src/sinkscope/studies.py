@@ -21,7 +21,7 @@ from .settings import FIELDS, Settings
 from .storage import Folder
 
 if TYPE_CHECKING:
-    from .recording import Table
+    from .summary import Table
 
 Models = Sequence[str] | Mapping[str, Factory]
 STUDY_FILE = "study.json"
@@ -165,7 +165,7 @@ def plan(
     of those that exist for the same weights, of its forward passes and of its files, and an estimate of the files'
     uncompressed bytes. Reads the config of each model, and writes nothing.
     """
-    from .recording import Table
+    from .summary import Table
 
     job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, "", None, load_options, settings)
     folder, checkpoints_by_slug = Folder(out), {}

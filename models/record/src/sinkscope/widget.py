@@ -12,15 +12,12 @@ from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from . import __version__
 from .recording import Array, Recording, recording_bytes
-
-if TYPE_CHECKING:
-    from .series import Series
 
 try:
     import anywidget
@@ -134,8 +131,8 @@ def picture(
     return out.getvalue()
 
 
-def draw_series(series: "Series", metric: str | None, format: str, width: str) -> bytes:
-    """Draws a metric of a series' table against the step, as `Series.picture` describes."""
+def draw_series(series: Any, metric: str | None, format: str, width: str) -> bytes:
+    """Draws a metric of the table of a `Series` against the step, as `Series.picture` describes."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -263,7 +260,7 @@ def _to_recording(x: Any, tokens: Sequence[str] | None, text: str | None, operat
         if path.suffix == ".safetensors":
             return Recording.open(path)
         from .loading import load
-        from .recorder import record
+        from .recordings import record
 
         if text is None:
             raise ValueError("show: expected a text for the model to read, found none: show(x, text=...)")
