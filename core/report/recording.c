@@ -199,6 +199,7 @@ static void read_prompts(ss_recording *r, ss_json *json) {
     r->kept_n = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
                             r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
+    ss_json_int(&prompts, "generated", 0, 1, INT_MAX);
     if (r->first >= r->T) ss_json_fail(&prompts, "first.position", "a position below T");
     static const char *const TEXTS[] = {"source", "sha256", "source_sha256", "texts_sha256", NULL};
     check_texts(&prompts, TEXTS);

@@ -1037,7 +1037,7 @@ export const embed = {
     const info = frame.getByRole('button', { name: 'About this figure' });
     await info.click();
     await frame.locator('.stamp').first().waitFor();
-    assert.match(await frame.locator('[data-finding]').innerText(), /first token/);
+    assert.match(await frame.locator('[data-finding]').innerText(), /start token <s>/);
     await info.click();
     await stamp.waitFor({ state: 'hidden' });
     const models = frame.getByRole('group', { name: 'Model' }).getByRole('button');

@@ -13,8 +13,9 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'applic
 const HTML = '<!doctype html><title>hub</title><script type="module" src="./page.js"></script>';
 const PAGE = `
 import * as sinkscope from 'sinkscope';
+import * as internal from 'sinkscope/internal.ts';
 import { openCached } from 'sinkscope/loading/cache.ts';
-globalThis.sinkscope = sinkscope;
+globalThis.sinkscope = { ...sinkscope, ...internal };
 globalThis.openCached = openCached;
 `;
 

@@ -141,7 +141,7 @@ export const packed = {
       const subjects = new Set(runs.map(({ subject }) => subject));
       assert.deepEqual([...subjects].sort(), ZOO_NAMES.toSorted());
       const { says } = runs.find(({ subject }) => subject === 'softmax');
-      assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
+      assert.match(says, /^On this text, 15 of the 24 heads/, 'the numbers of the page');
       const workers = page.workers().map((worker) => worker.url());
       assert.ok(workers.length && workers.every((url) => url.startsWith(`blob:${host.origin}/`)));
       // The package contains no page, so its figures link to the page that the build named.

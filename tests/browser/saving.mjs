@@ -257,7 +257,7 @@ export const saving = {
     const csv = parse((await save(page, 'sinks', 'CSV')).bytes);
     const numbers = csv.slice(csv.findIndex(([first]) => !first.startsWith('# ')));
     assert.deepEqual(numbers[0].slice(0, 2), ['subject', 'quantity']);
-    assert.equal(numbers.filter(([subject]) => subject === 'softmax~sigmoid').length, 4 + 24);
+    assert.equal(numbers.filter(([subject]) => subject === 'softmax~sigmoid').length, 5 + 24);
     const table = page.locator('.numbers-of-all .save');
     const study = parse((await saveFrom(page, table, 'CSV')).bytes, { comment: '#' });
     assert.deepEqual(study[0].slice(0, 5), ['subject', 'class', 'metric', 'mean', 'deviation']);

@@ -5,7 +5,7 @@
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { BackendResource } from '../engine/backend_resource.ts';
-import { addUp, commonLength, meansOf } from '../study/measure.ts';
+import { addUp, commonLength, meansOf, needsBase, summaryMetrics } from '../study/measure.ts';
 import type { Tensor, Describe, Options } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/messages.ts';
 import type { BackendApi, Link } from '../engine/link.ts';
@@ -186,7 +186,7 @@ export class Recording implements RecordingShape {
     checkList(thresholds, 'number', 'eps');
     const rows =
       options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
-      describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
+      summaryMetrics(this, [this.conditions.edits]).filter((row) => !needsBase(row));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
     // A file without means may have the fields of every prompt, which give the means.
     const readMetric = (name: string, eps: number) =>

@@ -3,7 +3,7 @@ import { expect, rowNamed } from '../abi/errors.ts';
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { hasShares, operationOf } from './judge.ts';
 import { spread } from './spread.ts';
-import type { Describe, Metric, Tensor } from '../abi/types.ts';
+import type { Architecture, Describe, Metric, Tensor } from '../abi/types.ts';
 import type { Replica, Edit, RunRead } from '../engine/types.ts';
 import type {
   MeasureOptions,
@@ -204,14 +204,17 @@ export type Sums = Map<
  * Returns the metrics of a summary. Metrics that compare two runs are among them if some case has
  * edits, and the weights of keys if they are not the shares of the row.
  */
-function summaryMetrics(
-  { describe, architecture }: StudyModel,
+export function summaryMetrics(
+  { describe, architecture }: { describe: Describe; architecture: Pick<Architecture, 'attention'> },
   cases: readonly (readonly Edit[])[],
 ) {
   const isEdited = cases.some((edits) => edits.length > 0);
-  const hasWeights = cases.some((edits) => hasShares(operationOf(describe, architecture, edits)));
+  const hasWeights = (edits: readonly Edit[]) =>
+    hasShares(operationOf(describe, architecture, edits));
   return describe.metrics.filter((row) =>
-    row.name === 'alpha_raw' ? hasWeights : row.summary && (isEdited || !needsBase(row)),
+    row.name === 'alpha_raw'
+      ? cases.some(hasWeights)
+      : row.summary && (isEdited || !needsBase(row)),
   );
 }
 
@@ -227,7 +230,7 @@ function needsNoRows({ accumulated, fields }: Metric) {
   return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
 }
 
-const needsBase = (row: Metric) => row.arguments.includes('base');
+export const needsBase = (row: Metric) => row.arguments.includes('base');
 
 export function meansOf(sums: Sums, n: number) {
   const entries = [...sums].map(([name, { shape, sum, squares }]) => [

@@ -294,7 +294,7 @@ export const firstName = (frame: Frame): string =>
 
 /** Returns a model's name within a sentence: “the softmax model”. */
 export const modelName = ({ title }: Pick<Frame, 'title'>): string =>
-  title.replace(/^([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
+  title.replace(/^(?!The )([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
@@ -348,7 +348,7 @@ export const MUST_SPEND_SENTENCE =
 
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +
-  'attention goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
+  'attention goes. Sigmoid weighs each token alone: its rows may sum to little, so it needs no such place.';
 
 /** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {

@@ -181,9 +181,7 @@ export const streaming: Experiment = {
     )}`;
   },
   footer: () =>
-    html`<p class="hint">
-        What eviction costs is no evidence of a sink: a model that has none can lose as much.
-      </p>
+    html`<p class="hint">A costly eviction is no evidence of a sink.</p>
       <div class="reported-note">
         <h2>In a large model <span class="badge">REPORTED</span></h2>
         <p class="hint">

@@ -278,12 +278,14 @@ function questions(
   frames: readonly Frame[],
   select: (view: string) => void,
 ): TemplateResult {
+  const choose = ({ views: [first] }: Tab) => {
+    select(first!.name);
+    // The last views of the list are below the fold, where a choice would change nothing that one sees.
+    const { top = 0 } = document.querySelector('.room-explore .stage')?.getBoundingClientRect() ?? {}; // prettier-ignore
+    if (top < 0) scrollTo(0, 0);
+  };
   const tabButton = (option: Tab) =>
-    html`<button
-      type="button"
-      aria-pressed=${option === tab}
-      @click=${() => select(option.views[0]!.name)}
-    >
+    html`<button type="button" aria-pressed=${option === tab} @click=${() => choose(option)}>
       ${option.title}
     </button>`;
   const researchTabs = tabsOf(RESEARCH, frames);

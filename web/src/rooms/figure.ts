@@ -15,6 +15,7 @@ import {
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { headShown } from '../frame';
+import { modelName } from '../words';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
 import { hasNumbersOf, lackWords, addElement } from '../page/view';
 import { addTrainingSlider } from './walk';
@@ -76,7 +77,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const sentences = entries.flatMap((entry) => {
       const { frame } = entry;
       if (!frame) return [];
-      if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
+      if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${modelName(frame)}.`;
       const { describe } = context.engine.value!.models;
       return hasNumbersOf(view, frame, describe)
         ? view.says(frame, headShown(frame, [view], state), state)

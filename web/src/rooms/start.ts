@@ -127,7 +127,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
   if (isContrast(frames, claims))
-    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
+    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);
@@ -229,12 +229,12 @@ function previewMark(
   }: { wasPreview: boolean; askExact: () => void; context: Context },
 ): TemplateResult | typeof nothing {
   if (!frames.some(isPreview))
-    return wasPreview ? html`<p class="hint preview">Exact numbers now.</p>` : nothing;
+    return wasPreview ? html`<span class="preview">Exact numbers now.</span>` : nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   const bytes = frames
     .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])
     .reduce((a, b) => a + b, 0);
-  return html`<p class="hint preview">
+  return html`<span class="preview">
     ${
       savesData()
         ? html`Quick look: weights rounded to ${bits} bits each.
@@ -243,7 +243,7 @@ function previewMark(
             </button>`
         : `Quick look at ${bits} bits a weight, exact in a moment`
     }
-  </p>`;
+  </span>`;
 }
 
 /** The model of the zoo that was trained without a start token, and the lesson about it. */
@@ -337,6 +337,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const legendTitle = addElement(legend, 'scale-name', 'span');
   const legendScale = addElement(legend, 'scale-place', 'span');
   const legendKey = addElement(legend, 'map-key', 'span');
+  const legendMark = addElement(legend, 'preview-place', 'span');
   const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
   const currentEntries = (): SubjectEntry[] =>
     entriesOf(context, sideSubjects(context.state.value));
@@ -456,8 +457,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         </div>
         ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
-        ${previewMark(frames, { wasPreview, askExact, context })} ${noStartNote(frames[0], context)}
-        ${troubleNotes(entries, context)}`,
+        ${noStartNote(frames[0], context)} ${troubleNotes(entries, context)}`,
       headingPlace,
     );
     const tabNames = entries.map(
@@ -491,6 +491,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
       legendKey,
     );
+    render(previewMark(frames, { wasPreview, askExact, context }), legendMark);
     render(
       html`<button
         type="button"

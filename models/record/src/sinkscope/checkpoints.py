@@ -7,26 +7,24 @@ again, a revision is a part of the work on Ray, and one checkpoint's weights are
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import safe_open
 from safetensors.numpy import save
 
-from .files import check_source, check_target, write_bytes
+from .files import check_target, write_bytes
 from .recording import (
     CONDITIONS_KEY,
-    UNITS,
     Array,
     Recording,
     RecordingError,
     Table,
     check_tensors,
-    confidence_interval,
+    open_tensors,
 )
 from .schema import parse_conditions
 
@@ -44,28 +42,19 @@ class Series:
     recordings: list[Recording]
 
     def table(self) -> Table:
-        """Returns a row for each step and summary metric: the mean over prompts, and its 95% interval by Student's t.
-        The mean of alpha is over all heads; `alpha_max` is that of the strongest head."""
+        """Returns for each step the rows of the recording's `table()`, without their deviations, and a row for the
+        strongest head's alpha."""
         rows = Table()
         for step, recording in zip(self.steps, self.recordings, strict=True):
-            for name, label, mean, _, prompts in recording._summary():
-                low, high = confidence_interval(prompts) if prompts is not None else (np.nan, np.nan)
-                value = float(np.nanmean(mean)) if np.isfinite(mean).any() else np.nan
-                rows.append(
-                    {"step": step, "metric": label, "unit": UNITS[name], "mean": value, "low": low, "high": high}
-                )
-                if name == "alpha":
-                    largest = float(np.nanmax(mean)) if np.isfinite(mean).any() else np.nan
-                    rows.append(
-                        {
-                            "step": step,
-                            "metric": f"{label}, strongest head",
-                            "unit": UNITS[name],
-                            "mean": largest,
-                            "low": np.nan,
-                            "high": np.nan,
-                        }
-                    )
+            alpha = f"alpha_{recording.first + 1}"
+            for row in recording.table():
+                numbers = {"step": step} | {name: row[name] for name in ("metric", "unit", "mean", "low", "high")}
+                rows.append(numbers)
+                if row["metric"] == alpha:
+                    # A model of one head has no largest.
+                    strongest = float(np.fmax(row["mean"], row["largest"]))
+                    missing = {"low": np.nan, "high": np.nan}
+                    rows.append(numbers | {"metric": f"{alpha}, strongest head", "mean": strongest} | missing)
         rows.title = self.title
         return rows
 
@@ -108,20 +97,14 @@ class Series:
     @classmethod
     def open(cls, path: str | PathLike[str]) -> "Series":
         """Reads a file that `save` wrote. Raises RecordingError for any other file."""
-        check_source(path, RecordingError)
-        try:
-            with safe_open(path, framework="numpy") as file:
-                metadata: Mapping[str, str] = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except OSError:
-            raise
-        except Exception as error:  # each kind of damage raises another exception
-            raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
-        if metadata.get(SERIES_KEY) != SERIES_VERSION:
-            raise RecordingError(
-                f"{path}: expected a series of version {SERIES_VERSION}, found {metadata.get(SERIES_KEY) or 'none'}"
-            )
-        steps, conditions = _parse_content(path, metadata.get(CONDITIONS_KEY, ""))
+        with open_tensors(path) as (metadata, read_tensors):
+            version = metadata.get(SERIES_KEY)
+            if version != SERIES_VERSION:
+                raise RecordingError(
+                    f"{path}: expected a series of version {SERIES_VERSION}, found {version or 'none'}"
+                )
+            steps, conditions = _parse_content(path, metadata.get(CONDITIONS_KEY, ""))
+            tensors = read_tensors()
         parts: list[dict[str, Array]] = [{} for _ in steps]
         for name, x in tensors.items():
             index, separator, rest = name.partition("/")

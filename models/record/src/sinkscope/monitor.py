@@ -7,7 +7,7 @@ import numpy as np
 from torch import nn
 from transformers import TrainerCallback
 
-from .recorder import Assembly, Recorder, find_device
+from .recorder import Recorder, find_device
 from .recording import Recording
 from .settings import Settings
 from .texts import select_texts
@@ -62,11 +62,8 @@ class Monitor:
         return numbers
 
     def measure(self) -> dict[str, float]:
-        assembly = Assembly(self._settings.eps, self._settings.first)
         self._recorder.device = find_device(self._recorder.model)  # a trainer may have moved the model
-        for measurement in self._recorder.measure_all(self._prompts, self.batch, progress=False):
-            assembly.add(measurement)
-        recording = assembly.recording(self._recorder.conditions(self._prompts, "texts"))
+        recording = self._recorder.record(self._prompts, self.batch, False, [], source="texts")
         return {f"sinkscope/{name}": float(x) for name, x in _numbers(recording).items()}
 
     def attach(self, trainer: Any) -> "Monitor":

@@ -451,6 +451,15 @@ class Recorder:
             "attention": getattr(self.config, "_attn_implementation", None) or "eager",
         }
 
+    def record(
+        self, prompts: Sequence[Prompt], batch: int, progress: bool, edits: list[dict[str, Any]], **origin: Any
+    ) -> Recording:
+        """Measures the prompts, and makes one recording of them. `origin` are the arguments of `conditions`."""
+        assembly = Assembly(self.settings.eps, self.settings.first)
+        for measurement in self.measure_all(prompts, batch, progress):
+            assembly.add(measurement)
+        return assembly.recording(with_edits(self.conditions(prompts, **origin), edits))
+
     def conditions(
         self,
         prompts: Sequence[Prompt],

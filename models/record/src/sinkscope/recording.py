@@ -7,7 +7,8 @@ lists. The conditions are a JSON text in the file's metadata, with the schema of
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -319,18 +320,9 @@ class Recording:
         """
         if "://" in str(path):
             return cls._open_address(str(path))
-        check_source(path, RecordingError)
-        try:
-            with safe_open(path, framework="numpy") as file:
-                metadata: Mapping[str, str] = file.metadata() or {}
-                conditions = _parse_conditions(path, metadata)
-                names = file.keys()  # safe_open is no mapping: it cannot be iterated
-                tensors = {name: file.get_tensor(name) for name in names}
-            return cls(conditions, check_tensors(path, conditions, tensors))
-        except (OSError, RecordingError):
-            raise
-        except Exception as error:  # each kind of damage raises another exception
-            raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
+        with open_tensors(path) as (metadata, read_tensors):
+            conditions = _parse_conditions(path, metadata)
+            return cls(conditions, check_tensors(path, conditions, read_tensors()))
 
     @classmethod
     def _open_address(cls, address: str) -> "Recording":
@@ -412,6 +404,21 @@ def compare(a: Recording, b: Recording) -> Table:
 def _finite_mean(x: Array) -> float:
     finite_values = np.asarray(x, np.float64)[np.isfinite(x)]
     return float(finite_values.mean()) if finite_values.size else float("nan")
+
+
+@contextmanager
+def open_tensors(path: str | PathLike[str]) -> Iterator[tuple[Mapping[str, str], Callable[[], dict[str, Array]]]]:
+    """Opens a safetensors file; yields its metadata, and a function that reads its tensors. Raises RecordingError if
+    the file is damaged or of another kind."""
+    check_source(path, RecordingError)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = file.keys()  # safe_open is no mapping: it cannot be iterated
+            yield file.metadata() or {}, lambda: {name: file.get_tensor(name) for name in names}
+    except (OSError, RecordingError):
+        raise
+    except Exception as error:  # each kind of damage raises another exception
+        raise RecordingError(f"{path}: expected a safetensors file, found none: {error}") from error
 
 
 def recording_bytes(recording: Recording) -> bytes:

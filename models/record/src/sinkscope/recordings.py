@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from .recorder import Assembly, Prompt, Recorder, evaluation_mode, parse_edits, token_strings, with_edits
+from .recorder import Prompt, Recorder, evaluation_mode, parse_edits, token_strings
 from .recording import Recording
 from .settings import FIELDS, Settings
 from .texts import select_texts
@@ -75,17 +75,14 @@ def record(
     changes = parse_edits(edits)
     recorder = Recorder(model, tokenizer, settings, part)
     prompts = recorder.make_prompts(select_texts(texts, column, take, by))
+    origin = {"source": source, "license": license, "command": command}
     if generate:
         settled = {"eps": settings.eps, "keep": keep, "first": first, "mask": mask, "edits": edits}
-        origin = {"source": source, "license": license, "command": command, "model_id": model_id or recorder.name}
         identity = recorder.identity(revision, file_sha256)
+        origin["model_id"] = model_id or recorder.name
         return _record_generation(recorder, prompts, generate, identity=identity, **settled, **origin)
-
-    assembly = Assembly(settings.eps, settings.first)
-    for measurement in recorder.measure_all(prompts, batch, progress):
-        assembly.add(measurement)
-    conditions = recorder.conditions(prompts, source, model_id, revision, file_sha256, license, command)
-    return assembly.recording(with_edits(conditions, changes))
+    origin |= {"model_id": model_id, "revision": revision, "file_sha256": file_sha256}
+    return recorder.record(prompts, batch, progress, changes, **origin)
 
 
 @torch.no_grad()
