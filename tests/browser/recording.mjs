@@ -115,7 +115,7 @@ async function inspectRecording(stage, kind, width) {
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
     if (room === 'compare') {
-      await page.getByText('More about these models').click();
+      await page.getByText('More numbers').click();
       await page.getByRole('button', { name: 'All numbers' }).click();
       const columns = () => text(page, '.numbers-of-all');
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));

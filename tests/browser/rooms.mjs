@@ -990,7 +990,7 @@ const comparing = {
 
   async 'models, steps and what-ifs are selected, added and removed'(stage) {
     const page = await stage.open('room=compare');
-    await page.getByRole('button', { name: 'Your own models' }).click();
+    await page.getByRole('button', { name: 'Your models' }).click();
     await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
     await page.waitForSelector('#pick select[name="step"]');
     await page.locator('#pick select[name="step"]').selectOption('1000');
@@ -1114,7 +1114,7 @@ const training = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^At step 0, on this text, no heads of the softmax model have a sink/,
+      /^At step 0, no heads of the softmax model have a sink on this text/,
     );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
@@ -1513,7 +1513,7 @@ async function checkLooks(stage, room, { width, scheme }) {
 export const rooms = {
   async 'Compare hides large models behind a question, lists their twins, and fits a phone'(stage) {
     const page = await stage.open('room=compare&shown=softmax', { width: 390 });
-    await page.getByText('More about these models').click();
+    await page.getByText('More numbers').click();
     await page.getByRole('button', { name: 'In large models?' }).click();
     const twin = page.locator('.remedies tbody', { hasText: 'gpt-oss' }).getByText('Compare its');
     await twin.waitFor();

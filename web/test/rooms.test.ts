@@ -421,12 +421,12 @@ describe('Training', () => {
       'The same head, after training L1H0 gives <s> 90%',
     ]);
     expect(room.text('.lead')).toBe(
-      'After training, on this text, 2 of 4 heads of the softmax model have a sink (over 30% of their attention on <s>), ' +
+      'After training, 2 of 4 heads of the softmax model have a sink on this text (over 30% of their attention on <s>), ' +
         'none of the sigmoid model.',
     );
     expect(room.text('.explanation')).toBe(
-      'Before training, each token spreads its attention evenly over the tokens before it. Training asks only for ' +
-        'better guesses of the next token. Softmax must hand out 100% a row; what finds no use goes to <s>, which every row sees.',
+      'Training asks only for better guesses of the next token, but softmax must hand out 100% a row: what finds no use ' +
+        'goes to <s>.',
     );
     room.click('Choose models');
     expect(room.calls.pickModels).toHaveBeenCalled();
@@ -473,7 +473,7 @@ describe('Training', () => {
       return room.text('h1');
     };
     expect(await titleOf([0, 30, 60], [0, 1, 2])).toBe(
-      'The sink is learned: no head has one at step 0, 60% have one at step 40.',
+      'The sink is learned: no head has one at step 0, 60% at step 40.',
     );
     expect(await titleOf([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these training runs.');
     expect(await titleOf([20, 60], [0, 60])).toBe('Training');
@@ -726,21 +726,18 @@ describe('Compare', () => {
     const room = await compareRoom();
     expect(room.text('h1')).toBe('With softmax 2 of 4 heads have a sink, with sigmoid none.');
     expect(room.text('.lead')).toBe(
-      'These models are built alike. A head has a sink if its rows give the start token <s> over 30% of their attention on average.',
+      'These models are built alike. A head has a sink if it gives the start token <s> over 30% of its attention on this text.',
     );
-    expect(room.text('.verdict')).toBe(
-      '“Sigmoid attention without normalization has no sink” (Gu et al. 2025): 3 runs agree, interval −0.02 to −0.01.',
-    );
+    expect(room.text('.verdict')).toBe('Gu et al. 2025: 3 runs agree, interval −0.02 to −0.01.');
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.view-attention .about')).toEqual([
-      '2 of 4 heads have a sink on this text L1H0, its strongest; each row sums to 100%',
-      '0 of 4 heads have a sink on this text L1H0, its strongest; each row sums to 100%',
+      '2 of 4 heads have a sink L1H0, its strongest; each row sums to 100%',
+      '0 of 4 heads have a sink L1H0, its strongest; each row sums to 100%',
     ]);
-    expect(room.texts('.view-sinks .about')).toEqual(['All 4 heads', 'All 4 heads']);
     expect(room.texts('.runs tbody tr')).toEqual([
-      'softmax 60% 90% (L1H0) 2.00',
-      'sigmoid 60% 90% (L1H0) 2.00 equal',
+      'softmax 60% 90% 2.00',
+      'sigmoid 60% 90% 2.00 equal',
     ]);
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
@@ -766,7 +763,7 @@ describe('Compare', () => {
 
   it('changes one thing at a time: a chapter shows its baseline and a contrast, and offers the others', async () => {
     const room = await compareRoom();
-    expect(room.texts('.chapters [aria-current]')).toEqual(['How scores become attention']);
+    expect(room.texts('.chapters [aria-current]')).toEqual(['The attention rule']);
     expect(room.pressed('.model-chip')).toEqual(['softmax', 'sigmoid']);
     room.click('ELU+1');
     expect(room.state.value.shown).toEqual(['softmax', 'sigmoid', 'elu1']);
@@ -778,14 +775,14 @@ describe('Compare', () => {
     expect(room.state.value.shown).toEqual(['softmax']);
     expect(room.all<HTMLButtonElement>('.model-chip[aria-pressed="true"]')[0]!.disabled).toBe(true);
     expect(room.text('.lead')).toMatch(/^Add another model to compare\./);
-    room.click('What begins the text');
+    room.click('The first token');
     expect(room.state.value.shown).toEqual(['short', 'no-bos']);
-    expect(room.texts('.chapters [aria-current]')).toEqual(['What begins the text']);
-    room.click('Your own models');
+    expect(room.texts('.chapters [aria-current]')).toEqual(['The first token']);
+    room.click('Your models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };
     const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
-    expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Your own models']);
+    expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Your models']);
     expect(ownRoom.text('h1')).toMatch(
       /^In the softmax model 2 of 4 heads have a sink, in the sigmoid/,
     );

@@ -1,5 +1,5 @@
 /**
- * The chapters of Compare: questions about what makes a sink, each with a baseline and the models that change one thing.
+ * The chapters of Compare: answers to "What makes a sink?", each with a baseline and the models that change one thing.
  * Beside them the claims of papers about these models, with the verdicts of our runs.
  */
 import { parseSubject } from '../ask/subject';
@@ -15,7 +15,7 @@ export interface Chapter {
 
 export const CHAPTERS: readonly Chapter[] = [
   {
-    title: 'How scores become attention',
+    title: 'The attention rule',
     members: [
       ['softmax', 'softmax'],
       ['sigmoid', 'sigmoid'],
@@ -26,7 +26,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'Somewhere else to look',
+    title: 'Nowhere else to look',
     members: [
       ['softmax', 'softmax alone'],
       ['key-bias', 'a key bias'],
@@ -37,7 +37,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'How positions are told apart',
+    title: 'Positions',
     members: [
       ['softmax', 'rotary positions'],
       ['no-positions', 'no positions'],
@@ -46,7 +46,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'What begins the text',
+    title: 'The first token',
     members: [
       ['short', 'a start token'],
       ['no-bos', 'no start token'],
@@ -55,7 +55,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'How it was trained',
+    title: 'Training',
     members: [
       ['softmax', 'the usual training'],
       ['decay-0', 'no weight decay'],
@@ -66,7 +66,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'How large it is',
+    title: 'Size',
     members: [
       ['softmax', '4 heads a layer'],
       ['heads-1', '1 head a layer'],
@@ -126,17 +126,17 @@ const VERDICTS: Readonly<Record<string, string>> = {
 
 const formatEffect = (x: number) => `${x > 0 ? '+' : ''}${x.toFixed(2)}`.replace('-', '−');
 
-/** States a claim and the verdict of our runs, with the interval of the effect. */
-export function verdictWords({ claim, source, runs, verdict, effect }: TestedClaim): string {
+/** States the verdict of our runs on a claim, with the interval of the effect. */
+export function verdictWords({ source, runs, verdict, effect }: TestedClaim): string {
   const [, low, high] = effect.map(formatEffect);
-  return `“${claim.replace(/\.$/, '')}” (${source}): ${runs} runs ${VERDICTS[verdict] ?? 'give two answers'}, interval ${low} to ${high}.`;
+  return `${source}: ${runs} runs ${VERDICTS[verdict] ?? 'give two answers'}, interval ${low} to ${high}.`;
 }
 
-/** Says what the interval is of. */
-export function effectWords({ against, recipe, effect, runs }: TestedClaim): string {
+/** Quotes a claim and says what its interval is of. */
+export function effectWords({ claim, source, against, recipe, effect, runs }: TestedClaim): string {
   const [mean, low, high] = effect.map(formatEffect);
   return (
-    `Measured: the first token’s mean attention with “${recipe}”, minus ${against ? `that with “${against}”` : 'an even share'}: ` +
+    `“${claim.replace(/\.$/, '')}” (${source}). Measured: the first token’s mean attention with “${recipe}”, minus ${against ? `that with “${against}”` : 'an even share'}: ` +
     `${mean} (interval ${low} to ${high}, ${runs} runs with other seeds).`
   );
 }

@@ -27,15 +27,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import {
-  countedOn,
-  firstName,
-  firstTokenName,
-  headName,
-  rowsWords,
-  verdictOf,
-  wholePercent,
-} from '../words';
+import { firstName, firstTokenName, headName, rowsWords, verdictOf, wholePercent } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
 import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf, verdictWords } from './chapters';
 import { countWords, differsSentence, headingOf, obstacleOf, sinkWords } from './compared';
@@ -85,7 +77,7 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
       set({ shown: one.members.slice(0, 2).map(([id]) => id), layer: -1, head: -1 }),
     ),
   )}
-  ${chapter('Your own models', !current, pickModels)}`;
+  ${chapter('Your models', !current, pickModels)}`;
 }
 
 /** Returns a button for each shown model and each further one of the chapter: a press adds or removes it. */
@@ -133,8 +125,8 @@ const PANELS = [
 function panelButtons({ state, set }: Context): TemplateResult {
   const open = panelOf(state.value);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-    <summary>More about these models</summary>
-    <div class="numbers" role="group" aria-label="More about these models">
+    <summary>More numbers</summary>
+    <div class="numbers" role="group" aria-label="More numbers">
       ${PANELS.map(
         ([name, title]) =>
           html`<button
@@ -164,6 +156,7 @@ function cardOptions(frame: Frame, state: State) {
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
+  addElement(side, 'hint').textContent = 'What makes a sink?';
   const chaptersPlace = addElement(side, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
@@ -193,10 +186,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         isCounted
           ? html`<span class="count"
               ><strong>${countWords(frame).replace('none', `0 of ${L * H}`)}</strong> heads have a
-              sink ${countedOn(frame)}</span
+              sink</span
             >`
           : nothing
-      } <span class="hint">${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}</span>`;
+      }
+      <span class="hint">${`${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}`}</span>`;
   }
 
   const stage = createStage(addElement(pictures, 'stage'), context, scope, {
@@ -206,17 +200,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   const sinkMap = new Figure(pictures, sinks, context, scope, {
     isBare: true,
-    about: (frame) => {
-      const { L, H } = frame.architecture;
-      const text = `All ${L * H} heads`;
-      return { text: html`<span class="hint">${text}</span>`, color: colorOf(frame) };
-    },
     extra: () => ({ isPlain: true }),
   });
   const legend = addElement(answers, 'map-legend');
   const scalePlace = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent =
-    'Each row: where one token looks; gray: later tokens';
+  addElement(legend, '', 'span').textContent = 'gray: later tokens';
   const runsPlace = addElement(answers, 'runs-place');
   const panelsPlace = addElement(answers, 'panels-place');
   addNumbers(answers, context, scope, currentEntries);
@@ -266,7 +254,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
           ${isWhole ? leadOf(freshFrames) : isFailed ? '' : 'Measuring …'}
         </p>
-        ${claim ? html`<p class="verdict hint">${verdictWords(claim)}</p>` : nothing}
+        ${claim ? html`<p class="verdict hint" title=${claim.claim}>${verdictWords(claim)}</p>` : nothing}
         ${troubleNotes(entries, context)}`,
       headingPlace,
     );
@@ -283,8 +271,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const lines = freshFrames.map((frame, i) => ({
       ...{ frame, color: colors[i]!, name: nameIn(frame), card: cardOf(frame, context) },
     }));
-    const first = freshFrames[0] ? firstName(freshFrames[0]) : '';
-    render(lines.length ? runsTable(lines, first) : nothing, runsPlace);
+    render(lines.length ? runsTable(lines) : nothing, runsPlace);
     render(
       frames.length
         ? html`${panelButtons(context)}

@@ -1,6 +1,7 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
 import type { Frame } from '../frame';
 import {
+  countedOn,
   formatPercent,
   headsWords,
   modelName,
@@ -95,10 +96,7 @@ export function headingOf(
     return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
   if (frames.length > MAX_LISTED) {
     const count = sinks.filter((sink) => sink > 0).length;
-    return `${count === frames.length ? 'All' : count} of ${frames.length} models have heads with a sink.`.replace(
-      /^All of/,
-      'All',
-    );
+    return `${count === frames.length ? 'All' : `${count} of`} ${frames.length} models have heads with a sink.`;
   }
   const clauses = frames.map((frame, i) => {
     const place = phrases[i] ? `with ${phrases[i]}` : `in ${modelName(frame)}`;
@@ -108,8 +106,8 @@ export function headingOf(
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Says what a map's row is and what counts as a sink. */
+/** Says what counts as a sink. */
 export function sinkWords([frame]: readonly Frame[], first: string): string {
   if (!frame) return '';
-  return `A head has a sink if its rows give ${first} over ${formatPercent(frame.eps, 0)} of their attention on average.`;
+  return `A head has a sink if it gives ${first} over ${formatPercent(frame.eps, 0)} of its attention ${countedOn(frame)}.`;
 }

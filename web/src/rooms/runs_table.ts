@@ -7,7 +7,7 @@ import { claimOf } from '../claims';
 import { selectedHead, type Frame } from '../frame';
 import { tableRegion } from '../page/controls';
 import { seedsOf, type Card } from '../ask/zoo';
-import { formatValue, headName, lossNote, wholePercent } from '../words';
+import { formatValue, lossNote, wholePercent } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
@@ -52,7 +52,7 @@ export interface ModelLine {
   readonly card: Card | undefined;
 }
 
-export function runsTable(lines: readonly ModelLine[], first: string): TemplateResult {
+export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   const frames = lines.map(({ frame }) => frame);
   const note = lossNote(frames);
   const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
@@ -62,7 +62,7 @@ export function runsTable(lines: readonly ModelLine[], first: string): TemplateR
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
-      <td>${wholePercent(claimOf(frame, at).attention)} (${headName(at, frame)})</td>
+      <td>${wholePercent(claimOf(frame, at).attention)}</td>
       <td>
         ${formatValue(lossOf(frame))}
         ${difference ? html`<span class="spread">${difference}</span>` : nothing}
@@ -75,8 +75,8 @@ export function runsTable(lines: readonly ModelLine[], first: string): TemplateR
       <thead>
         <tr>
           <td></td>
-          <th scope="col">Heads with a sink over 100 passages, by training run</th>
-          <th scope="col">Strongest head on ${first}</th>
+          <th scope="col">Over 100 passages, by run</th>
+          <th scope="col">Strongest head</th>
           <th scope="col">Loss</th>
         </tr>
       </thead>

@@ -52,7 +52,7 @@ function headingOf(frames: readonly Frame[]): string {
   if (!learned) return 'No sink appears in these training runs.';
   if (learned.from > 0) return 'Training';
   const { last, end } = learned;
-  return `The sink is learned: no head has one at step 0, ${last.toFixed(0)}% have one at step ${end.toLocaleString('en')}.`;
+  return `The sink is learned: no head has one at step 0, ${last.toFixed(0)}% at step ${end.toLocaleString('en')}.`;
 }
 
 /** States how many heads of each model have a sink at its step, and what the courses say of the models without one. */
@@ -61,7 +61,7 @@ function numbersSentence(frames: readonly Frame[]): string {
   if (!frame) return '';
   const short = frames.find((one) => !verdictOf(one).conclusive);
   if (short) return tooShortNote(short);
-  const sink = `(over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
+  const sink = `${countedOn(frame)} (over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
   const clauses = frames.map((one, i) => {
     const count = countWords(one);
     if (i) return `${count} of ${modelName({ title: nameOfModel(one) })}`;
@@ -70,7 +70,7 @@ function numbersSentence(frames: readonly Frame[]): string {
       : `${count} heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`;
   });
   const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
-  return `${place}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
+  return `${place}, ${clauses.join(', ')}.`;
 }
 
 /** Returns functions about the chosen model: its subjects before, during and after training, and the head that is shown. */
@@ -141,23 +141,19 @@ function addFigures(
   return { beforeFigure, nowFigure, curvesFigure };
 }
 
-/** Says what the first map shows and why training changes it. */
+/** Says why training changes the first map. */
 function explanation(
   state: State,
-  { entryOf, firstSubject, trainedSubject, isEven, claimAt }: Chosen,
+  { entryOf, firstSubject, trainedSubject, claimAt }: Chosen,
 ): string {
-  const first = entryOf(firstSubject(state)).frame;
   const trained = entryOf(trainedSubject(state)).frame;
-  if (!first?.model.step || !trained) return '';
-  const before = isEven(first)
-    ? 'Before training, each token spreads its attention evenly over the tokens before it. '
-    : '';
+  if (!entryOf(firstSubject(state)).frame?.model.step || !trained) return '';
   const isLearned =
     trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
   const why = isLearned
-    ? ` Softmax must hand out 100% a row; what finds no use goes to ${firstName(trained)}, which every row sees.`
+    ? `, but softmax must hand out 100% a row: what finds no use goes to ${firstName(trained)}`
     : '';
-  return `${before}Training asks only for better guesses of the next token.${why}`;
+  return `Training asks only for better guesses of the next token${why}.`;
 }
 
 /** Names a map and its number. */
@@ -255,8 +251,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     beforeFigure.update(isWalked ? [before] : []);
     nowFigure.update([now]);
     render(
-      html`<h2>Heads with a sink, while training</h2>
-        <p class="hint">on average over ${LOG_SEQUENCES} other passages</p>`,
+      html`<h2>Heads with a sink</h2>
+        <p class="hint">over ${LOG_SEQUENCES} other passages</p>`,
       courseTitle,
     );
     curvesFigure.update(entries);

@@ -27,7 +27,7 @@ import {
   type SeedRun,
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
-import { modelName, verdictOf } from '../words';
+import { capitalize, modelName, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
@@ -141,9 +141,9 @@ export function courseWords(frames: readonly Frame[]): string {
       const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
       const { L, H } = frame.architecture;
       if (!isNone || !maximum) return [];
-      const few = maximum * L * H <= 250 ? ': a head or two, for some steps' : '';
+      const few = maximum * L * H <= 250 ? ': a head or two at some steps' : '';
       const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
-      return `The curve of ${modelName(course)} stays at ${maximum.toFixed(0)}% or less${few}.`;
+      return `${capitalize(modelName(course))} stays at ${maximum.toFixed(0)}% or less${few}.`;
     })
     .join(' ');
 }
@@ -263,10 +263,7 @@ export const training: View = {
       showsRuns = (event.target as HTMLInputElement).checked;
       redraw();
     };
-    render(
-      html`<input type="checkbox" @change=${toggleRuns} /> repeat runs and other models`,
-      runsSwitch,
-    );
+    render(html`<input type="checkbox" @change=${toggleRuns} /> other runs`, runsSwitch);
     let redraw = () => {};
     timelines()
       .then((loaded) => coursesOf(loaded))
