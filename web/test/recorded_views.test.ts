@@ -280,8 +280,8 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       /These models read different texts, so their sinks are not ranked\.$/,
     );
     expect(room.texts('.count')).toEqual([
-      '15 of 24 heads have a sink on this text',
-      '6 of 12 heads have a sink on this text',
+      '15 of 24 heads have a sink',
+      '6 of 12 heads have a sink',
     ]);
     room.scope.end();
   });
