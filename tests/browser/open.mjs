@@ -531,7 +531,7 @@ export const open = {
     await page.keyboard.press('End');
     await waitForShownStep(143000);
     await settled(page);
-    assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
+    assert.match(await text(page, '.chart-picture .name'), /pythia-14m, visited steps/);
     await page.waitForFunction(() =>
       /shown=hub:EleutherAI\/pythia-14m@step143000/.test(decodeURIComponent(location.hash)),
     );
