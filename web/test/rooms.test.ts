@@ -396,7 +396,7 @@ describe('Training', () => {
 
   const early = (id: string) => {
     const alpha = tensor([2, 2, 3], [0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0]);
-    const step = { step: 0, of: 4000, bits: 4, measured: {}, stored: {} };
+    const step = { step: 0, of: 4000 };
     const model = { id: `${id}@0`, title: `The ${id} model`, source: 'zoo', step };
     const sink_ratio = tensor([3], [0, 0, 0]);
     const att = tensor([3, 3], [0.1, 0, 0, 0.1, 0.9, 0, 0.1, 0.1, 0.1]);
@@ -648,11 +648,12 @@ describe('About a model', () => {
   });
 
   it('states what was stored about a checkpoint, and what a counterfactual replaced', async () => {
-    const step = {
+    const weights = {
       bits: 3.25,
       stored: { sink_1: 12.3, loss: 4.5 },
       measured: { sink_1: 12.5, loss: 4.25 },
     };
+    const step = { step: 40, of: 4000, weights };
     const checkpointFrame = softmax({
       model: { id: 'softmax@40', title: 'x', source: 'zoo', step },
     } as never);

@@ -27,12 +27,18 @@ import {
   type SeedRun,
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
+import type { Timelines } from '../timeline/timelines';
 import { capitalize, modelName, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
+/**
+ * The courses of the zoo's runs and of the series that were shown, once loaded. Views and rooms that state the courses'
+ * numbers follow this signal.
+ */
 const loadedCourses = signal<readonly Course[]>([]);
 const areCoursesSettled = signal(false);
+/** The series whose courses are loaded or loading, each with its ε. */
+const requestedSeries = new Set<string>();
 /** The long runs with several seeds, by model; undefined while their logs are loading. */
 const longRuns = new Map<string, readonly SeedRun[] | undefined>();
 /** The number of models whose logs have been loaded. */
@@ -50,7 +56,7 @@ const CONDITIONS_NOTE = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held
 /** Below this percentage of heads a model counts as having no sink. */
 const MIN_SINK_PERCENT = 10;
 
-/** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
+/** Returns a frame's model of the zoo, or its series, and the step of its checkpoint; the end of a training has no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
   const { id } = frame.model;
   return splitStep(id) ?? { id };
@@ -96,9 +102,15 @@ function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
 
 function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
   const shownIds = new Set(frames.map((frame) => zooStepOf(frame).id));
-  const zooLines = loadedCourses.peek().map((course): Series => {
-    return { ...lineSeries(course, quantity), faint: !shownIds.has(course.id) };
-  });
+  // A series has its own prompts, so that lines of other texts are not drawn beside it unless the reader shows them.
+  const isZooShown = frames.some(({ recording }) => !recording);
+  const zooLines = loadedCourses
+    .peek()
+    .filter(({ id, series }) => (series ? shownIds.has(id) : isZooShown))
+    .map((course): Series => ({
+      ...lineSeries(course, quantity),
+      faint: !shownIds.has(course.id),
+    }));
   const hubLines = frames.flatMap((frame, i): Series[] => {
     const visitedCourse = quantity === SINK_QUANTITY ? recordVisit(frame) : undefined;
     if (!visitedCourse) return [];
@@ -162,10 +174,12 @@ function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): strin
     checkpoints.find((candidate) => candidate.step === step) ?? checkpoints.at(-1)!;
   const phrases = QUANTITIES.slice(0, 3).map(
     (quantity) =>
-      `${quantity.title} ${valueWords(checkpoint.measured[quantity.checkpointName], quantity)}`,
+      `${course.series ? quantity.shortTitle : quantity.title} ${valueWords(checkpoint.measured[quantity.checkpointName], quantity)}`,
   );
+  const at = `at step ${checkpoint.step.toLocaleString('en')}: ${phrases.join(', ')}`;
+  if (course.series) return [`${course.title} ${at} (${course.series.words}).`];
   return [
-    `${course.title}, seed ${seed}, at step ${checkpoint.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS_NOTE}.`,
+    `${course.title}, seed ${seed}, ${at}${CONDITIONS_NOTE}.`,
     // The logs of more seeds may still be loading.
     ...(seedLines.length || (SEEDS[id]?.length && !longRuns.get(id)?.length)
       ? seedLines
@@ -193,6 +207,43 @@ function captionsOf(frames: readonly Frame[], quantity: Quantity): string {
     .join('\n');
 }
 
+/** Returns the step that a frame shows; of trained weights the last one. NaN until the timelines are loaded. */
+function shownStep({ model }: Frame): number {
+  const step = splitStep(model.id)?.step ?? checkpointOf(model.id)?.step ?? model.step?.of;
+  return step ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step ?? NaN;
+}
+
+function axisLabel({ axis, title, shortTitle, unit }: Quantity, frames: readonly Frame[]): string {
+  // The prompts of a recording need not be held out.
+  const areRecorded = frames.every(({ recording }) => recording);
+  return `${axis ?? (areRecorded ? shortTitle : title)}${unit ? `, ${unit}` : ''}`;
+}
+
+/** Loads the courses of the shown series; again where the reader chose another ε. */
+function loadSeries(
+  frames: readonly Frame[],
+  timelines: () => Promise<Timelines>,
+  redraw: () => void,
+  fail: (error: unknown) => void,
+): void {
+  for (const frame of frames.filter(({ recording, model }) => recording && model.step)) {
+    const key = `${zooStepOf(frame).id} ${frame.eps}`;
+    if (requestedSeries.has(key)) continue;
+    requestedSeries.add(key);
+    const show = (course: Course | undefined) => {
+      if (!course) return;
+      loadedCourses.value = [...loadedCourses.peek().filter(({ id }) => id !== course.id), course];
+      redraw();
+    };
+    timelines()
+      .then((loaded) => loaded.seriesCourse(frame))
+      .then(show, (error: unknown) => {
+        requestedSeries.delete(key);
+        fail(error);
+      });
+  }
+}
+
 export const training: View = {
   name: 'training',
   title: 'Through training',
@@ -200,7 +251,7 @@ export const training: View = {
   how:
     `Lines: measured during training on ${LOG_SEQUENCES} held-out sequences. The selected models are ` +
     'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
-    `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
+    `A series of recordings has its own prompts; its band is the 95% interval over them. ${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
   drawsAllSubjects: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
@@ -210,7 +261,8 @@ export const training: View = {
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
     return { T, eps, sequences: LOG_SEQUENCES, setting };
   },
-  fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
+  fits: ({ model }) =>
+    model.source === 'zoo' || Boolean(model.step) || checkpointOf(model.id) !== undefined,
   numbers: (frame) => {
     const { id } = zooStepOf(frame);
     const course = loadedCourses.peek().find((candidate) => candidate.id === id);
@@ -268,7 +320,7 @@ export const training: View = {
     timelines()
       .then((loaded) => coursesOf(loaded))
       .then((courses) => {
-        loadedCourses.value = courses;
+        loadedCourses.value = [...courses, ...loadedCourses.peek().filter(({ series }) => series)];
         redraw();
       }, fail)
       .finally(() => (areCoursesSettled.value = true));
@@ -295,6 +347,7 @@ export const training: View = {
       if (isAnswered && quantityChoice.parentElement !== details)
         details.append(quantityChoice, captionElement);
       fetchSeeds(frames);
+      loadSeries(frames, timelines, () => redraw(), fail);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? SINK_QUANTITY;
         render(
@@ -309,20 +362,18 @@ export const training: View = {
         );
         const captions = captionsOf(frames, quantity);
         setText(captionElement, captions);
-        const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
+        const shownIds = [...state.shown, ...frames.map((one) => zooStepOf(one).id)];
+        const chosenCourses = loadedCourses.peek().filter(({ id }) => shownIds.includes(id));
         const titles = new Set(chosenCourses.map(({ title }) => title));
-        const { step } = zooStepOf(frame);
-        const lastStep =
-          frame.model.step?.of ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
           kind: 'lines',
           steps: true,
           xLabel: 'training step (log above 100)',
-          yLabel: `${quantity.axis ?? quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
+          yLabel: axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
           ...(isAnswered ? { cursorWords: 'shown', named: true, height: 290 } : {}),
-          cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
+          cursor: shownStep(frame),
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity).filter(
             (curve) =>
