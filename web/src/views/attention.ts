@@ -17,7 +17,7 @@ import {
   type Maps,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf, isPreview } from '../claims';
+import { claimOf, isPreview, spanOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -40,6 +40,7 @@ import {
   tooShortNote,
   formatValue,
   shareWords,
+  spanSentence,
   tokenWord,
   isFirstHidden,
 } from '../words';
@@ -184,7 +185,7 @@ export const attention: View = {
   question: 'Which tokens does each token attend to?',
   how:
     'Row: query. Column: key. A sink is a column that nearly every row attends to. Point at a cell, or use ' +
-    'the arrow keys, to read its weight. Colors are raw weights: where rows need not sum to 1, a row may be ' +
+    'the arrow keys, to read its weight; with Shift you select several keys, whose attention is summed. Colors are raw weights: where rows need not sum to 1, a row may be ' +
     'nearly empty; “normalize rows” shows shares of each row instead. Of a long text a cell is the mean, or the largest, of a block; select ' +
     'a block to see its exact cells, move on with the arrow keys, and go back with Escape. Numbers in the text are exact.',
   formula: 'A = softmax(q·k / √K), or what the operation says',
@@ -269,22 +270,38 @@ export const attention: View = {
       return { zoomQuery: clampStart(query), zoomKey: clampStart(key) };
     };
     const resetZoom = () => set({ zoomQuery: -1, zoomKey: -1 });
+    /** The key from which a span of keys extends; and whether one was selected. */
+    let anchor = -1;
+    let hasLastKey = false;
+    const choose = (change: Partial<State>) => {
+      anchor = change.key ?? anchor;
+      set(change);
+    };
     const heatmap = createHeatmap(addElement(root, 'plot'), {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
         const margin = (EXACT_SIDE - grid.block) / 2;
-        set({ query, key, ...(grid.canZoom ? zoomTo(query - margin, key - margin) : {}) });
+        const zoom = grid.canZoom ? zoomTo(query - margin, key - margin) : {};
+        choose({ query, key, ...(hasLastKey ? { lastKey: -1 } : {}), ...zoom });
+      },
+      onExtend: (from, to) => {
+        if (grid.canZoom || grid.isExact) return;
+        const { query, key: lastKey } = tokensOf(to);
+        choose({ query, key: anchor < 0 ? tokensOf(from).key : anchor, lastKey });
       },
       onBeyond: ([down, right]) => {
         if (grid.isExact) set(zoomTo(grid.query + down, grid.key + right));
       },
     });
+    const spanPlace = addElement(root, 'span-words', 'p');
+    spanPlace.setAttribute('role', 'status');
     const drawLocator = createLocator(zoomBar, (row, col) => {
       set(zoomTo(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
     });
     root.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && grid.isExact) resetZoom();
+      else if (event.key === 'Escape' && !spanPlace.hidden) set({ lastKey: -1 });
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
@@ -340,6 +357,12 @@ export const attention: View = {
         hasBlockCells ? undefined : wordsOf(frame.tokens).slice(from, from + grid.side);
       const axisTitle = (name: string) =>
         hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
+      const span = spanOf(frame, state);
+      const spanText = spanSentence(span, frame);
+      spanPlace.hidden = !span;
+      setText(spanPlace, spanText);
+      anchor = state.key;
+      hasLastKey = state.lastKey >= 0;
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({
         rows: grid.side,
@@ -353,8 +376,9 @@ export const attention: View = {
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
-        label: `${attention.says(frame, at, state)}${exactNote}`,
-        chosen: cellOf(state.query, state.key),
+        label: `${attention.says(frame, at, state)}${exactNote}${spanText && ` ${spanText}`}`,
+        chosen: span ? { row: -1, col: span.from } : cellOf(state.query, state.key),
+        ...(span ? { chosenCols: span.to - span.from + 1 } : {}),
         describe: (cell) =>
           hasBlockCells
             ? formatBlock(frame, maps, cell)
