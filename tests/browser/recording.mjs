@@ -91,7 +91,7 @@ const coveredScales = (page) =>
       [...document.querySelectorAll(`.stage > .main ${selector}`)].map((element) =>
         element.getBoundingClientRect(),
       );
-    const buttons = boxes('> .figure-head :is(summary, .code)');
+    const buttons = boxes('> .figure-head summary');
     return boxes('.map-key .scale').filter((scale) =>
       buttons.some(
         ({ left, right, top, bottom }) =>
@@ -115,6 +115,8 @@ async function inspectRecording(stage, kind, width) {
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
     if (room === 'compare') {
+      await page.getByText('More numbers').click();
+      await page.getByRole('button', { name: 'All numbers' }).click();
       const columns = () => text(page, '.numbers-of-all');
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
       assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(await columns()), kind !== 'first');
@@ -253,7 +255,7 @@ export const recording = {
   },
 
   'recording: it is shown beside a model in Compare, on one table': async (stage) => {
-    const page = await stage.open(`room=compare&shown=softmax,${REAL_SUBJECT}`);
+    const page = await stage.open(`room=compare&panel=numbers&shown=softmax,${REAL_SUBJECT}`);
     await page.waitForFunction(
       () => document.querySelectorAll('.table-of-all tbody tr').length >= 2,
     );

@@ -1,6 +1,6 @@
 /** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
 import { signal } from '@preact/signals-core';
-import { render } from 'lit';
+import { html, render } from 'lit';
 import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
@@ -28,7 +28,7 @@ import {
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
 import type { Timelines } from '../timeline/timelines';
-import { verdictOf } from '../words';
+import { capitalize, modelName, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /**
@@ -130,8 +130,8 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first and at the last step in
- * percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
+ * Returns the step at which Sink_1 first reached half of its last value, the last step, and Sink_1 at the first and at
+ * the last step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
  */
 export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
@@ -140,7 +140,24 @@ export function emergenceOf(frame: Frame) {
   const lastValue = points.at(-1)!.value;
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= lastValue / 2)!;
-  return { isNone: maximum < MIN_SINK_PERCENT, step, from: points[0]!.value, last: lastValue };
+  const isNone = maximum < MIN_SINK_PERCENT;
+  const [from, end] = [points[0]!.value, points.at(-1)!.step];
+  return { isNone, step, from, last: lastValue, end, maximum };
+}
+
+/** Says of the shown models without a sink how many of their heads pass the threshold at any step. */
+export function courseWords(frames: readonly Frame[]): string {
+  void loadedCourses.value;
+  return frames
+    .flatMap((frame) => {
+      const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
+      const { L, H } = frame.architecture;
+      if (!isNone || !maximum) return [];
+      const few = maximum * L * H <= 250 ? ': a head or two at some steps' : '';
+      const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
+      return `${capitalize(modelName(course))} stays at ${maximum.toFixed(0)}% or less${few}.`;
+    })
+    .join(' ');
 }
 
 /**
@@ -173,6 +190,21 @@ function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): strin
 function seedSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const seedNote = seedWords(longRuns.get(zooStepOf(frame).id) ?? [], outcomes);
   return seedNote ? [seedNote] : [];
+}
+
+/** Returns the sentences about the shown checkpoints, with the conditions once, in the last line that has them. */
+function captionsOf(frames: readonly Frame[], quantity: Quantity): string {
+  const { seedsName: outcome, ...definition } = quantity;
+  const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
+  const lines = frames.flatMap((frame) =>
+    checkpointSentences(frame, [{ ...definition, name: outcome, unit }]),
+  );
+  const uniqueLines = [...new Set(lines)];
+  const isLastWithConditions = (i: number) =>
+    !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
+  return uniqueLines
+    .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
+    .join('\n');
 }
 
 /** Returns the step that a frame shows; of trained weights the last one. NaN until the timelines are loaded. */
@@ -273,10 +305,17 @@ export const training: View = {
     const quantityChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
-    // If the room states the answer, the chart shows only the chosen models' curves; this section adds the others.
+    // If the room states the answer, the chart shows only the chosen models' curves. A switch adds the others, and a
+    // section has the other quantities.
+    const runsSwitch = addElement(root, 'check', 'label');
     const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
-    addElement(details, '', 'summary').textContent = 'Other quantities, models and seeds';
-    details.addEventListener('toggle', () => redraw());
+    addElement(details, '', 'summary').textContent = 'More curves';
+    let showsRuns = false;
+    const toggleRuns = (event: Event) => {
+      showsRuns = (event.target as HTMLInputElement).checked;
+      redraw();
+    };
+    render(html`<input type="checkbox" @change=${toggleRuns} /> other runs`, runsSwitch);
     let redraw = () => {};
     timelines()
       .then((loaded) => coursesOf(loaded))
@@ -304,7 +343,7 @@ export const training: View = {
       }
     };
     return (frame, { state, frames, isAnswered }) => {
-      details.hidden = !isAnswered;
+      details.hidden = runsSwitch.hidden = !isAnswered;
       if (isAnswered && quantityChoice.parentElement !== details)
         details.append(quantityChoice, captionElement);
       fetchSeeds(frames);
@@ -321,20 +360,10 @@ export const training: View = {
           ),
           quantityChoice,
         );
-        const { seedsName: outcome, ...definition } = quantity;
-        const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
-        const lines = frames.flatMap((shownFrame) =>
-          checkpointSentences(shownFrame, [{ ...definition, name: outcome, unit }]),
-        );
-        const uniqueLines = [...new Set(lines)];
-        // States the conditions of the measurement once, in the last line that has them.
-        const isLastWithConditions = (i: number) =>
-          !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
-        const captions = uniqueLines
-          .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
-          .join('\n');
+        const captions = captionsOf(frames, quantity);
         setText(captionElement, captions);
-        const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
+        const shownIds = [...state.shown, ...frames.map((one) => zooStepOf(one).id)];
+        const chosenCourses = loadedCourses.peek().filter(({ id }) => shownIds.includes(id));
         const titles = new Set(chosenCourses.map(({ title }) => title));
         drawChart(chart, {
           kind: 'lines',
@@ -343,11 +372,12 @@ export const training: View = {
           yLabel: axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
+          ...(isAnswered ? { cursorWords: 'shown', named: true, height: 290 } : {}),
           cursor: shownStep(frame),
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity).filter(
             (curve) =>
-              !isAnswered || details.open || titles.has(curve.name) || !(curve.faint ?? curve.band),
+              !isAnswered || showsRuns || titles.has(curve.name) || !(curve.faint ?? curve.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(
