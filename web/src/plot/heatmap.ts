@@ -142,6 +142,19 @@ function writeLabels(container: HTMLElement, words: readonly string[] = []): voi
   render(spans, container);
 }
 
+/** Returns the cell under the pointer; undefined beside the map. */
+function cellAt(
+  plot: Element,
+  { clientX, clientY }: MouseEvent,
+  { rows, cols }: Pick<HeatmapData, 'rows' | 'cols'>,
+): Cell | undefined {
+  const { left, top, width, height } = plot.getBoundingClientRect();
+  const col = Math.floor(((clientX - left) / width) * cols);
+  const row = Math.floor(((clientY - top) / height) * rows);
+  const isInside = row >= 0 && col >= 0 && row < rows && col < cols;
+  return isInside ? { row, col } : undefined;
+}
+
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
   const container = addDiv('map-place', root);
   const inner = addDiv('map-inner', container);
@@ -182,14 +195,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     drawPointed();
     events.onPoint?.(cell);
   };
-  const cellUnder = (event: MouseEvent): Cell | undefined => {
-    if (!drawnData) return undefined;
-    const box = plot.getBoundingClientRect();
-    const col = Math.floor(((event.clientX - box.left) / box.width) * drawnData.cols);
-    const row = Math.floor(((event.clientY - box.top) / box.height) * drawnData.rows);
-    const isInside = row >= 0 && col >= 0 && row < drawnData.rows && col < drawnData.cols;
-    return isInside ? { row, col } : undefined;
-  };
+  const cellUnder = (event: MouseEvent) => drawnData && cellAt(plot, event, drawnData);
 
   plot.addEventListener('pointermove', (event) => pointAt(cellUnder(event)));
   plot.addEventListener('pointerleave', () => pointAt(undefined));

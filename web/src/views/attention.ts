@@ -177,6 +177,48 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ].filter((entry) => entry !== undefined);
 }
 
+/** Draws the color scale with its name; means over blocks have only its ends. */
+function drawKey(
+  title: HTMLElement,
+  legend: HTMLElement,
+  scale: ReturnType<typeof weightScale>,
+  { hasBlockCells, hasMaxima }: { readonly hasBlockCells: boolean; readonly hasMaxima: boolean },
+): void {
+  const areMeans = hasBlockCells && !hasMaxima;
+  const name = scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight');
+  setText(title, areMeans ? '' : name);
+  if (areMeans) drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
+  else drawScale(legend, scale);
+}
+
+/** Creates the sentence about several selected keys, which extend from the first one that was chosen. */
+function createSpan(root: HTMLElement, set: (change: Partial<State>) => void) {
+  const words = addElement(root, 'span-words', 'p');
+  words.setAttribute('role', 'status');
+  let selected = { key: -1, lastKey: -1 };
+  const choose = (change: Partial<State>) => {
+    set({ ...change, ...(selected.lastKey >= 0 ? { lastKey: -1 } : {}) });
+    selected = { key: change.key ?? -1, lastKey: -1 };
+  };
+  const extend = (from: number, { query, key: lastKey }: { query: number; key: number }) => {
+    selected = { key: selected.key < 0 ? from : selected.key, lastKey };
+    set({ query, ...selected });
+  };
+  root.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape' && !words.hidden) set({ lastKey: -1 });
+  });
+  const update = (frame: Frame, state: State) => {
+    selected = state;
+    const span = spanOf(frame, state);
+    words.hidden = !span;
+    setText(words, spanSentence(span, frame));
+    if (!span) return undefined;
+    const marked = { chosen: { row: -1, col: span.from }, chosenCols: span.to - span.from + 1 };
+    return { note: ` ${spanSentence(span, frame)}`, marked };
+  };
+  return { choose, extend, update };
+}
+
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -270,38 +312,27 @@ export const attention: View = {
       return { zoomQuery: clampStart(query), zoomKey: clampStart(key) };
     };
     const resetZoom = () => set({ zoomQuery: -1, zoomKey: -1 });
-    /** The key from which a span of keys extends; and whether one was selected. */
-    let anchor = -1;
-    let hasLastKey = false;
-    const choose = (change: Partial<State>) => {
-      anchor = change.key ?? anchor;
-      set(change);
-    };
     const heatmap = createHeatmap(addElement(root, 'plot'), {
       onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
         const margin = (EXACT_SIDE - grid.block) / 2;
         const zoom = grid.canZoom ? zoomTo(query - margin, key - margin) : {};
-        choose({ query, key, ...(hasLastKey ? { lastKey: -1 } : {}), ...zoom });
+        span.choose({ query, key, ...zoom });
       },
       onExtend: (from, to) => {
-        if (grid.canZoom || grid.isExact) return;
-        const { query, key: lastKey } = tokensOf(to);
-        choose({ query, key: anchor < 0 ? tokensOf(from).key : anchor, lastKey });
+        if (!grid.canZoom && !grid.isExact) span.extend(tokensOf(from).key, tokensOf(to));
       },
       onBeyond: ([down, right]) => {
         if (grid.isExact) set(zoomTo(grid.query + down, grid.key + right));
       },
     });
-    const spanPlace = addElement(root, 'span-words', 'p');
-    spanPlace.setAttribute('role', 'status');
+    const span = createSpan(root, set);
     const drawLocator = createLocator(zoomBar, (row, col) => {
       set(zoomTo(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
     });
     root.addEventListener('keydown', (event) => {
       if (event.key === 'Escape' && grid.isExact) resetZoom();
-      else if (event.key === 'Escape' && !spanPlace.hidden) set({ lastKey: -1 });
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
@@ -340,16 +371,7 @@ export const attention: View = {
       setText(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
       const isUnlabeled = Boolean(isPlain && !frame.pooled);
       title.hidden = legendRow.hidden = isUnlabeled;
-      if (hasBlockCells && !hasMaxima) {
-        setText(scaleTitle, '');
-        drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
-      } else {
-        setText(
-          scaleTitle,
-          scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight'),
-        );
-        drawScale(legend, scale);
-      }
+      drawKey(scaleTitle, legend, scale, { hasBlockCells, hasMaxima });
       zoomBar.hidden = !canZoom;
       if (canZoom) render(zoomControls(exactCells, state, set, resetZoom), controls);
       drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exactCells);
@@ -357,12 +379,7 @@ export const attention: View = {
         hasBlockCells ? undefined : wordsOf(frame.tokens).slice(from, from + grid.side);
       const axisTitle = (name: string) =>
         hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
-      const span = spanOf(frame, state);
-      const spanText = spanSentence(span, frame);
-      spanPlace.hidden = !span;
-      setText(spanPlace, spanText);
-      anchor = state.key;
-      hasLastKey = state.lastKey >= 0;
+      const shownSpan = span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({
         rows: grid.side,
@@ -376,9 +393,9 @@ export const attention: View = {
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
-        label: `${attention.says(frame, at, state)}${exactNote}${spanText && ` ${spanText}`}`,
-        chosen: span ? { row: -1, col: span.from } : cellOf(state.query, state.key),
-        ...(span ? { chosenCols: span.to - span.from + 1 } : {}),
+        label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
+        chosen: cellOf(state.query, state.key),
+        ...shownSpan?.marked,
         describe: (cell) =>
           hasBlockCells
             ? formatBlock(frame, maps, cell)
