@@ -24,9 +24,10 @@ class Monitor:
         monitor = sinkscope.Monitor(model, tokenizer, texts, every=100).attach(trainer)   # transformers' Trainer
 
     `numbers`, under "sinkscope/": `sink_1` (share of heads, at `eps`), `alpha_1` (mean over heads) and `alpha_max` (the
-    strongest head), by the weights that the model uses as in `Recording.measure`, and the ratios first token to others of hidden states (`hidden_ratio`, the largest over layers),
-    keys and values (`key_ratio`, `value_ratio`, means); of rows that need not sum to 1 also `row_mass`. They are those
-    of `record` on the same prompts. The model's mode, gradients and random numbers stay as they are.
+    strongest head), by the weights that the model uses as in `Recording.measure`, and the ratios first token to others
+    of hidden states (`hidden_ratio`, the largest over layers), keys and values (`key_ratio`, `value_ratio`, means); of
+    rows that need not sum to 1 also `row_mass`. They are those of `record` on the same prompts. The model's mode,
+    gradients and random numbers stay as they are.
     """
 
     def __init__(
