@@ -1148,7 +1148,7 @@ const training = {
       // The course and the logs, where a model has them, arrive after the chart.
       if ((await readLogs(id)).length)
         await chart
-          .locator('.caption', { hasText: 'BOS first).' })
+          .locator('.caption', { hasText: 'start token first).' })
           .filter({ hasText: /Over \d+ seeds/ })
           .waitFor({ state: 'attached' });
       else await page.waitForLoadState('networkidle');
@@ -1172,7 +1172,7 @@ const training = {
       ),
       softmaxBands.said,
     );
-    assert.match(softmaxBands.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
+    assert.match(softmaxBands.said, /^Softmax model, seed 1, at step 4,000: .*start token first\)\./);
     // The model `short` has no long runs: its 2,000 steps are those of softmax.
     assert.deepEqual(await readLogs('short'), []);
     const shortBands = await readBands('short');

@@ -178,7 +178,7 @@ export class Figure {
         <div>
           <p>${explainTerms(how)}</p>
           <p class="hint">
-            ${explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
+            ${explainTerms('The line below states the conditions: ε, T, start token, number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}

@@ -151,7 +151,10 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   plot.tabIndex = 0;
   plot.setAttribute('role', 'application');
   plot.setAttribute('aria-roledescription', 'matrix');
-  readout.setAttribute('aria-live', 'polite');
+  plot.setAttribute('aria-label', 'Not drawn yet');
+  // Only arrow keys ask for a cell: a new result redraws the map, too, and the room announces that.
+  plot.addEventListener('focus', () => readout.setAttribute('aria-live', 'polite'));
+  plot.addEventListener('blur', () => readout.removeAttribute('aria-live'));
   let drawnData: HeatmapData | undefined;
   /** The map's size on the screen in pixels; 0 before the map is drawn. */
   let size = { width: 0, height: 0 };
