@@ -95,7 +95,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
