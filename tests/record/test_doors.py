@@ -1,6 +1,7 @@
 """Checks that inputs that cannot be recorded are refused before the model runs, in one sentence that suggests a fix,
 and that parts of models and offloaded models are recorded."""
 
+import re
 import warnings
 from typing import Any
 
@@ -342,6 +343,8 @@ class Encoder(nn.Module):
 
 
 NO_ATTENTION = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}
+LONG_T5 = {"vocab_size": 97, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 40}
+OWN_MAPS = r".*does not go through the interface.*maps\.append\(.*sinkscope\.record_maps"
 
 
 @pytest.mark.parametrize(
@@ -349,13 +352,35 @@ NO_ATTENTION = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}
     [
         (lambda: tf.MambaForCausalLM(tf.MambaConfig(**NO_ATTENTION)), "nothing to record"),
         (lambda: tf.RwkvForCausalLM(tf.RwkvConfig(**NO_ATTENTION)), "nothing to record"),
-        (HandWrittenAttention, r"a softmax of its own over \[1, 5, 5\].*maps.append.*sinkscope.record_maps"),
-        (Encoder, "found nn.MultiheadAttention.*layer.self_attn.*sinkscope.record_maps"),
+        (lambda: tf.FNetModel(tf.FNetConfig(**NO_ATTENTION)), "nothing to record"),
+        (HandWrittenAttention, rf"a softmax of its own over \[1, 5, 5\]{OWN_MAPS}"),
+        (Encoder, f"found nn.MultiheadAttention{OWN_MAPS}"),
+        (lambda: tf.YosoModel(tf.YosoConfig(**SIZES)), f"attention modules without a softmax{OWN_MAPS}"),
+        (lambda: tf.LongT5EncoderModel(tf.LongT5Config(**LONG_T5)), rf"a softmax of its own over \[1, .*\]{OWN_MAPS}"),
+        (
+            lambda: tf.LongformerModel(tf.LongformerConfig(**SIZES, attention_window=[4, 4])),
+            f"expected weights of each query for each key.*windows or pools{OWN_MAPS}",
+        ),
     ],
 )
 def test_a_model_without_observable_attention_is_told_from_one_without_attention(make: Any, expected: str) -> None:
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(make().eval(), None, [[5, 9, 70, 12, 33]], tokens=None, progress=False)
+
+
+def test_the_line_that_the_refusal_of_windows_prints_makes_maps() -> None:
+    torch.manual_seed(2)
+    model, ids = tf.LongformerModel(tf.LongformerConfig(**SIZES, attention_window=[4, 4])).eval(), [5, 9, 70, 12, 33, 6]
+    with pytest.raises(UnsupportedModel) as refused:
+        sinkscope.record(model, None, [ids + [8, 40]], tokens=None, progress=False)
+    line = re.search(r"att = (.*\])", str(refused.value))
+    assert line
+    T, windows = 8, model(torch.tensor([ids + [8, 40]]), output_attentions=True).attentions
+    names = {"F": torch.nn.functional, "H": 4, "T": T, "W": 5}
+    maps = [eval(line[1], names | {"w": w[0].detach()}) for w in windows]
+    assert torch.equal(maps[1][2, 5, 3:8], windows[1][0, 2, 5].detach())
+    result = sinkscope.record_maps([maps], [ids + [8, 40]])
+    assert np.allclose(result["0.att"].sum(-1), 1, atol=1e-3)
 
 
 def test_a_batch_of_ids_is_a_text_for_each_row() -> None:

@@ -495,8 +495,16 @@ def class_name(model: nn.Module) -> str:
     return kind.__name__.removeprefix("FSDP") if is_sharded else kind.__name__
 
 
+# Of attention that is observed in none of the known ways.
+RECORD_OWN_MAPS = (
+    "attention that does not go through the interface is recorded from maps [H, T, T] of your own: {line} in each "
+    "layer, then sinkscope.record_maps([maps], [tokens])"
+)
+
+
 class _SoftmaxMode(TorchFunctionMode):
-    """Notes the shape of the first softmax over [..., T, T], which is attention written by hand."""
+    """Notes the shape of the first softmax that is attention written by hand: over [..., T, T], or, in blocks of keys,
+    of four axes or more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -506,7 +514,7 @@ class _SoftmaxMode(TorchFunctionMode):
         out = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         is_softmax = name in ("softmax", "_softmax") and isinstance(out, Tensor) and out.dim() > 2
-        if self.shape is None and is_softmax and out.shape[-1] == out.shape[-2] > 1:
+        if self.shape is None and is_softmax and (out.dim() > 3 or out.shape[-1] == out.shape[-2] > 1):
             self.shape = list(out.shape)
         return out
 
@@ -516,18 +524,17 @@ def explain_no_calls(model: nn.Module, run: Callable[[], Any]) -> str:
     name = class_name(model)
     if any(isinstance(m, nn.MultiheadAttention) for m in model.modules()):
         return (
-            f"{name}: expected attention that can be observed, found nn.MultiheadAttention, whose weights stay "
-            "inside; collect them layer by layer: maps.append(layer.self_attn(x, x, x, "
-            "average_attn_weights=False)[1]); x = layer(x); then sinkscope.record_maps([maps], [tokens])"
+            f"{name}: expected attention that can be observed, found nn.MultiheadAttention, whose weights stay inside; "
+            + RECORD_OWN_MAPS.format(line="maps.append(layer.self_attn(x, x, x, average_attn_weights=False)[1])")
         )
     with _SoftmaxMode() as mode:
         run()
-    if mode.shape is None:
+    if mode.shape is None and not any(hasattr(m, "num_attention_heads") for m in _attention_modules(model)):
         return f"{name}: expected attention, found a model without: it weighs no tokens, so there is nothing to record"
+    found = f"a softmax of its own over {mode.shape}" if mode.shape else "attention modules without a softmax"
     return (
         f"{name}: expected attention through transformers' interface, scaled_dot_product_attention or returned "
-        f"weights, found a softmax of its own over {mode.shape}: keep it in a list, maps.append(att[0]), and "
-        "record that: sinkscope.record_maps([maps], [tokens])"
+        f"weights, found {found}; {RECORD_OWN_MAPS.format(line='maps.append(att[0])')}"
     )
 
 

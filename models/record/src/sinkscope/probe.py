@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .attention import HIDING_THRESHOLD, Call, Chunk, Place, UnsupportedModel, class_name
+from .attention import HIDING_THRESHOLD, RECORD_OWN_MAPS, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
 # The output of recomputed weights may differ from that of the model's attention by this many roundings of the dtype: of
@@ -140,6 +140,13 @@ class Probe:
             raise UnsupportedModel(
                 f"{call_name(call)}: expected attention over one sequence for the first prompt, found {B}: whether "
                 "these are sequences or heads is not said; sinkscope.watching gives the maps of each"
+            )
+        if T != S and call.weights is not None:
+            raise UnsupportedModel(
+                f"{call_name(call)}: expected weights of each query for each key, found {list(call.weights.shape)}: "
+                f"windows or pools; {RECORD_OWN_MAPS.format(line='maps.append(att)')}, where weights w [H, T, W] of "
+                "windows around the queries make att = F.pad(w, (0, T)).flatten(1)[:, :-T]"
+                ".reshape(H, T, -1)[..., W // 2 : W // 2 + T]"
             )
         if T != S:
             raise UnsupportedModel(
