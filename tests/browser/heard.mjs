@@ -50,7 +50,8 @@ const treeOf = (room) => [
     const tree = await page.locator('body').ariaSnapshot();
     writeFileSync(`${heardFolder}/${room}.txt`, `${tree}\n`);
     const lines = tree.split('\n').map((line) => line.trim());
-    const roles = 'button|link|textbox|combobox|slider|checkbox|radio|spinbutton|application|region';
+    const roles =
+      'button|link|textbox|combobox|slider|checkbox|radio|spinbutton|application|region';
     assert.deepEqual(
       lines.filter((line) => new RegExp(`^- (?:${roles})(?: \\[|:|$)`).test(line)),
       [],

@@ -1172,7 +1172,10 @@ const training = {
       ),
       softmaxBands.said,
     );
-    assert.match(softmaxBands.said, /^Softmax model, seed 1, at step 4,000: .*start token first\)\./);
+    assert.match(
+      softmaxBands.said,
+      /^Softmax model, seed 1, at step 4,000: .*start token first\)\./,
+    );
     // The model `short` has no long runs: its 2,000 steps are those of softmax.
     assert.deepEqual(await readLogs('short'), []);
     const shortBands = await readBands('short');
