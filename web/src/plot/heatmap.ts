@@ -133,6 +133,16 @@ function writeLabels(container: HTMLElement, words: readonly string[] = []): voi
   render(spans, container);
 }
 
+/** Names a map's role, and lets its readout be said while arrow keys move in the map: the room announces new results. */
+function describeMatrix(plot: HTMLElement, readout: HTMLElement): void {
+  plot.tabIndex = 0;
+  plot.setAttribute('role', 'application');
+  plot.setAttribute('aria-roledescription', 'matrix');
+  plot.setAttribute('aria-label', 'Not drawn yet');
+  plot.addEventListener('focus', () => readout.setAttribute('aria-live', 'polite'));
+  plot.addEventListener('blur', () => readout.removeAttribute('aria-live'));
+}
+
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
   const container = addDiv('map-place', root);
   const inner = addDiv('map-inner', container);
@@ -148,13 +158,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   const outlines: HTMLElement[] = [];
   const readout = addDiv('readout', root);
   pointedMark.hidden = chosenMark.hidden = remark.hidden = true;
-  plot.tabIndex = 0;
-  plot.setAttribute('role', 'application');
-  plot.setAttribute('aria-roledescription', 'matrix');
-  plot.setAttribute('aria-label', 'Not drawn yet');
-  // Only arrow keys ask for a cell: a new result redraws the map, too, and the room announces that.
-  plot.addEventListener('focus', () => readout.setAttribute('aria-live', 'polite'));
-  plot.addEventListener('blur', () => readout.removeAttribute('aria-live'));
+  describeMatrix(plot, readout);
   let drawnData: HeatmapData | undefined;
   /** The map's size on the screen in pixels; 0 before the map is drawn. */
   let size = { width: 0, height: 0 };
