@@ -7,6 +7,7 @@ import { home, source } from './ship/home.ts';
 import { course, isCoursePage } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
+import { testedClaims } from './ship/facts.ts';
 import { filesOf, Part, seedsByModel } from './ship/parts.ts';
 import { fallbackPage } from './ship/plain.ts';
 import { ISOLATION, policy } from './ship/policy.ts';
@@ -86,6 +87,7 @@ function ship(): Plugin {
           RECORDINGS: JSON.stringify(recordings?.path ?? 'recordings/'),
           SHIPPED: JSON.stringify(shipped),
           SEEDS: JSON.stringify(seedsByModel(zoo.files)),
+          CLAIMS: JSON.stringify(testedClaims()),
           SOURCE: JSON.stringify(source),
           HOME: JSON.stringify(''),
         },

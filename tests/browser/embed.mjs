@@ -641,6 +641,7 @@ export const embed = {
     const origin = `http://127.0.0.1:${server.address().port}`;
     try {
       const page = await visit(stage, `${origin}/#room=explore`);
+      await page.locator('[data-view="attention"] .how summary').click();
       await page.locator('[data-view="attention"] .code').click();
       const dialog = page.locator('.embed-dialog');
       await dialog.locator('[data-refused]').waitFor();
@@ -649,6 +650,7 @@ export const embed = {
       assert.match(await dialog.locator('textarea').inputValue(), /^<iframe/);
       // The author may paste the code although the dialog does not offer it.
       const open = await stage.open('room=explore', { waits: false });
+      await open.locator('[data-view="attention"] .how summary').click();
       await open.locator('[data-view="attention"] .code').click();
       const code = await open.locator('.embed-dialog textarea').inputValue();
       assert.equal(await open.locator('[data-refused]').count(), 0);
@@ -693,6 +695,7 @@ export const embed = {
             }).observe(document.body, { childList: true });
           });
         });
+        await page.locator('[data-view="attention"] .how summary').click();
         await page.locator('[data-view="attention"] .code').click();
         await page.evaluate(() => globalThis.probed);
         const kinds = await page.getByLabel('for', { exact: true }).locator('option').count();
@@ -925,6 +928,7 @@ export const embed = {
 
   async 'iframe and element have their size under a policy that forbids inline styles'(stage) {
     const page = await stage.open('room=explore', { waits: false });
+    await page.locator('[data-view="attention"] .how summary').click();
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
     await dialog.getByLabel('size').selectOption('480 × 360');
@@ -1112,6 +1116,7 @@ export const embed = {
   ) {
     // With two models and no chosen head, Explore shows one model's strongest head.
     const page = await stage.open('room=explore');
+    await page.locator('[data-view="attention"] .how summary').click();
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
     const preview = await (await dialog.locator('iframe').elementHandle()).contentFrame();
@@ -1141,6 +1146,7 @@ export const embed = {
 
   async 'the button </> gives code that shows the same figure in another page'(stage) {
     const page = await stage.open('room=explore&shown=softmax&T=16', { waits: false });
+    await page.locator('[data-view="attention"] .how summary').click();
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
     await dialog.locator('iframe').waitFor();

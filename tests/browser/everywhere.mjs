@@ -144,7 +144,7 @@ const steps = {
     await browser.open('about:blank');
     await browser.open(`${address}#room=compare&shown=softmax,sigmoid,sigmoid-norm&input=heldout`);
     await until(browser, 'three rows', () => {
-      const rows = [...document.querySelectorAll('.metrics tbody tr[data-subject]:not(.stale)')];
+      const rows = [...document.querySelectorAll('.runs tbody tr')];
       return rows.length === 3 && rows.every((row) => /\d%/.test(row.textContent));
     });
   },

@@ -252,6 +252,7 @@ export const experiments = {
       await findingOf(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
+    await page.locator('[data-view="likeness"] .how summary').click();
     await page.locator('[data-view="likeness"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
     for (const part of ['shown="softmax,sigmoid"', 'view="likeness"', 'input="repeat"', 't="41"'])

@@ -62,20 +62,11 @@ const stampText = (page) => text(page, '[data-view="attention"] .stamp');
 const findingText = (page) => text(page, '[data-finding]');
 const STAMP = '[data-view="attention"] .stamp';
 
+/** Waits until a map is that of a step: the only one of Explore, or the one of Training that the slider moves. */
 const waitForStep = (page, step) =>
   page.waitForFunction((name) => {
-    const drawnCell = document.querySelector('[data-view="attention"] .cell:not(.stale)');
-    const stamps = document.querySelectorAll(
-      '[data-view="attention"] .stamp, .training-grid > .middle > .stamp',
-    );
-    const visibleStamps = [...stamps].filter(
-      (stamp) => stamp.textContent && stamp.checkVisibility(),
-    );
-    return (
-      drawnCell?.dataset.subject.endsWith(name) &&
-      visibleStamps.length === 1 &&
-      visibleStamps[0].textContent.endsWith(name)
-    );
+    const cells = document.querySelectorAll('[data-view="attention"].main .cell:not(.stale)');
+    return cells.length === 1 && cells[0].dataset.subject.endsWith(name);
   }, `pythia-14m@step${step}`);
 const troublesOf = (page, hub) =>
   page.troubles.filter((trouble) => !trouble.includes(hub.endpoint) && !trouble.includes(hub.cdn));
@@ -540,7 +531,7 @@ export const open = {
     await page.keyboard.press('End');
     await waitForShownStep(143000);
     await settled(page);
-    assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
+    assert.match(await text(page, '.chart-picture .name'), /pythia-14m, visited steps/);
     await page.waitForFunction(() =>
       /shown=hub:EleutherAI\/pythia-14m@step143000/.test(decodeURIComponent(location.hash)),
     );

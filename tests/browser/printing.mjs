@@ -5,8 +5,8 @@ import { settled } from './stage.mjs';
 const ROOMS = {
   start: ['', '.facts .lines'],
   explore: ['room=explore', '.stamp'],
-  compare: ['room=compare', '.metrics caption'],
-  training: ['room=training', '.stamp'],
+  compare: ['room=compare&panel=numbers', '.metrics caption'],
+  training: ['room=training', '.which .hint'],
   purpose: ['room=purpose&runs=1', '.stamp'],
   lab: ['room=lab', '.room-lab select'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],

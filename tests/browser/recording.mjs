@@ -91,7 +91,7 @@ const coveredScales = (page) =>
       [...document.querySelectorAll(`.stage > .main ${selector}`)].map((element) =>
         element.getBoundingClientRect(),
       );
-    const buttons = boxes('> .figure-head :is(summary, .code)');
+    const buttons = boxes('> .figure-head summary');
     return boxes('.map-key .scale').filter((scale) =>
       buttons.some(
         ({ left, right, top, bottom }) =>
@@ -115,6 +115,8 @@ async function inspectRecording(stage, kind, width) {
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
     if (room === 'compare') {
+      await page.getByText('More numbers').click();
+      await page.getByRole('button', { name: 'All numbers' }).click();
       const columns = () => text(page, '.numbers-of-all');
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
       assert.equal(/Sink₁|α₁|‖[hkv]₁‖/.test(await columns()), kind !== 'first');
@@ -127,7 +129,46 @@ async function inspectRecording(stage, kind, width) {
   await page.context().close();
 }
 
+/** Opens a series, goes through its steps with the slider and the keyboard, and back to the last one. */
+async function walkSeries(stage, width) {
+  const page = await stage.open('room=explore', { width });
+  await choose(page, 'series.safetensors', readFileSync(`${root}tests/golden/series.safetensors`));
+  const slider = page.getByRole('slider', { name: 'Training step' });
+  await slider.waitFor();
+  await settled(page);
+  assert.match(page.url(), /room=training/);
+  const stepShown = () => slider.getAttribute('aria-valuetext');
+  assert.match(await stepShown(), /1,000/);
+  for (const step of [/^step 30 of 1,000/, /^step 0 of 1,000/]) {
+    await slider.press('ArrowLeft');
+    await until(async () => step.test(await stepShown()));
+    await page.waitForFunction(
+      (words) => document.querySelector('main').textContent.includes(words),
+      (await stepShown()).split(' of ')[0],
+    );
+    await settled(page);
+  }
+  const caption = '[data-view="training"] .caption';
+  await until(async () =>
+    /lab\/llama at step 0: loss 5\.71, Sink₁ 38\.3%, largest α₁ 0\.35 \(recorded: 5 prompts/.test(
+      await page.locator(caption).textContent(),
+    ),
+  );
+  await staysWithin(page, width, 'training');
+  assert.deepEqual(await violations(page), []);
+  assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/);
+  await page.screenshot({ path: `${pictures}/series-${width}.png`, fullPage: true });
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+}
+
 export const recording = {
+  ...Object.fromEntries(
+    [1280, 390].map((width) => [
+      `recording: a series opens in Training with the slider at ${width} px`,
+      (stage) => walkSeries(stage, width),
+    ]),
+  ),
   ...Object.fromEntries(
     kinds.flatMap((kind) =>
       [1280, 390].map((width) => [
@@ -214,7 +255,7 @@ export const recording = {
   },
 
   'recording: it is shown beside a model in Compare, on one table': async (stage) => {
-    const page = await stage.open(`room=compare&shown=softmax,${REAL_SUBJECT}`);
+    const page = await stage.open(`room=compare&panel=numbers&shown=softmax,${REAL_SUBJECT}`);
     await page.waitForFunction(
       () => document.querySelectorAll('.table-of-all tbody tr').length >= 2,
     );

@@ -64,6 +64,7 @@ export const releases = {
       const link = () => page.evaluate(() => navigator.clipboard.readText());
       await until(async () => /^http/.test(await link()));
       assert.ok((await link()).startsWith(`${origin}/${NEWER}/explore/index.html#`), await link());
+      await page.locator('[data-view="sinks"] .how summary').click();
       await page.locator('[data-view="sinks"] .code').click();
       const dialog = page.locator('.embed-dialog');
       const code = dialog.locator('textarea');

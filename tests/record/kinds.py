@@ -1,8 +1,8 @@
-"""Writes one small recording of each kind, of random models, which `web/test` opens in every view.
+"""Writes one small recording of each kind, of random models, which `web/test` opens in every view, and a series.
 
     python tests/record/kinds.py [FOLDER]
 
-FOLDER is tests/golden/recordings by default.
+FOLDER is tests/golden/recordings by default; the series is written beside it.
 """
 
 import sys
@@ -116,6 +116,18 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
 }
 
 
+def _make_series() -> sinkscope.Series:
+    """Makes a series of a model whose weights grow, as if it were trained."""
+    steps, recordings = [0, 30, 1000], []
+    for i, step in enumerate(steps):
+        model = FAMILIES["llama"].make("sdpa")
+        with torch.no_grad():
+            for layer in model.model.layers:
+                layer.self_attn.q_proj.weight *= 1 + 2 * i
+        recordings.append(_record(f"lab/llama@step{step}", _prompts(5), lambda model=model: model, keep=1, fields=()))
+    return sinkscope.Series(steps, recordings)
+
+
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,6 +135,7 @@ def main(folder: Path) -> None:
         recording = make()
         recording.save(folder / f"{name}.safetensors")
         print(f"{name}: {(folder / f'{name}.safetensors').stat().st_size} bytes")
+    print(f"series: {_make_series().save(folder.parent / 'series.safetensors')} bytes")
 
 
 if __name__ == "__main__":

@@ -60,6 +60,9 @@ def series(checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def test_a_series_has_the_numbers_of_each_checkpoint(series: sinkscope.Series, checkpoints: Path) -> None:
     assert series.steps == [0, 30, 200, 1000]
+    names = [recording.conditions["model"]["id"] for recording in series.recordings]
+    assert names == [f"{checkpoints.name}@checkpoint-{step}" for step in series.steps]
+    assert series.title.startswith(f"{checkpoints.name}: 4 checkpoints")
     table = series.table()
     tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoints / "checkpoint-0")
     for step in series.steps:

@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Card } from '../src/ask/zoo.ts';
+import type { TestedClaim } from '../src/rooms/chapters.ts';
 import { studentT } from '../src/timeline/student.ts';
 
 const models = join(import.meta.dirname, '../../models');
@@ -253,6 +254,21 @@ export interface Chance {
 const claimsFile = () =>
   readJson('claims.json') as { readonly chance: Chance; readonly rows: readonly Claim[] };
 export const claims = () => claimsFile().rows;
+
+/** Returns the claims of papers that Compare states: those whose effect on attention on the first token was measured. */
+export const testedClaims = (): TestedClaim[] =>
+  claims().flatMap(({ claim, source, verdict, effects, seen }) =>
+    effects.flatMap(({ recipe, against, outcome, protocol, seeds, mean, low, high }) =>
+      outcome === 'alpha' && protocol && mean !== null && low !== null && high !== null
+        ? {
+            ...{ claim, source: source.replace(/ \(.*/, ''), verdict, recipe, runs: seeds },
+            against: typeof against === 'string' ? against : null,
+            effect: [mean, low, high] as const,
+            seen: (/shown=([\w,-]+)$/.exec(seen ?? '')?.[1] ?? '').split(',').filter(Boolean),
+          }
+        : [],
+    ),
+  );
 export const chance = () => claimsFile().chance;
 
 export const modelsOfZoo = () => readJson('zoo/index.json') as readonly Card[];

@@ -28,7 +28,6 @@ import {
   firstPromptWords,
   firstTokenText,
   introduce,
-  modelName,
   textsWords,
   verdictOf,
   tokenWord,
@@ -254,17 +253,4 @@ export function firstTokenClause(frame: Frame): string {
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;
-}
-
-export function comparisonAnswer(frames: readonly Frame[]): string {
-  const verdicts = frames.map((frame) => ({ name: modelName(frame), verdict: verdictOf(frame) }));
-  if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
-  const modelsWithSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
-  const [firstModel] = modelsWithSink;
-  if (!firstModel) return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
-  if (modelsWithSink.length === verdicts.length)
-    return 'Each of these models has heads with a sink.';
-  return modelsWithSink.length === 1
-    ? `Only one of these models has heads with a sink: ${firstModel.name}.`
-    : `${modelsWithSink.length} of ${verdicts.length} models have heads with a sink.`;
 }

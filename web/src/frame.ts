@@ -15,10 +15,13 @@ export interface StepFacts {
   readonly step: number;
   /** The last step of the training run. */
   readonly of: number;
-  /** Average number of bits per stored weight. */
-  readonly bits: number;
-  readonly measured: Readonly<Record<string, number>>;
-  readonly stored: Readonly<Record<string, number>>;
+  /** What is known of a checkpoint that is stored with the page; absent in a series of recordings. */
+  readonly weights?: {
+    /** Average number of bits per stored weight. */
+    readonly bits: number;
+    readonly measured: Readonly<Record<string, number>>;
+    readonly stored: Readonly<Record<string, number>>;
+  };
 }
 
 /** How well a number represents the model. */

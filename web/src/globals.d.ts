@@ -6,6 +6,8 @@ declare const RECORDINGS: string;
 declare const SHIPPED: readonly string[];
 /** For each model of the zoo, the seeds of the long runs whose logs are shipped. */
 declare const SEEDS: Readonly<Record<string, readonly number[]>>;
+/** The claims of papers whose effect on the sink our runs measured (models/claims.json). */
+declare const CLAIMS: readonly import('./rooms/chapters').TestedClaim[];
 /** In the order of the course; each is a page below `learn/`. */
 declare const LESSONS: readonly {
   readonly slug: string;

@@ -71,7 +71,9 @@ const opener = new Opener({
     const { shown } = state.peek();
     const isBeside = how === 'beside' || state.peek().room === 'compare';
     const subjects = isBeside ? [...new Set([...shown, id])].slice(-6) : [id];
-    const room = ['start', 'lab'].includes(state.peek().room) ? { room: 'explore' } : {};
+    const isSeries = Boolean(engine.peek()?.models.recordings.steps(id).length);
+    const isElsewhere = ['start', 'lab'].includes(state.peek().room);
+    const room = isSeries ? { room: 'training' } : isElsewhere ? { room: 'explore' } : {};
     set({
       ...room,
       shown: subjects,

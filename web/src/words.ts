@@ -415,7 +415,7 @@ export function rowSumSentence(claim: Claim, frame: Frame): string {
  * Says how many heads would have a sink by shares of the row; empty if that is the number by weight, and if rows sum
  * to 1.
  */
-export function shareCountSentence(frame: Frame, model = ''): string {
+export function shareCountSentence(frame: Frame): string {
   const { sink, sinkByShares, conclusive } = verdictOf(frame);
   if (!conclusive || !Number.isFinite(sink) || sink === sinkByShares || !usesRawWeights(frame))
     return '';
@@ -429,7 +429,7 @@ export function shareCountSentence(frame: Frame, model = ''): string {
   const reason = Number.isFinite(rowSum)
     ? `; ${subject} little (${their} rows sum to ${sumWords(rowSum)} on average), but ${firstName(frame)} gets ${formatPercent(mean(heads.map(({ share }) => share)), 0)} of that`
     : '';
-  return ` By the paper’s measure, which looks at shares of the row, ${headsWords(frame, sinkByShares)}${model} would count${reason}.`;
+  return ` By the paper’s measure, which looks at shares of the row, ${headsWords(frame, sinkByShares)} would count${reason}.`;
 }
 
 /** Names what a count is of, in a few words: this text, or so many passages or prompts. */
@@ -468,9 +468,6 @@ function biasNote(frame: Frame): string {
   return ` Its bias key, which is not a token, receives as much in ${headsWords(frame, share)}.`;
 }
 
-const nameOf = (frame: Frame): string =>
-  `${modelName(frame)}${frame.class === 'counterfactual' ? ' (counterfactual)' : ''}`;
-
 /**
  * A key for the text that a frame read. Frames of one question may differ in it, since each model generates its own
  * text, and a recording has its own texts and may keep only their hash. An unknown text equals no other.
@@ -479,7 +476,7 @@ const textKey = ({ subject, tokens, sequences, recording }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || (recording?.prompts.sha256 ?? subject)}`;
 
 /** Whether the frames, which answer one question, read different texts; their start tokens and lengths may differ. */
-const haveOtherTexts = (frames: readonly Frame[]): boolean =>
+export const haveOtherTexts = (frames: readonly Frame[]): boolean =>
   frames.some(({ recording, generated }) => recording || generated) &&
   new Set(frames.map(textKey)).size > 1;
 
@@ -513,71 +510,6 @@ export function lossNote(frames: readonly Frame[]): string {
   if (!haveOtherStarts && countOf(({ T }) => T) < 2) return '';
   const cause = haveOtherStarts ? 'with different start tokens' : 'up to different lengths';
   return `These models read the text ${cause}, so their losses are means over different tokens: a small difference may come from that alone.`;
-}
-
-/** Lists the sinks of models that read different texts, without ranking them. */
-function sideBySideWords(frames: readonly Frame[]): string {
-  const models = frames.map((frame) => {
-    const { sink, even } = verdictOf(frame);
-    const promptWords = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
-    return (
-      `${nameOf(frame)} ${formatPercent(sink)} (more than ${formatPercent(frame.eps, 0)} in ${promptWords}, T = ${frame.T}; uniform attention ` +
-      `would give it ${formatPercent(even, 0)})`
-    );
-  });
-  return `These models read different texts, so their sinks are not ranked. Heads that give ${firstName(frames[0]!)} much: ${models.join('; ')}.`;
-}
-
-/**
- * Compares the strongest and the weakest sink of several subjects.
- * @param frames the answers to one question
- */
-export function comparisonWords(frames: readonly Frame[]): string {
-  if (frames.length < 2) return '';
-  const verdicts = frames.map((frame) => ({ frame, verdict: verdictOf(frame) }));
-  const shortFrame = verdicts.find(({ verdict }) => !verdict.conclusive)?.frame;
-  if (shortFrame) return tooShortNote(shortFrame);
-  if (haveOtherTexts(frames)) return sideBySideWords(frames);
-  const unrecordedVerdicts = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
-  if (unrecordedVerdicts.length)
-    return `Which heads have a sink is not recorded for ${unrecordedVerdicts.map(({ frame }) => nameOf(frame)).join(', ')}.`;
-  const verdictsBySink = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
-  const [strongest, weakest] = [verdictsBySink[0]!, verdictsBySink.at(-1)!];
-  const scopes = new Set(frames.map(countedOn));
-  const scopeWords =
-    scopes.size > 1 ? 'Over their prompts' : capitalize(countedOn(strongest.frame));
-  const { eps } = strongest.frame;
-  const uniformWords = isFirstHidden(strongest.frame)
-    ? 'hidden by an edit'
-    : `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
-  const notes = frames
-    .map((frame) => {
-      const bias = biasNote(frame).replace('Its', `${capitalize(nameOf(frame))}’s`);
-      return `${shareCountSentence(frame, ` of ${nameOf(frame)}`)}${bias}`;
-    })
-    .join('');
-  // Models with different numbers of heads are compared by shares.
-  const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
-  const countWords = ({ frame, verdict }: (typeof verdicts)[number]) =>
-    isAlike ? headsWords(frame, verdict.sink) : `${formatPercent(verdict.sink)} of its heads`;
-  const verb =
-    isAlike && headsGive(strongest.frame, strongest.verdict.sink).endsWith('gives')
-      ? 'gives'
-      : 'give';
-  const token = firstName(strongest.frame);
-  if (strongest.verdict.sink === weakest.verdict.sink)
-    return `${scopeWords}, ${countWords(strongest)} ${verb} ${token} more than ${formatPercent(eps, 0)} in each model; ${uniformWords}.${notes}`;
-  const weakestVerdicts = verdicts.filter(({ verdict }) => verdict.sink === weakest.verdict.sink);
-  const othersWords =
-    weakestVerdicts.length === verdicts.length - 1
-      ? 'the others'
-      : `${weakestVerdicts.length} of the others`;
-  const subject =
-    weakestVerdicts.length > 1 ? `${othersWords} have` : `${nameOf(weakest.frame)} has`;
-  return (
-    `${scopeWords}, ${nameOf(strongest.frame)} has the strongest sink: ${countWords(strongest)} ${verb} ${token} more than ` +
-    `${formatPercent(eps, 0)} of ${verb === 'gives' ? 'its' : 'their'} attention (${uniformWords}); ${subject} ${weakest.verdict.sink ? `the weakest, ${countWords(weakest)}` : 'none'}.${notes}`
-  );
 }
 
 export function meanRowSum(frame: Frame): number {

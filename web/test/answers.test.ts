@@ -1,6 +1,6 @@
 /** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
-import { answerOf, comparisonAnswer, firstTokenClause, dormantWords } from '../src/answers';
+import { answerOf, firstTokenClause, dormantWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { choiceOf, QUESTIONS } from '../src/views';
@@ -267,18 +267,5 @@ describe('the answer', () => {
     expect(firstTokenClause(frameOf({ tokens: plainTokens, firstAt }))).toBe(
       'the first token of this prompt is “<s>”',
     );
-  });
-
-  it('says which of several models have heads with a sink', () => {
-    const modelFrame = (title: string, share: number) =>
-      frameOf({ title }, { sink_ratio: tensor([3], [share, 0, 0]) });
-    const [a, b, c] = [modelFrame('A', 0.5), modelFrame('B', 0), modelFrame('C', 0.25)];
-    expect(comparisonAnswer([a, b])).toBe('Only one of these models has heads with a sink: A.');
-    expect(comparisonAnswer([a, b, c])).toBe('2 of 3 models have heads with a sink.');
-    expect(comparisonAnswer([a, c])).toBe('Each of these models has heads with a sink.');
-    expect(comparisonAnswer([b, b])).toBe('None of these models has a sink on this text.');
-    expect(comparisonAnswer([a])).toBe('');
-    const short = frameOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) });
-    expect(comparisonAnswer([a, short])).toBe('');
   });
 });

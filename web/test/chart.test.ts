@@ -45,6 +45,22 @@ function chartOf(series: Series[], more: Partial<ChartData> = {}) {
   };
 }
 
+it('lines can have their names beside them instead of in the legend, which keeps faint ones', () => {
+  const series = [
+    line([0, 60], { name: 'softmax' }),
+    line([0, 0], { name: 'sigmoid', color: '--query' }),
+    line([0, 30], { name: 'other', faint: true }),
+  ];
+  const { root, marks } = chartOf(series, { named: true });
+  const names = [...root.querySelectorAll('.name')];
+  expect(names.map(({ textContent }) => textContent!.trim())).toEqual(['softmax', 'sigmoid']);
+  expect(root.querySelector('.chart-key')!.textContent!.trim()).toBe('other');
+  // Names are above their lines and do not overlap.
+  const [[high], [low]] = marks('.name', 'y') as [[number], [number]];
+  expect(low - high).toBeGreaterThan(14);
+  expect(chartOf(series).root.querySelectorAll('.name')).toHaveLength(0);
+});
+
 describe('points', () => {
   it('are drawn side by side above their label, one shape per series, without lines', () => {
     const twoSeries = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];

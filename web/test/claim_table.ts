@@ -191,9 +191,7 @@ export function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Tru
 
 export const sinksOf = ({ raw, eps }: Truth): number => raw.filter((weight) => weight > eps).length;
 
-const parseCount = (text: string) => (text === 'none' ? 0 : Number(text));
-const MODEL = '(?:On this text, )?(the [\\w ]+? model)';
-const COUNT = '(\\d+|none) of the (\\d+) heads';
+const MODEL = '(the [\\w ]+? model)';
 
 export const MODEL_CLAIMS: Readonly<
   Record<
@@ -201,35 +199,22 @@ export const MODEL_CLAIMS: Readonly<
     readonly [string, (truths: ReadonlyMap<string, Truth>, ...said: string[]) => boolean]
   >
 > = {
-  'the only one with a sink': [
-    `Only one of these models has heads with a sink: ${MODEL}`,
-    (truths, name) => [...truths].every(([of, truth]) => sinksOf(truth) > 0 === (of === name)),
-  ],
   'no sink in any': [
     'None of these models has a sink',
     (truths) => [...truths.values()].every((truth) => !sinksOf(truth)),
   ],
-  'the strongest sink': [
-    `${MODEL} has the strongest sink: ${COUNT}`,
-    (truths, name, count) =>
-      sinksOf(truths.get(name!)!) === Math.max(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === parseCount(count!),
-  ],
-  'the weakest sink': [
-    `; ${MODEL} has (?:the weakest, )?(\\d+|none)`,
-    (truths, name, count) =>
-      sinksOf(truths.get(name!)!) === Math.min(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === parseCount(count!),
-  ],
-  'the same in each': [
-    `${COUNT} gives? ${TOKEN} more than \\d+% in each model`,
-    (truths, count) => [...truths.values()].every((truth) => sinksOf(truth) === parseCount(count!)),
+  'the heads with an operation': [
+    `[Ww]ith (softmax|sigmoid) (?:(\\d+) of (\\d+)|none|no head)`,
+    (truths, operation, count = '0', all) => {
+      const truth = truths.get(`the ${operation} model`)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
+    },
   ],
   'the heads of a model': [
-    `([A-Z][\\w ]+? model): ${COUNT}`,
-    (truths, name, count, all) => {
-      const truth = truths.get(name!.replace(/^./, (letter) => `the ${letter.toLowerCase()}`))!;
-      return sinksOf(truth) === parseCount(count!) && truth.raw.length === Number(all);
+    `(?:(\\d+) of (\\d+)|none|no)(?: heads)? of ${MODEL}`,
+    (truths, count = '0', all, name) => {
+      const truth = truths.get(name!)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
     },
   ],
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { differenceLine, differencesOf, pathWords, valueWords } from '../src/rooms/differs';
+import { differencesOf, pathWords, valueWords } from '../src/rooms/differs';
 
 describe('differences of configs', () => {
   const softmax = { L: 6, norm: 'rms', windows: [null, null], attention: { operation: 'softmax' } };
@@ -18,16 +18,6 @@ describe('differences of configs', () => {
         { path: ['new_field', 'of_tomorrow'], values: [undefined, 'yes'] },
       ],
     });
-  });
-
-  it('are written on one line', () => {
-    const wideConfig = { ...softmax, L: 12 };
-    expect(differenceLine(differencesOf([softmax, wideConfig, softmax]), { L: 'layers' })).toBe(
-      'layers L: 6 | 12 | 6. 3 other settings identical.',
-    );
-    expect(differenceLine(differencesOf([softmax, softmax]), {})).toMatch(
-      /^The architectures are identical in all 4 settings/,
-    );
   });
 
   it('are written as prose', () => {

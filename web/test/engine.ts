@@ -65,7 +65,7 @@ export async function openPage() {
   const queue = new Queue({
     models,
     texts: (question) => textsOf(question, zoo, undefined),
-    admit: async (id) => openedModels.has(id) || models.canOpen(id),
+    admit: async (id) => openedModels.has(id) || models.recordings.canOpen(id),
   });
   const until = (isDone: () => boolean) =>
     new Promise<void>((done) => {

@@ -1,5 +1,6 @@
 // @vitest-environment happy-dom
 /** A view on the page: its cells, when they are drawn, their sentences, and its saved and embedded forms. */
+import { html } from 'lit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
 import type { State } from '../src/ask/state';
@@ -147,7 +148,7 @@ describe('the heading of a figure', () => {
         .filter(({ hidden }) => !hidden)
         .map(({ className }) => className);
     };
-    expect(visibleParts({})).toEqual(['how', 'save', 'code']);
+    expect(visibleParts({})).toEqual(['how', 'code', 'save']);
     expect(visibleParts({}, { hide: ['save'] })).toEqual(['how', 'code']);
     expect(visibleParts({}, { hide: ['links', 'how'] })).toEqual(['save']);
     expect(visibleParts({ isEmbed: true })).toEqual(['how']);
@@ -158,6 +159,17 @@ describe('the heading of a figure', () => {
 });
 
 describe('cells of a figure', () => {
+  it('can state a number below their title, with the conditions in the menu', () => {
+    const about = (frame: Frame) => ({ text: html`${frame.T} tokens`, color: '--run-1' });
+    const entries = entriesFrom(frameOf());
+    const { all, text, texts } = drawFigure(entries, {}, { about, isUnstamped: true });
+    expect(text('.about')).toBe('3 tokens');
+    expect(all('.cell-head')[0]!.style.getPropertyValue('--own')).toBe('var(--run-1)');
+    expect(all('.stamp')[0]!.hidden).toBe(true);
+    expect(texts('.how p').at(-1)).toMatch(/^How measured: MEASURED · ε = 0\.3 · T = 3 · .*\.$/);
+    expect(drawFigure(entries).all('.about')).toEqual([]);
+  });
+
   it('are one per subject, with title, class and conditions', () => {
     const { cells, titles, badges, texts, all, figure, drawings } = drawFigure(
       entriesFrom(frameOf(), sigmoidFrame({ class: 'counterfactual' })),

@@ -29,7 +29,6 @@ import { defaults } from '../src/ask/state';
 import { interventionsOf } from '../src/page/hand';
 import {
   classWords,
-  comparisonWords,
   findingWords,
   headsWords,
   formatPercent,
@@ -413,7 +412,6 @@ describe('findings about a sink', () => {
     const sentence =
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives <s> 46%, above ε = 0\.3; 10 tokens suffice\.$/;
     expect(findingWords(shortFrame, { layer: 1, head: 0 })).toMatch(sentence);
-    expect(comparisonWords([shortFrame, shortFrame])).toMatch(sentence);
     // The head's share and uniform attention appear at every length; a count only where it means something.
     for (let T = 1; T <= 64; T++) {
       const uniformShare =
@@ -429,25 +427,6 @@ describe('findings about a sink', () => {
       expect(finding.includes('of the 4 heads give <s>')).toBe(uniformShare <= 0.3);
       expect(finding.includes('Heads are not counted')).toBe(uniformShare > 0.3);
     }
-  });
-
-  it('compare the models with the largest and the smallest sink, and are empty for one model', () => {
-    const otherFrame = frameOf(
-      { title: 'Other', class: 'counterfactual' },
-      { sink_ratio: tensor([3], [0.25, 0, 0]) },
-    );
-    expect(comparisonWords([frameOf()])).toBe('');
-    expect(comparisonWords([otherFrame, frameOf()])).toBe(
-      'On this text, the softmax model has the strongest sink: 2 of the 4 heads give <s> more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
-    );
-    const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
-    const biasFrame = frameOf(
-      { architecture, title: 'B' },
-      { sink_ratio_bias: tensor([1], [0.75]) },
-    );
-    expect(comparisonWords([biasFrame, frameOf()])).toMatch(
-      /B’s bias key, which is not a token, receives as much in 3 of the 4/,
-    );
   });
 });
 

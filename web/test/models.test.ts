@@ -214,7 +214,10 @@ describe('a checkpoint of the zoo', () => {
       bits: 4,
       nearestStep: 10,
     });
-    expect(checkpoint.step).toMatchObject({ step: 10, of: 100, measured: { sink_1: 10 } });
+    expect(checkpoint.step).toMatchObject({
+      ...{ step: 10, of: 100 },
+      weights: { measured: { sink_1: 10 } },
+    });
     expect(openCalls[0]!.files).toBe('files at 10');
     const lastCheckpoint = await models.get('softmax@4000', watcher);
     expect(lastCheckpoint).toMatchObject({

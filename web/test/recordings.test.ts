@@ -44,12 +44,14 @@ describe('ids of recordings', () => {
     }
   });
 
-  it('may contain edits, which fail later, but no step', () => {
+  it('may contain a step of a series, and edits, which fail later', () => {
     const subject = parseSubject('recording:a.safetensors@14~sigmoid')!;
-    expect(subject.id).toBe('recording:a.safetensors@14');
-    expect(subject.step).toBeUndefined();
+    expect([subject.id, subject.step]).toEqual(['recording:a.safetensors', 14]);
     expect(printSubject(subject)).toBe('recording:a.safetensors@14~sigmoid');
     expect(() => editsOf(subject, { operations: [], edits: [] } as unknown as Describe)).toThrow();
+    expect(nameOfRecording('recording:a.safetensors@14')).toBe('a');
+    const address = 'https://a.example/r@14/s@20';
+    expect(addressOfRecording(`recording:${address}@14`)!.href).toBe(address);
   });
 
   it('identify a file on a disk by its content', async () => {

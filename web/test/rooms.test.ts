@@ -394,16 +394,55 @@ describe('Training', () => {
     return room;
   };
 
-  it('counts the heads with a sink of each model', async () => {
-    const { text, texts, calls, click } = await trainingRoom();
-    expect(text('h1')).toBe('Training');
-    expect(text('.lead')).toBe(
-      'Softmax model: 2 of the 4 heads give the first token more than 30% of their attention; Sigmoid model: none of ' +
-        'the 4 heads; uniform attention would give it 10%.',
+  const early = (id: string) => {
+    const alpha = tensor([2, 2, 3], [0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0]);
+    const step = { step: 0, of: 4000 };
+    const model = { id: `${id}@0`, title: `The ${id} model`, source: 'zoo', step };
+    const sink_ratio = tensor([3], [0, 0, 0]);
+    const att = tensor([3, 3], [0.1, 0, 0, 0.1, 0.9, 0, 0.1, 0.1, 0.1]);
+    const own = { ...head, tensors: { att } };
+    return softmax({ subject: `${id}@0`, model, head: own } as never, { alpha, sink_ratio });
+  };
+
+  it('shows one head before training and now, and counts the heads of each model at the step', async () => {
+    const room = await trainingRoom({}, [
+      softmax(),
+      sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) }),
+      early('softmax'),
+    ]);
+    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0']);
+    // The head is the trained model's strongest in both maps.
+    expect(room.asked().heads).toEqual({
+      softmax: { layer: 1, head: 0 },
+      'softmax@0': { layer: 1, head: 0 },
+    });
+    expect(room.texts('.before .which, .now .which')).toEqual([
+      'The softmax model, step 0 L1H0 gives <s> 10%, an even share',
+      'The same head, after training L1H0 gives <s> 90%',
+    ]);
+    expect(room.text('.lead')).toBe(
+      'After training, 2 of 4 heads of the softmax model have a sink on this text (over 30% of their attention on <s>), ' +
+        'none of the sigmoid model.',
     );
-    expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
-    click('Choose models');
-    expect(calls.pickModels).toHaveBeenCalled();
+    expect(room.text('.explanation')).toBe(
+      'Training asks only for better guesses of the next token, but softmax must hand out 100% a row: what finds no use ' +
+        'goes to <s>.',
+    );
+    room.click('Choose models');
+    expect(room.calls.pickModels).toHaveBeenCalled();
+    room.click('Sigmoid model');
+    expect(room.state.value.at).toBe(1);
+    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'sigmoid@0']);
+  });
+
+  it('shows one map of a model without checkpoints', async () => {
+    const frame = softmax({ subject: 'hub:a/b', title: 'b' });
+    const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
+    expect(room.all('.before')[0]!.hidden).toBe(true);
+    expect(room.texts('.before .which, .now .which').filter(Boolean)).toEqual([
+      'b L1H0 gives <s> 90%',
+    ]);
+    expect(room.text('.explanation')).toBe('');
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
@@ -434,7 +473,7 @@ describe('Training', () => {
       return room.text('h1');
     };
     expect(await titleOf([0, 30, 60], [0, 1, 2])).toBe(
-      'The sink is not there at first: it appears during training.',
+      'The sink is learned: no head has one at step 0, 60% at step 40.',
     );
     expect(await titleOf([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these training runs.');
     expect(await titleOf([20, 60], [0, 60])).toBe('Training');
@@ -442,21 +481,10 @@ describe('Training', () => {
     await trainingRoom();
   });
 
-  it('states equal shares of uniform attention once, and explains why a short text has no counts', async () => {
-    const uniformTensor = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
-    const leadOf = async (...shares: number[]) =>
-      (
-        await trainingRoom({}, [
-          softmax({}, uniformTensor(shares[0]!)),
-          sigmoid({}, uniformTensor(shares[1]!)),
-        ])
-      ).text('.lead');
-    expect(await leadOf(0.1, 0.2)).toMatch(/; uniform attention would give it 10% \/ 20%\.$/);
-    expect(await leadOf(0.5, 0.5)).toBe(
+  it('explains why the heads of a short text are not counted', async () => {
+    const frames = [softmax({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) }), sigmoid()];
+    expect((await trainingRoom({}, frames)).text('.lead')).toBe(
       'Heads are not counted: in a text of 3 tokens, uniform attention alone gives <s> 50%, above ε = 0.3; 10 tokens suffice.',
-    );
-    expect(await leadOf(0.5, 0.1)).toMatch(
-      /above ε = 0\.3; 10 tokens suffice; Sigmoid model: .*; uniform attention would give it 10%\.$/,
     );
   });
 
@@ -471,7 +499,7 @@ describe('Training', () => {
       ['The softmax model: broken. Try again'],
     ]);
     room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
-    expect(room.text('.lead')).toMatch(/^Sigmoid model: 2 of the 4 heads/);
+    expect(room.text('.lead')).toMatch(/2 of 4 heads of the sigmoid model have a sink/);
   });
 
   it('goes to the step that a reader selects in the curve', async () => {
@@ -479,17 +507,16 @@ describe('Training', () => {
     const place = all('.inspector .figure')[0]!;
     place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
-    expect(asked().subjects).toEqual(['softmax@40', 'sigmoid@40']);
+    expect(asked().subjects).toEqual(['softmax@40', 'sigmoid@40', 'softmax@0', 'softmax']);
   });
 
-  it('has its three figures, the map first, and controls that a link may hide', async () => {
-    const room = await trainingRoom();
-    expect(viewsOf(room)).toEqual(['attention', 'sinks', 'training']);
-    expect(cellsOf(room)).toEqual({ attention: 2, sinks: 2, training: 1 });
-    expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio', 'near_eps']));
+  it('has the two maps and the course, and controls that a link may hide', async () => {
+    const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
+    expect(viewsOf(room)).toEqual(['attention', 'attention', 'training']);
+    expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
     expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('2');
     const bareRoom = await trainingRoom({ hide: ['subjects', 'text'] });
-    expect(bareRoom.all('.subject-list, textarea')).toEqual([]);
+    expect(bareRoom.all('.add, textarea')).toEqual([]);
   });
 });
 
@@ -621,11 +648,12 @@ describe('About a model', () => {
   });
 
   it('states what was stored about a checkpoint, and what a counterfactual replaced', async () => {
-    const step = {
+    const weights = {
       bits: 3.25,
       stored: { sink_1: 12.3, loss: 4.5 },
       measured: { sink_1: 12.5, loss: 4.25 },
     };
+    const step = { step: 40, of: 4000, weights };
     const checkpointFrame = softmax({
       model: { id: 'softmax@40', title: 'x', source: 'zoo', step },
     } as never);
@@ -695,35 +723,76 @@ describe('Compare', () => {
     return room;
   };
 
-  it('names the model with the strongest sink, and lists the compared ones', async () => {
+  it('says what differs and how many heads of each model have a sink, a card and a line each', async () => {
     const room = await compareRoom();
-    expect(room.text('h1')).toBe(
-      'Only one of these models has heads with a sink: the softmax model.',
+    expect(room.text('h1')).toBe('With softmax 2 of 4 heads have a sink, with sigmoid none.');
+    expect(room.text('.lead')).toBe(
+      'These models are built alike. A head has a sink if it gives the start token <s> over 30% of its attention on this text.',
     );
-    expect(room.text('.lead')).toMatch(
-      /^On this text, the softmax model has the strongest sink: 2 of the 4 heads/,
-    );
-    expect(room.texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid model ✕']);
-    expect(room.all('.pictures')[0]!.dataset.count).toBe('2');
+    expect(room.text('.verdict')).toBe('Gu et al. 2025: 3 runs agree, interval −0.02 to −0.01.');
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
-    expect(room.asked().reads).toEqual(expect.arrayContaining(['hidden_ratio', 'key_ratio']));
-    room.click('Remove Sigmoid model');
-    expect(room.state.value.shown).toEqual(['softmax']);
-    expect(room.text('.lead')).toBe('Add another model to compare.');
+    expect(room.texts('.view-attention .about')).toEqual([
+      '2 of 4 heads have a sink L1H0, its strongest; each row sums to 100%',
+      '0 of 4 heads have a sink L1H0, its strongest; each row sums to 100%',
+    ]);
+    expect(room.texts('.runs tbody tr')).toEqual([
+      'softmax 60% 90% 2.00',
+      'sigmoid 60% 90% 2.00 equal',
+    ]);
+    expect(room.all('.metrics')).toEqual([]);
+    expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
-    expect([
-      waitingRoom.text('.lead'),
-      waitingRoom.all('table'),
-      waitingRoom.all('.differs'),
-    ]).toEqual(['Measuring …', [], []]);
+    expect([waitingRoom.text('.lead'), waitingRoom.all('table')]).toEqual(['Measuring …', []]);
     waitingRoom.know({ softmax: { error: 'broken' } });
     expect(waitingRoom.text('.lead')).toBe('');
   });
 
+  it('has a dot for each training run, of the shown one by weight', async () => {
+    const card = cardOf('softmax');
+    const measured = { ...card.measured, sink_1_raw: 12 };
+    const cards = [{ ...card, measured, further_seeds: seeds }, cardOf('sigmoid')];
+    const room = await compareRoom({}, pair(), { cards });
+    expect(room.texts('.runs tbody td')[0]).toBe('12%, 20%, 40%');
+    const dots = room.all('.runs tbody tr:first-child i');
+    expect(dots.map((dot) => [dot.className, dot.style.left])).toEqual([
+      ['shown', '12%'],
+      ['', '20%'],
+      ['', '40%'],
+    ]);
+  });
+
+  it('changes one thing at a time: a chapter shows its baseline and a contrast, and offers the others', async () => {
+    const room = await compareRoom();
+    expect(room.texts('.chapters [aria-current]')).toEqual(['The attention rule']);
+    expect(room.pressed('.model-chip')).toEqual(['softmax', 'sigmoid']);
+    room.click('ELU+1');
+    expect(room.state.value.shown).toEqual(['softmax', 'sigmoid', 'elu1']);
+    for (const name of ['sigmoid', 'ELU+1'])
+      room
+        .all('.model-chip')
+        .find((chip) => room.words(chip) === name)!
+        .click();
+    expect(room.state.value.shown).toEqual(['softmax']);
+    expect(room.all<HTMLButtonElement>('.model-chip[aria-pressed="true"]')[0]!.disabled).toBe(true);
+    expect(room.text('.lead')).toMatch(/^Add another model to compare\./);
+    room.click('The first token');
+    expect(room.state.value.shown).toEqual(['short', 'no-bos']);
+    expect(room.texts('.chapters [aria-current]')).toEqual(['The first token']);
+    room.click('Your models');
+    expect(room.calls.pickModels).toHaveBeenCalled();
+    const ownModels = { shown: ['softmax@40', 'sigmoid'] };
+    const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
+    expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Your models']);
+    expect(ownRoom.text('h1')).toMatch(
+      /^In the softmax model 2 of 4 heads have a sink, in the sigmoid/,
+    );
+    expect(ownRoom.all('.verdict')).toEqual([]);
+  });
+
   it('opens the section that a link names, before the engine is loaded', () => {
-    for (const panel of ['reported', 'seeds', 'scatter'] as const) {
-      const page = createPage({ panel }, pair(), { zoo });
+    for (const change of [{ panel: 'reported' }, { columns: ['loss'] }] as const) {
+      const page = createPage(change, pair(), { zoo });
       const engine = page.engine.value;
       page.engine.value = undefined;
       const room = roomOf(compare, page);
@@ -754,72 +823,57 @@ describe('Compare', () => {
     expect(await titleIn(async () => texts)).toBe('How open? Mean over layers and heads');
   });
 
-  it('states the differences of two models on a line, and of more models in columns', async () => {
+  it('lists what differs below all numbers', async () => {
     const frameOfHeads = (H: number, name: string) =>
       softmax(
         { subject: name, title: name, architecture: { ...frameOf().architecture, D: H } } as never,
         ratios,
       );
-    const otherCard = { training: { steps: 4000, weight_decay: 2 } };
-    const cards = [
-      cardOf('a', { training: { steps: 4000, weight_decay: 1 } }),
-      cardOf('b', otherCard),
-    ];
+    const training = (weight_decay: number) => ({ training: { steps: 4000, weight_decay } });
+    const cards = [cardOf('a', training(1)), cardOf('b', training(2))];
     const roomOfFrames = (shown: string[], frames: Frame[]) =>
-      compareRoom({ shown }, frames, { cards });
-    const twoModels = await roomOfFrames(['a', 'b'], [frameOfHeads(8, 'a'), frameOfHeads(16, 'b')]);
-    expect(twoModels.text('.differs')).toMatch(
-      /^What differs D: 8 \| 16; training weight decay: 1 \| 2\. \d+ other settings identical\.$/,
-    );
-    // A checkpoint has the steps of its training; a model outside the zoo has no training facts.
-    const withCheckpoint = await roomOfFrames(
-      ['a@40', 'a'],
-      [frameOfHeads(8, 'a@40'), frameOfHeads(8, 'a')],
-    );
-    expect(withCheckpoint.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
-    expect(
-      (await roomOfFrames(['a', 'x'], [frameOfHeads(8, 'a'), frameOfHeads(8, 'x')])).text(
-        '.differs p',
-      ),
-    ).toMatch(/^The architectures are identical in all \d+ settings\.$/);
-    const threeModels = await roomOfFrames(
-      ['a', 'b', 'c'],
-      [frameOfHeads(8, 'a'), frameOfHeads(8, 'b'), frameOfHeads(9, 'c')],
-    );
-    expect(threeModels.texts('.differs tr').map((row) => row!.replace(/ /g, ''))).toEqual([
-      'abc',
-      'D889',
+      compareRoom({ shown, panel: 'numbers' }, frames, { cards });
+    const rowsOf = async (...frames: Frame[]) => {
+      const room = await roomOfFrames(
+        frames.map(({ subject }) => subject),
+        frames,
+      );
+      return room.texts('.differs tbody tr');
+    };
+    expect(await rowsOf(frameOfHeads(8, 'a'), frameOfHeads(16, 'b'))).toEqual([
+      'D 816',
+      'training weight decay 12',
     ]);
-    expect(threeModels.text('.differs .hint')).toMatch(/^\d+ other settings identical\.$/);
-    const alikeModels = await roomOfFrames(
-      ['a', 'b', 'c'],
-      ['a', 'b', 'c'].map((name) => frameOfHeads(8, name)),
-    );
-    expect(alikeModels.text('.differs p')).toMatch(/^The architectures are identical/);
+    // A checkpoint has the steps of its training; a model outside the zoo has no training facts.
+    expect(await rowsOf(frameOfHeads(8, 'a@40'), frameOfHeads(8, 'a'))).toEqual([
+      'training steps 404,000',
+    ]);
+    expect(await rowsOf(frameOfHeads(8, 'a'), frameOfHeads(8, 'x'))).toEqual([]);
     const editedFrame = {
       ...frameOfHeads(8, 'b'),
       title: 'b + head silenced + x',
       edits: [{ kind: 'silence' }],
     } as never;
-    expect(
-      (await roomOfFrames(['x', 'b'], [frameOfHeads(8, 'x'), editedFrame])).text('.differs p'),
-    ).toMatch(/^put in at inference: – \| head silenced \+ x\. /);
-    expect((await roomOfFrames(['a'], [frameOfHeads(8, 'a')])).all('.differs')).toEqual([]);
+    expect(await rowsOf(frameOfHeads(8, 'x'), editedFrame)).toEqual([
+      'put in at inference –head silenced + x',
+    ]);
+    expect(await rowsOf(frameOfHeads(8, 'a'))).toEqual([]);
   });
 
   it('has a table with its conditions and the values that papers report', async () => {
     const paper = { sink_1: 18, where: 'section 5' };
     const cards = [cardOf('softmax', { paper }), cardOf('sigmoid')];
-    const room = await compareRoom({}, pair(), { cards });
+    const room = await compareRoom({ panel: 'numbers' }, pair(), { cards });
     expect(room.text('.table-of-all caption')).toMatch(
       /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
     );
     const generated = pair().map((frame) => ({ ...frame, generated: 2 }));
-    expect((await compareRoom({}, generated, { cards })).text('.table-of-all caption')).toMatch(
+    const generatedRoom = await compareRoom({ panel: 'numbers' }, generated, { cards });
+    expect(generatedRoom.text('.table-of-all caption')).toMatch(
       / · your text and 2 tokens that each model generated\.$/,
     );
     expect(room.all('tr.reported')).toEqual([]);
-    room.click('Reported in papers');
+    room.click('In papers?');
     expect(room.state.value.panel).toBe('reported');
     const reportedTitles = () => room.texts('tr.reported th');
     expect(reportedTitles().map((title) => title!.replace(/REPORTED.*/, '').trim())).toEqual([

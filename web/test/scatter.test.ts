@@ -105,8 +105,9 @@ describe('the scatter of models', () => {
       panelWith({}),
       panelWith({ xAxis: 'loss' }),
       panelWith({ checkpoints: 'all' }),
+      panelWith({ columns: ['loss'] }),
       panelWith({ panel: 'seeds', xAxis: 'loss' } as never),
-    ]).toEqual(['none', 'scatter', 'scatter', 'seeds']);
+    ]).toEqual(['none', 'scatter', 'scatter', 'numbers', 'seeds']);
   });
 
   it('has a point for each measured step of each run', () => {

@@ -1,7 +1,8 @@
 // @vitest-environment happy-dom
 /** Over several prompts a frame has means of some numbers and others of the first prompt only: sentences say which. */
 import { describe, expect, it, vi } from 'vitest';
-import { answerOf, comparisonAnswer } from '../src/answers';
+import { answerOf } from '../src/answers';
+import { headingOf } from '../src/rooms/compared';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { numbersOf, sequencesOf } from '../src/page/view';
@@ -204,7 +205,7 @@ describe('over several prompts', () => {
     const frame = meansOf({ effect: heads(0), first_share: heads(0.9), contribution: heads(0.1) });
     expect(says('effects', frame)).toMatch(/^3 of 4 heads are dormant on these texts: each/);
     const weak = meansOf({ sink_ratio: tensor([3], [0, 0, 0]) });
-    expect(comparisonAnswer([weak, weak])).toBe('None of these models has a sink on these texts.');
+    expect(headingOf([weak, weak], [])).toBe('None of these models has a sink on these texts.');
   });
 
   it('each saved quantity has its own number of prompts', () => {

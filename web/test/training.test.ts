@@ -6,7 +6,7 @@ import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
-import { emergenceOf, training } from '../src/views/training';
+import { courseWords, emergenceOf, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
 import { drawView } from './drawn';
 import { frameOf, tensor, turn } from './fixture';
@@ -86,10 +86,12 @@ describe('the emergence of the sink', () => {
     Object.assign(courses, { early: earlySink });
     await drawTraining([frameAt('softmax')]);
     for (const id of Object.keys(courses)) if (!(id in fewSinks)) delete courses[id];
-    expect(emergenceOf(frameAt('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
+    expect(emergenceOf(frameAt('softmax'))).toEqual({
+      ...{ isNone: false, step: 20, from: 0, last: 60, end: 40, maximum: 60 },
+    });
     expect(emergenceOf(frameAt('few'))).toMatchObject({ isNone: true });
     expect(emergenceOf(frameAt('enough'))).toMatchObject({ isNone: false });
-    expect(emergenceOf(frameAt('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
+    expect(emergenceOf(frameAt('early'))).toMatchObject({ isNone: false, step: 0, from: 40 });
     expect(emergenceOf(frameAt('another'))).toBeUndefined();
     const answerFor = (id: string) =>
       answerOf(choiceOf('training', [frameAt(id)]), frameAt(id), { layer: 0, head: 0 }, defaults);
@@ -100,6 +102,14 @@ describe('the emergence of the sink', () => {
       'No head has a sink at first; after training some have one.',
       'No head has a sink at first; after training some have one.',
       'Some heads have a sink at first, and training does not give more heads one.',
+    ]);
+    const architecture = { ...frameOf().architecture, L: 6, H: 4 };
+    const curveWords = (id: string) => courseWords([frameAt(id, { architecture })]);
+    expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
+      '',
+      'The sigmoid model stays at 2% or less: a head or two at some steps.',
+      'The few model stays at 10% or less: a head or two at some steps.',
+      '',
     ]);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(wordsFor)).toEqual([
@@ -154,8 +164,9 @@ describe('the curves of training', () => {
     expect(texts('details .segmented button').length).toBeGreaterThan(3);
     expect(find('details .caption')).toHaveLength(1);
     expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
-    section.open = true;
-    section.dispatchEvent(new Event('toggle'));
+    const runs = find('.check input')[0] as unknown as HTMLInputElement;
+    runs.checked = true;
+    runs.dispatchEvent(new Event('change'));
     expect(chart().series.map(({ name }) => name)).toEqual([
       'The softmax model',
       'The sigmoid model',

@@ -4,7 +4,6 @@ import type { Frame } from '../src/frame';
 import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
   classWords,
-  comparisonWords,
   evenShareWords,
   findingWords,
   startTokenWords,
@@ -227,43 +226,6 @@ describe('the finding about a head', () => {
     );
     for (const frame of [frameOf({}, bias), frameOf({ architecture })])
       expect(findingWords(frame, at)).not.toContain('Its bias key');
-  });
-});
-
-describe('the comparison of models', () => {
-  const otherFrame = (change: object = {}, share = 0.25, more: object = {}) =>
-    frameOf({ title: 'Other', ...change } as never, { ...sinkTensor(share), ...more });
-
-  it('states the prompts on which it is based', () => {
-    const comparisonStart = (...counts: number[]) =>
-      comparisonWords(counts.map((sequences) => otherFrame({ sequences }))).split(',')[0];
-    expect([comparisonStart(1, 1), comparisonStart(9, 9), comparisonStart(1, 9)]).toEqual([
-      'On this text',
-      'Over 9 prompts',
-      'Over their prompts',
-    ]);
-  });
-
-  it('counts heads if all models have equally many, and states shares otherwise', () => {
-    expect(comparisonWords([otherFrame({}, 0.5), otherFrame({}, 0.5)])).toBe(
-      'On this text, 2 of the 4 heads give <s> more than 30% in each model; uniform attention would give it 10%.',
-    );
-    const architecture = { ...frameOf().architecture, L: 1 };
-    const wideFrame = otherFrame({ title: 'Small', architecture }, 0.5);
-    expect(comparisonWords([otherFrame(), wideFrame])).toMatch(
-      /Small has the strongest sink: 50\.0% of its heads give .*; Other has the weakest, 25\.0% of its heads\.$/,
-    );
-    const threeFrames = [frameOf(), otherFrame(), otherFrame({ title: 'Third' })];
-    expect(comparisonWords(threeFrames)).toMatch(
-      /; the others have the weakest, 1 of the 4 heads\.$/,
-    );
-  });
-
-  it('has the notes that its models need', () => {
-    const shareSentence =
-      'By the paper’s measure, which looks at shares of the row, 2 of the 4 heads';
-    expect(comparisonWords([frameOf(sigmoidChange), otherFrame()])).toContain(shareSentence);
-    expect(comparisonWords([frameOf(), otherFrame()])).not.toContain(shareSentence);
   });
 });
 

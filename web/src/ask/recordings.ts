@@ -1,10 +1,11 @@
 /**
  * Ids of recordings, which are subjects like models: recording:NAME.safetensors is shipped with the page,
  * recording:https://HOST/PATH.safetensors is on another site, recording:disk:FINGERPRINT/NAME.safetensors is on a
- * reader's disk.
+ * reader's disk. Of a series, ID@STEP is the recording of a checkpoint.
  */
 import { sha256 } from 'sinkscope';
 import { base } from '../base';
+import { splitStep } from './steps';
 
 const RECORDING_PREFIX = 'recording:';
 const DISK_PREFIX = `${RECORDING_PREFIX}disk:`;
@@ -22,12 +23,16 @@ export function isDiskRecording(id: string): boolean {
   return id.startsWith(DISK_PREFIX);
 }
 
+/** Returns the id of the file of a recording, which may be a series of checkpoints. */
+export const fileIdOf = (id: string): string => splitStep(id)?.id ?? id;
+
 /**
- * Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits.
+ * Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits,
+ * and so is an @ that would name a step.
  */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
-  return `${RECORDING_PREFIX}${href.replace(/[,~\\]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
+  return `${RECORDING_PREFIX}${href.replace(/[,~\\]|@(?=\d+$)/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
 /**
@@ -48,7 +53,7 @@ export async function idOfRecordingFile(file: File): Promise<string> {
 
 export function addressOfRecording(id: string): URL | undefined {
   if (isDiskRecording(id)) return undefined;
-  const path = id.slice(RECORDING_PREFIX.length);
+  const path = fileIdOf(id).slice(RECORDING_PREFIX.length);
   return /^https?:/.test(path) ? new URL(path) : new URL(RECORDINGS + path, base);
 }
 
@@ -57,7 +62,8 @@ export function isOnThisSite(id: string): boolean {
 }
 
 export function nameOfRecording(id: string): string {
-  const file = id.slice(id.lastIndexOf('/') + 1).replace(RECORDING_PREFIX, '');
+  const fileId = fileIdOf(id);
+  const file = fileId.slice(fileId.lastIndexOf('/') + 1).replace(RECORDING_PREFIX, '');
   try {
     return decodeURIComponent(file.split(/[?#]/)[0]!).replace(/\.safetensors$/, '');
   } catch {
@@ -65,11 +71,17 @@ export function nameOfRecording(id: string): string {
   }
 }
 
-export async function isRecordingFile(file: Blob): Promise<boolean> {
+/** Returns the header of a safetensors file, and where its numbers begin; undefined for other files. */
+export async function headerOf(file: Blob): Promise<{ text: string; end: number } | undefined> {
   const MAX_HEADER = 10 ** 8;
-  if (file.size < 10) return false;
+  if (file.size < 10) return undefined;
   const lengthView = new DataView(await file.slice(0, 8).arrayBuffer());
-  const length = Number(lengthView.getBigUint64(0, true));
-  if (length > Math.min(MAX_HEADER, file.size - 8)) return false;
-  return (await file.slice(8, 8 + length).text()).includes('"sinkscope.recording"');
+  const end = 8 + Number(lengthView.getBigUint64(0, true));
+  if (end - 8 > Math.min(MAX_HEADER, file.size - 8)) return undefined;
+  return { text: await file.slice(8, end).text(), end };
+}
+
+/** Whether a file is a recording, or a series of recordings. */
+export async function isRecordingFile(file: Blob): Promise<boolean> {
+  return /"sinkscope\.(recording|series)"/.test((await headerOf(file))?.text ?? '');
 }

@@ -161,7 +161,7 @@ export const table = {
   repeats: numberRow(100, 1, 4095),
   /** The columns of the comparison's table (empty: the default ones), and the panel below the table. */
   columns: namesRow(),
-  panel: choiceRow('none', 'none', 'reported', 'seeds', 'scatter', 'remedies'),
+  panel: choiceRow('none', 'none', 'numbers', 'reported', 'seeds', 'scatter', 'remedies'),
   xAxis: choiceRow('ratio', 'ratio', 'loss', 'size'),
   checkpoints: choiceRow('none', 'none', 'all'),
   measure: nameRow('loss'),

@@ -1,6 +1,6 @@
 /**
- * How ids name checkpoints: softmax@1400 is the zoo's model softmax after 1,400 training steps. On a hub each checkpoint is
- * a model of its own, named by its revision.
+ * How ids name checkpoints: softmax@1400 is the zoo's model softmax after 1,400 training steps, and recording:URL@1400 the
+ * recording of that step in a series. On a hub each checkpoint is a model of its own, named by its revision.
  */
 
 /** The conditions under which models/train/measure.py measured each checkpoint. */
@@ -9,7 +9,7 @@ export const MEASURING_CONDITIONS = { sequences: 100, T: 64, eps: 0.3 } as const
 export const LOG_SEQUENCES = 20;
 
 export function splitStep(id: string): { readonly id: string; readonly step: number } | undefined {
-  const [, name, step] = /^([\w-]{1,64})@(\d{1,9})$/.exec(id) ?? [];
+  const [, name, step] = /^([\w-]{1,64}|recording:.+)@(\d{1,9})$/s.exec(id) ?? [];
   return name ? { id: name, step: Number(step) } : undefined;
 }
 

@@ -4,7 +4,7 @@
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
  *     hub:owner/name@revision   hub:owner/name~mask(1,32)
  *     disk:FINGERPRINT/name, a model on a reader's disk
- *     recording:URL, a recording of a model's run (recordings.ts)
+ *     recording:URL, a recording of a model's run (recordings.ts); recording:URL@1400, a checkpoint of a series
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
@@ -24,13 +24,13 @@ export interface SubjectEdit {
 
 export interface Subject {
   readonly id: string;
-  /** Only for models of the zoo: a checkpoint on a hub is a model of its own, named by a revision. */
+  /** Only for models of the zoo and series: a checkpoint on a hub is a model of its own, named by a revision. */
   readonly step?: number;
   readonly edits: readonly SubjectEdit[];
 }
 
 const MODEL_PATTERN =
-  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
+  /^(?<id>[\w-]{1,64}|disk:[0-9a-f]{16}\/[\w.-]{1,80}|recording:[^\s\p{Cc}\\~,]{1,400}?|hub:\w[^\s\p{Cc}\\~,]{0,300}?)(?:@(?<step>\d{1,9}))?$/u;
 const EDIT_PATTERN = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 export function parseSubject(text: string): Subject | undefined {
@@ -39,8 +39,8 @@ export function parseSubject(text: string): Subject | undefined {
   const edits = editTexts.map((text) => EDIT_PATTERN.exec(text)?.groups);
   if (!groups || !edits.every((edit) => edit !== undefined)) return undefined;
   const { step } = groups;
-  // An @ with digits at the end of a recording's address or of a hub's revision is not a step.
-  const isExternal = /^(?:hub|recording):/.test(head);
+  // An @ with digits at the end of a hub's revision is not a step.
+  const isExternal = head.startsWith('hub:');
   return {
     id: isExternal ? head : groups.id!,
     ...(step === undefined || isExternal ? {} : { step: Number(step) }),

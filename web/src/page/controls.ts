@@ -433,6 +433,7 @@ export function askBar(
   frames: readonly Frame[],
   subjects: TemplateResult | typeof nothing = nothing,
   more: TemplateResult | typeof nothing = nothing,
+  showsTokens = true,
 ): TemplateResult {
   const state = context.state.value;
   const [frame] = frames;
@@ -453,7 +454,7 @@ export function askBar(
       }
     </div>
     ${
-      frame
+      frame && showsTokens
         ? html`<details class="tokens">
             <summary>${frame.T} ${frame.T === 1 ? 'token' : 'tokens'}</summary>
             <div class="words">${tokenChips(frame, context)}</div>

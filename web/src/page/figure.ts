@@ -4,7 +4,7 @@
  * is outside the viewport.
  */
 import { untracked } from '@preact/signals-core';
-import { render, html } from 'lit';
+import { render, html, type TemplateResult } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type SubjectEntry } from './context';
 import { headShown, modelHead, type Frame, type Head } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
@@ -48,6 +48,10 @@ export interface FigureLook {
   readonly roomConditions?: () => readonly string[];
   /** Returns the head to show of a frame if the figure's view alone does not decide it. */
   readonly headOf?: (frame: Frame) => Head;
+  /** Whether the conditions of the numbers are in the menu at the right instead of below each picture. */
+  readonly isUnstamped?: boolean;
+  /** Returns what a cell states below its title, and the color of both, a CSS variable's name. */
+  readonly about?: (frame: Frame) => { readonly text: TemplateResult; readonly color: string };
   /** Returns options for one cell, in addition to those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -56,6 +60,7 @@ interface Cell {
   readonly root: HTMLElement;
   readonly title: HTMLElement;
   readonly badge: HTMLElement;
+  readonly about: HTMLElement | undefined;
   readonly stamp: HTMLElement;
   conditions: string;
   readonly update: Update;
@@ -83,6 +88,7 @@ export class Figure {
   readonly #scope: Scope;
   readonly #grid: HTMLElement;
   readonly #missingPlace: HTMLElement;
+  #measuredPlace: HTMLElement | undefined;
   readonly #cells = new Map<string, Cell>();
   #entries: readonly SubjectEntry[] = [];
   /** The buttons of the view's files; a recording has all that was measured, and its button is not among them. */
@@ -174,11 +180,11 @@ export class Figure {
     const howMenu = addElement(header, 'how', 'details') as HTMLDetailsElement;
     makeMenu(howMenu);
     render(
-      html`<summary aria-label="How to read ${title}">?</summary>
+      html`<summary aria-label="How to read ${title}">…</summary>
         <div>
           <p>${explainTerms(how)}</p>
           <p class="hint">
-            ${explainTerms('The line below states the conditions: ε, T, start token, number of prompts.')}
+            ${this.#look.isUnstamped ? '' : explainTerms('The line below states the conditions: ε, T, start token, number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}
@@ -234,7 +240,7 @@ export class Figure {
       },
       this.#context.fail,
     );
-    const embedButton = addEmbedButton(header, title, () =>
+    const embedButton = addEmbedButton(howMenu.lastElementChild as HTMLElement, title, () =>
       this.#context.embed(this.#view.name, this.#context, this.#pinnedState()),
     );
     this.#scope.effect(() => {
@@ -282,10 +288,11 @@ export class Figure {
     const caption = addElement(root, 'cell-head', 'p');
     const title = addElement(caption, '', 'strong');
     const badge = addElement(caption, 'badge', 'span');
+    const about = this.#look.about && addElement(caption, 'about', 'span');
     const update = this.#view.draw(addElement(root, 'cell-body'), viewApiOf(this.#context, scope));
     const stamp = addElement(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
-    return { root, title, badge, stamp, conditions: '', update, scope };
+    return { root, title, badge, about, stamp, conditions: '', update, scope };
   }
 
   #draw(): void {
@@ -312,16 +319,27 @@ export class Figure {
       if (sibling !== cell.root) this.#grid.insertBefore(cell.root, sibling);
       cell.root.classList.toggle('stale', lead.isStale || !isReady);
       const group = framesOf(members).filter((frame) => frames.includes(frame));
-      cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
+      cell.title.parentElement!.hidden =
+        !this.#look.about && (clusters.length === 1 || Boolean(this.#look.isBare));
       if (isReady) this.#fill(cell, lead.frame!, { frames, group }, i);
       // Keeps the last picture but not its stamp: the conditions that the room states may have changed.
       else this.#stamp(cell);
     });
+    if (this.#look.isUnstamped) this.#drawConditions();
     const notes = framesOf(this.#entries).map((frame) => lackWords(this.#view, frame));
     render(
       notes.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
       this.#missingPlace,
     );
+  }
+
+  /** States the conditions of all cells in the menu. */
+  #drawConditions(): void {
+    const menu = this.root.querySelector('.how > div')!;
+    this.#measuredPlace ??= addElement(menu, 'hint', 'p');
+    const conditions = [...this.#cells.values()].flatMap((cell) => cell.conditions.split(' · '));
+    const words = `How measured: ${[...new Set(conditions)].join(' · ')}.`;
+    render(explainTerms(words), this.#measuredPlace);
   }
 
   #clusters(): { readonly lead: SubjectEntry; readonly members: readonly SubjectEntry[] }[] {
@@ -351,8 +369,13 @@ export class Figure {
     { frames, group }: Pick<DrawOptions, 'frames' | 'group'>,
     i: number,
   ): void {
-    const { root, title, badge, update } = cell;
+    const { root, title, badge, about, update } = cell;
     const { extra } = this.#look;
+    const words = this.#look.about?.(frame);
+    if (words) {
+      title.parentElement!.style.setProperty('--own', `var(${words.color})`);
+      render(words.text, about!);
+    }
     root.dataset.subject = frame.subject;
     setText(title, group.length > 1 ? frame.model.title : frame.title);
     const ownConditions = this.#ownConditions(frame);
@@ -385,7 +408,7 @@ export class Figure {
     const unstatedConditions = conditions
       .split(' · ')
       .filter((words) => !statedConditions.includes(words));
-    const words = isBare ? '' : unstatedConditions.join(' · ');
+    const words = isBare || this.#look.isUnstamped ? '' : unstatedConditions.join(' · ');
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }

@@ -49,6 +49,8 @@ export interface ChartData {
   readonly cursor?: number;
   readonly cursorWords?: string;
   readonly height?: number;
+  /** Whether strong lines have their names beside them instead of in the legend. */
+  readonly named?: boolean;
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
   readonly onChoose?: (x: number) => void;
@@ -148,6 +150,34 @@ function pointSample({ color }: Series, i: number) {
   return html`<svg class="sample" viewBox="-5 -5 10 10" aria-hidden="true">
     ${drawPoint(color, i)}
   </svg>`;
+}
+
+/**
+ * Writes the names of strong lines beside them: left of the end of a line that rises, above one that stays low.
+ * @param place returns where a point is on the picture
+ */
+function nameLines(
+  { series, named }: ChartData,
+  segments: readonly [number, number][][][],
+  place: (point: readonly [number, number]) => readonly [number, number],
+  [width, floor]: readonly [number, number],
+) {
+  return series.flatMap(({ name, color, faint, band }, i) => {
+    const end = segments[i]!.flat().at(-1);
+    if (!named || !end || faint || band) return [];
+    const [endX, endY] = place(end);
+    const isLow = endY > floor - 16;
+    const [x, y] = isLow ? [endX - width / 3, endY - 14] : [endX - 40, endY - 8];
+    return svg`<text class="name" style=${`fill: var(${color})`} text-anchor="end" x=${x} y=${y}>${name}</text>`;
+  });
+}
+
+/** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */
+function legendOf({ series, named }: ChartData): Series[] {
+  return series
+    .filter(({ faint, band }) => !named || faint || band)
+    .filter((a, i, list) => i === list.findIndex((b) => a.name === b.name && a.color === b.color))
+    .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
 }
 
 /** Draws a chart into an element, or updates the chart there. */
@@ -264,10 +294,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   });
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const needsLineSamples = kind === 'lines' && allSeries.some(({ dash }) => dash);
-  // The legend lists faint lines last, and lines of the same name and color once.
-  const legendSeries = allSeries
-    .filter((a, i) => i === allSeries.findIndex((b) => a.name === b.name && a.color === b.color))
-    .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
+  const legendSeries = legendOf(data);
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -287,6 +314,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
             svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
         ${seriesShapes}
+        ${nameLines(data, segmentsOfSeries, ([a, b]) => [x(a), y(b)], [width, height - bottom])}
         ${
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing

@@ -37,13 +37,14 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
 }
 
 function checkpointWords({ model: { step } }: Frame): TemplateResult | typeof nothing {
-  if (!step) return nothing;
+  if (!step?.weights) return nothing;
+  const { bits, measured, stored } = step.weights;
   const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p>
-    Stored at ${formatValue(step.bits, 1)} bits per weight. Over ${sequences} held-out sequences (T
-    = ${T}, ε = ${eps}, with start token): Sink₁ ${formatValue(step.stored.sink_1!, 1)}%, loss
-    ${formatValue(step.stored.loss!)}; exact weights: ${formatValue(step.measured.sink_1!, 1)}%,
-    ${formatValue(step.measured.loss!)}.
+    Stored at ${formatValue(bits, 1)} bits per weight. Over ${sequences} held-out sequences (T =
+    ${T}, ε = ${eps}, with start token): Sink₁ ${formatValue(stored.sink_1!, 1)}%, loss
+    ${formatValue(stored.loss!)}; exact weights: ${formatValue(measured.sink_1!, 1)}%,
+    ${formatValue(measured.loss!)}.
   </p>`;
 }
 

@@ -1,21 +1,10 @@
 /**
- * The room Compare: up to six subjects on shared scales with the same question, as pictures, differences and a table.
+ * The room Compare: what makes a sink? Chapters ask what one change does. Two to six models answer the same question on
+ * shared scales, a card each; a line for each model and the verdict of a claim follow, and panels with all numbers.
  */
 import { signal } from '@preact/signals-core';
-import type { Describe } from 'sinkscope';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { live } from 'lit/directives/live.js';
-import {
-  allows,
-  askBar,
-  generateControls,
-  roomHeading,
-  segmentedControl,
-  subjectList,
-  tableRegion,
-  troubleNotes,
-  valueOf,
-} from '../page/controls';
+import { askBar, generateControls, nameOf, troubleNotes, valueOf } from '../page/controls';
 import {
   hideUntilDrawn,
   requestFrames,
@@ -26,140 +15,30 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import type { Frame } from '../frame';
-import { INPUTS } from '../ask/question';
-import { addKinds, downloadFile } from '../save/menu';
-import { defaults } from '../ask/state';
-import { parseSubject } from '../ask/subject';
+import { claimOf } from '../claims';
+import { firstKey, isCommonToken, selectedHead, type Frame } from '../frame';
+import { defaults, type State } from '../ask/state';
+import { MAX_SUBJECTS } from '../ask/subject';
+import type { Card } from '../ask/zoo';
+import { drawScale } from '../plot/legend';
 import { field } from '../page/terms';
+import { attention, weightScale } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
-import { comparisonAnswer } from '../answers';
-import { comparisonWords, startTokenWords, sharedConditions } from '../words';
-import { corpusName, type Card, type OpenModels } from '../ask/zoo';
-import { differenceLine, differencesOf, pathWords } from './differs';
-import {
-  metricsOf,
-  MAX_COLUMNS,
-  promptsCsv,
-  readsOf,
-  shownColumns,
-  tableCsv,
-  tableJson,
-  tableOf,
-  type ReportedRow,
-  type Sorting,
-  type TableMetric,
-} from './metrics';
-import { metricsTable } from './metrics_table';
+import { colorsOf } from '../timeline/course';
+import { firstName, firstTokenName, headName, rowsWords, verdictOf, wholePercent } from '../words';
+import { addNumbers, differencesBetween } from './all_numbers';
+import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf, verdictWords } from './chapters';
+import { countWords, differsSentence, headingOf, obstacleOf, sinkWords } from './compared';
+import { readsOf, tableOf } from './metrics';
+import { runsTable } from './runs_table';
 import { addScatter, panelOf, RAW_ALPHA, SCATTER_READS } from './scatter';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
 import './tables.css';
 import './compare.css';
-
-const SAVE_KINDS = ['CSV', 'CSV by prompt', 'JSON'] as const;
-
-/** Returns numbers that papers report of models like the shown ones, and of open models. */
-function reportsOf(
-  frames: readonly Frame[],
-  context: Context,
-  openModels?: OpenModels,
-): ReportedRow[] {
-  const cards = context.engine.peek()!.models.zoo.cards;
-  const rows = frames.flatMap((frame) => {
-    // A recording has no card, but names its model and the edits of its runs.
-    const { recording, subject } = frame;
-    const name = recording?.edits.length ? '' : (recording?.model.id ?? subject);
-    const card = cards.find(({ id, title }) => id === name || (recording && title === name));
-    return card?.paper ? [{ ...card.paper, title: `${card.title}’s counterpart` }] : [];
-  });
-  return [
-    ...new Map(rows.map((row) => [JSON.stringify(row), row])).values(),
-    ...(openModels ? openModelRows(openModels, context.state.peek().input) : []),
-  ];
-}
-
-function cardsOf(frames: readonly Frame[], context: Context): Card[] {
-  const ids = new Set(frames.filter(({ edits }) => !edits.length).map(({ model }) => model.id));
-  return context.engine.peek()!.models.zoo.cards.filter(({ id }) => ids.has(id));
-}
-
-/** Returns a paper's rows of open models for the state's kind of prompts. */
-function openModelRows(
-  { models, kinds, source, measure }: OpenModels,
-  input: string,
-): ReportedRow[] {
-  const kind = input in kinds ? input : 'natural';
-  return models.map(({ model, [kind]: sink }) => ({
-    title: String(model),
-    sink_1: sink!,
-    where: `${source}: ${kinds[kind]}; ${measure}`,
-  }));
-}
-
-/**
- * Returns a recording's architecture. Sizes that the file does not state are left out, since they are no differences.
- */
-function recordedArchitecture({ architecture }: Frame): object {
-  const { context: _, parameters: __, F, E, ...knownSizes } = architecture;
-  return { ...knownSizes, ...(F ? { F } : {}), ...(E ? { E } : {}) };
-}
-
-function differencesNote(
-  frames: readonly Frame[],
-  context: Context,
-): TemplateResult | typeof nothing {
-  if (frames.length < 2) return nothing;
-  const { zoo, describe } = context.engine.peek()!.models;
-  const trainings = frames.map(({ subject }) => {
-    const { id, step } = parseSubject(subject)!;
-    const training = zoo.cards.find((card) => card.id === id)?.training;
-    return training && step !== undefined ? { ...training, steps: step } : training;
-  });
-  const areTrainingsKnown = !trainings.includes(undefined);
-  const result = differencesOf(
-    frames.map((frame, i) => ({
-      ...(frame.recording ? recordedArchitecture(frame) : frame.architecture),
-      ...(areTrainingsKnown ? { training: trainings[i] } : {}),
-      ...(frame.edits.length
-        ? { put_in_at_inference: frame.title.split(' + ').slice(1).join(' + ') }
-        : {}),
-    })),
-  );
-  // The differences of two subjects fit on a line; those of more need columns.
-  const isLine = frames.length === 2 || !result.differences.length;
-  return html`<div class="differs">
-    <h2>What differs</h2>
-    ${
-      isLine
-        ? html`<p>${differenceLine(result, describe.letters)}</p>`
-        : html`${tableRegion(
-              'What differs, a table',
-              html`<table>
-                <thead>
-                  <tr>
-                    <td></td>
-                    ${frames.map(({ title }) => html`<th scope="col">${title}</th>`)}
-                  </tr>
-                </thead>
-                <tbody>
-                  ${result.differences.map(
-                    ({ path, values }) =>
-                      html`<tr>
-                        <th scope="row">${pathWords(path, describe.letters)}</th>
-                        ${values.map((value) => html`<td>${value ?? '–'}</td>`)}
-                      </tr>`,
-                  )}
-                </tbody>
-              </table>`,
-            )}
-            <p class="hint">${result.equalCount} other settings identical.</p>`
-    }
-  </div>`;
-}
 
 function pictureField(
   { tab }: Choice,
@@ -187,191 +66,240 @@ function pictureField(
   );
 }
 
-function columnsField(
-  columns: readonly TableMetric[],
-  shownMetrics: readonly TableMetric[],
-  { set }: Context,
-): TemplateResult {
-  const names = shownMetrics.map(({ name }) => name);
-  const toggle = (name: string) =>
-    set({
-      columns: names.includes(name)
-        ? names.filter((shownName) => shownName !== name)
-        : [...names, name],
-    });
-  return html`<details class="more columns">
-    <summary>Columns</summary>
-    <div class="numbers">
-      ${columns.map(({ name, title }) => {
-        const isShown = names.includes(name);
-        return html`<label class="check"
-          ><input
-            type="checkbox"
-            .checked=${live(isShown)}
-            ?disabled=${isShown ? names.length < 2 : names.length >= MAX_COLUMNS}
-            @change=${() => toggle(name)}
-          />
-          ${title}</label
-        >`;
-      })}
+function chapterList({ state, set, pickModels }: Context): TemplateResult {
+  const current = chapterOf(state.value.shown);
+  const chapter = (title: string, isCurrent: boolean, open: () => void) =>
+    html`<button type="button" aria-current=${isCurrent ? 'true' : nothing} @click=${open}>
+      ${title}
+    </button>`;
+  return html`${CHAPTERS.map((one) =>
+    chapter(one.title, one === current, () =>
+      set({ shown: one.members.slice(0, 2).map(([id]) => id), layer: -1, head: -1 }),
+    ),
+  )}
+  ${chapter('Your models', !current, pickModels)}`;
+}
+
+/** Returns a button for each shown model and each further one of the chapter: a press adds or removes it. */
+function modelChips(entries: readonly SubjectEntry[], context: Context): TemplateResult {
+  const { shown } = context.state.value;
+  const chapter = chapterOf(shown);
+  const cards = context.engine.value?.models.zoo.cards ?? [];
+  const others = (chapter?.members ?? []).map(([id]) => id).filter((id) => !shown.includes(id));
+  const isFull = shown.length >= MAX_SUBJECTS;
+  const chip = (subject: string, name: string) => {
+    const isShown = shown.includes(subject);
+    const what = cards.find(({ id }) => id === subject)?.what;
+    return html`<button
+      type="button"
+      class="model-chip"
+      aria-pressed=${isShown}
+      title=${what ?? nothing}
+      ?disabled=${isShown ? shown.length < 2 : isFull}
+      @click=${() =>
+        context.set({
+          shown: isShown ? shown.filter((other) => other !== subject) : [...shown, subject],
+        })}
+    >
+      ${name}
+    </button>`;
+  };
+  return html`<div class="model-chips" role="group" aria-label="Models compared">
+    ${entries.map((entry) => chip(entry.subject, phraseOf(chapter, entry.subject) ?? nameOf(entry, context)))}
+    ${others.map((id) => chip(id, phraseOf(chapter, id)!))}
+  </div>`;
+}
+
+const cardOf = ({ subject }: Frame, context: Context): Card | undefined =>
+  context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
+
+/** Questions about the compared models, each with the panel that answers it. */
+const PANELS = [
+  ['numbers', 'All numbers'],
+  ['seeds', 'In other runs?'],
+  ['reported', 'In papers?'],
+  ['scatter', 'Is it size, loss, norm?'],
+  ['remedies', 'In large models?'],
+] as const;
+
+function panelButtons({ state, set }: Context): TemplateResult {
+  const open = panelOf(state.value);
+  return html`<details class="more panels" ?open=${open !== 'none'}>
+    <summary>More numbers</summary>
+    <div class="numbers" role="group" aria-label="More numbers">
+      ${PANELS.map(
+        ([name, title]) =>
+          html`<button
+            type="button"
+            aria-expanded=${name === open}
+            @click=${() =>
+              set({
+                ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints, columns: [] },
+                panel: name === open ? 'none' : name,
+              })}
+          >
+            ${title}
+          </button>`,
+      )}
     </div>
   </details>`;
 }
 
-const PANELS = [
-  ['reported', 'Reported in papers'],
-  ['seeds', 'Across seeds'],
-  ['scatter', 'Sink and size, loss, norm'],
-  ['remedies', 'Production models'],
-] as const;
+/** Returns how the map of a card is drawn: plainly, with the number of its first column. */
+function cardOptions(frame: Frame, state: State) {
+  const claim = claimOf(frame, selectedHead(frame, state), state);
+  if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
+  const kind = claim.attention > frame.eps ? 'sink' : 'weak';
+  const text = `◀ ${firstName(frame)}: ${wholePercent(claim.attention)}`;
+  return { isPlain: true, remark: { kind, text } };
+}
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const bar = addElement(root, 'bar');
-  const headingPlace = addElement(root, 'room-head');
-  const pictures = addElement(root, 'pictures');
-  let statedConditions: readonly string[] = [];
-  const figureLook = { roomConditions: () => statedConditions };
-  const stage = createStage(addElement(pictures, 'stage'), context, scope, figureLook);
-  const sinkMap = new Figure(pictures, sinks, context, scope, figureLook);
-  const numbers = addElement(root, 'figure numbers-of-all', 'section');
-  const numbersHeading = addElement(numbers, 'figure-head', 'header');
-  const columnsPlace = addElement(numbersHeading, 'figure-title');
-  const saveMenu = addKinds(numbersHeading, 'the numbers', SAVE_KINDS, (kind) => {
-    const frames = framesOf(currentEntries().filter(({ isStale }) => !isStale));
-    const facts = context.facts();
-    const columns = tableOf(context.engine.peek()!.models.describe);
-    const fileText =
-      kind === 'JSON'
-        ? tableJson(frames, columns, facts, reportsOf(frames, context, openModels.peek()))
-        : kind === 'CSV'
-          ? tableCsv(frames, columns, facts)
-          : promptsCsv(frames, facts);
-    const name = { CSV: 'table.csv', 'CSV by prompt': 'prompts.csv', JSON: 'table.json' }[kind];
-    const type = kind === 'JSON' ? 'application/json' : 'text/csv';
-    downloadFile(new Blob([fileText], { type }), `sinkscope-compare-${name}`);
-  });
-  const tablePlace = addElement(numbers, 'table-of-all');
-  const differencesPlace = addElement(root, 'different');
-  const tabsPlace = addElement(root, 'below-tabs');
-  const panelPlace = addElement(root, 'below');
-  const openModels = signal<OpenModels | undefined>(undefined);
-  const explanations = signal<Describe | undefined>(undefined);
-  const remedies = signal<typeof import('./remedies') | undefined>(undefined);
-  const sorting = signal<Sorting>({ name: '', descending: true });
+  const side = addElement(root, 'rail');
+  addElement(side, 'hint').textContent = 'What makes a sink?';
+  const chaptersPlace = addElement(side, 'chapters');
+  chaptersPlace.setAttribute('role', 'group');
+  chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
+  const askPlace = addElement(side, 'bar');
+  const answers = addElement(root, 'middle');
+  const headingPlace = addElement(answers, 'room-head');
+  const chipsPlace = addElement(answers, 'chips-place');
+  const pictures = addElement(answers, 'pictures');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  addScatter(root, context, scope, currentEntries);
+  const nameIn = (frame: Frame) =>
+    phraseOf(chapterOf(context.state.peek().shown), frame.subject) ?? frame.title;
+  const colorOf = (frame: Frame) => {
+    const frames = framesOf(currentEntries());
+    return (
+      colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)] ?? '--ink'
+    );
+  };
+  const about = (frame: Frame) => ({ text: aboutCard(frame), color: colorOf(frame) });
 
-  scope.effect(() => {
-    const models = context.engine.value?.models;
-    models?.zoo.openModels().then((models) => (openModels.value = models), context.fail);
-    void models?.explain().then((texts) => (explanations.value = texts));
+  /** Returns a card's number and what its map shows. */
+  function aboutCard(frame: Frame): TemplateResult {
+    const claim = claimOf(frame, selectedHead(frame, context.state.peek()), context.state.peek());
+    const { L, H } = frame.architecture;
+    const isCounted = verdictOf(frame).conclusive;
+    const strongest = claim.isStrongest ? ', its strongest' : '';
+    return html`${
+        isCounted
+          ? html`<span class="count"
+              ><strong>${countWords(frame).replace('none', `0 of ${L * H}`)}</strong> heads have a
+              sink</span
+            >`
+          : nothing
+      }
+      <span class="hint">${`${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}`}</span>`;
+  }
+
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, {
+    isUnstamped: true,
+    about,
+    extra: (frame) => cardOptions(frame, context.state.peek()),
   });
+  const sinkMap = new Figure(pictures, sinks, context, scope, {
+    isBare: true,
+    extra: () => ({ isPlain: true }),
+  });
+  const legend = addElement(answers, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  addElement(legend, '', 'span').textContent = 'gray: later tokens';
+  const runsPlace = addElement(answers, 'runs-place');
+  const panelsPlace = addElement(answers, 'panels-place');
+  addNumbers(answers, context, scope, currentEntries);
+  addScatter(answers, context, scope, currentEntries);
+  const panelPlace = addElement(answers, 'below');
+  const remedies = signal<typeof import('./remedies') | undefined>(undefined);
 
-  requestFrames(context, scope, (_, { models }) => ({
-    views: [sinks, ...stage.choiceFor(framesOf(currentEntries())).views],
-    more: [...readsOf(tableOf(models.describe)), ...SCATTER_READS, RAW_ALPHA],
-  }));
+  requestFrames(context, scope, (state, { models }) => {
+    const panel = panelOf(state);
+    const more = [
+      ...(panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : []),
+      ...(panel === 'scatter' ? SCATTER_READS : []),
+    ];
+    return {
+      views: [sinks, ...stage.choiceFor(framesOf(currentEntries())).views],
+      more: [...more, 'loss_mean', 'row_mass_summary', RAW_ALPHA],
+    };
+  });
   hideUntilDrawn(root, scope, currentEntries);
+
+  function leadOf(frames: readonly Frame[]): string {
+    const [frame] = frames;
+    if (!frame) return '';
+    const { letters } = context.engine.peek()!.models.describe;
+    const differs =
+      frames.length > 1
+        ? differsSentence(differencesBetween(frames, context), letters)
+        : 'Add another model to compare.';
+    return `${differs} ${obstacleOf(frames) || sinkWords(frames, firstTokenName(frame))}`;
+  }
 
   scope.effect(() => {
     const state = context.state.value;
-    void context.theme.value;
+    const theme = context.theme.value;
     const entries = currentEntries();
     const frames = framesOf(entries);
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const hasError = entries.some(({ error }) => error);
+    const isWhole = freshFrames.length === entries.length;
     const choice = stage.choiceFor(frames);
-    const panel = panelOf(state);
-    const areAllFresh = freshFrames.length === entries.length;
+    const chapter = chapterOf(state.shown);
+    const phrases = entries.map(({ subject }) => phraseOf(chapter, subject));
+    const claim = isWhole ? claimAbout(state.shown) : undefined;
+    const isFailed = entries.some(({ error }) => error);
+    render(chapterList(context), chaptersPlace);
+    render(
+      html`<h1>${isWhole ? headingOf(freshFrames, phrases) : 'What makes a sink?'}</h1>
+        <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
+          ${isWhole ? leadOf(freshFrames) : isFailed ? '' : 'Measuring …'}
+        </p>
+        ${claim ? html`<p class="verdict hint" title=${claim.claim}>${verdictWords(claim)}</p>` : nothing}
+        ${troubleNotes(entries, context)}`,
+      headingPlace,
+    );
+    render(state.hide.includes('subjects') ? nothing : modelChips(entries, context), chipsPlace);
+    const [view] = choice.views;
+    pictures.classList.toggle('cards', view === attention);
+    pictures.dataset.count = String(entries.length);
+    stage.update(entries);
+    sinkMap.root.hidden = view !== attention;
+    sinkMap.update(sinkMap.root.hidden ? [] : entries);
+    legend.hidden = view !== attention || frames.some(({ pooled }) => pooled);
+    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    const colors = colorsOf(freshFrames);
+    const lines = freshFrames.map((frame, i) => ({
+      ...{ frame, color: colors[i]!, name: nameIn(frame), card: cardOf(frame, context) },
+    }));
+    render(lines.length ? runsTable(lines) : nothing, runsPlace);
+    render(
+      frames.length
+        ? html`${panelButtons(context)}
+            <a href=${context.link({ room: 'purpose' })}>Why sinks matter</a>`
+        : nothing,
+      panelsPlace,
+    );
     render(
       askBar(
         context,
         frames,
-        subjectList('Models compared', entries, context, (shown) => context.set({ shown })),
-        html`${generateControls(context, frames)}`,
+        nothing,
+        html`${pictureField(choice, frames, stage.select)} ${generateControls(context, frames)}`,
+        false,
       ),
-      bar,
+      askPlace,
     );
-    const answer = areAllFresh ? comparisonAnswer(freshFrames) : '';
-    render(
-      html`${roomHeading(
-        answer || 'Compare',
-        comparisonWords(freshFrames) ||
-          (entries.length < 2 ? 'Add another model to compare.' : hasError ? '' : 'Measuring …'),
-        context,
-        pictureField(choice, frames, stage.select),
-      )}
-      ${troubleNotes(entries, context)}`,
-      headingPlace,
-    );
-    // Adds the titles, which are above the pictures, so that the stamps can leave them out too.
-    statedConditions = [...sharedConditions(frames), ...frames.map(({ title }) => title)];
-    const [view] = choice.views;
-    pictures.dataset.count = view === sinks ? '6' : String(entries.length);
-    stage.update(entries);
-    sinkMap.root.hidden = choice.views.includes(sinks);
-    sinkMap.update(sinkMap.root.hidden ? [] : entries);
-    render(differencesNote(frames, context), differencesPlace);
-    saveMenu.hidden = !allows(state, 'save') || !freshFrames.length;
-    // There are no columns before the engine, which describes the metrics, has loaded.
-    const engine = context.engine.value;
-    const columns = engine ? tableOf(explanations.value ?? engine.models.describe) : [];
-    const requiredFields = readsOf(columns.filter(({ isRare }) => !isRare));
-    const rows = entries.flatMap(({ frame, isStale }) =>
-      frame && requiredFields.every((name) => name in frame.tensors || name in (frame.lacks ?? {}))
-        ? [{ frame, isStale }]
-        : [],
-    );
-    const metrics = metricsOf(
-      rows.map(({ frame }) => frame),
-      columns,
-    );
-    const shownMetrics = shownColumns(metrics, state.columns);
-    render(rows.length ? columnsField(metrics, shownMetrics, context) : nothing, columnsPlace);
-    const staleNote = rows.some(({ isStale }) => isStale)
-      ? ' Gray rows still show the previous conditions.'
-      : '';
-    const joinDistinct = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
-    const inputName =
-      state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input];
-    const inputNames = frames.map(({ recording, generated }) =>
-      recording
-        ? 'recorded texts'
-        : generated
-          ? `${inputName} and ${generated} tokens that each model generated`
-          : inputName,
-    );
-    const caption = `ε = ${joinDistinct(frames.map(({ eps }) => eps))} · T = ${joinDistinct(frames.map(({ T }) => T))} · ${joinDistinct(frames.map(startTokenWords))} · ${joinDistinct(inputNames)}.${staleNote}`;
-    const reportedRows =
-      rows.length && panel === 'reported' ? reportsOf(frames, context, openModels.value) : [];
-    const hasSpread = frames.some(({ sequences }) => sequences > 1);
-    render(
-      rows.length
-        ? html`${metricsTable({ measuredRows: rows, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
-            <p class="hint">${hasSpread ? '± is the standard deviation over the prompts.' : ''}</p>`
-        : nothing,
-      tablePlace,
-    );
-    render(
-      rows.length
-        ? segmentedControl('Below the table', PANELS, panel, (name) =>
-            context.set({
-              ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints },
-              panel: name === panel ? 'none' : name,
-            }),
-          )
-        : nothing,
-      tabsPlace,
-    );
+    const panel = panelOf(state);
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((module) => (remedies.value = module), context.fail);
+    const cards = [...new Set(lines.flatMap(({ card }) => card ?? []))];
     render(
-      !rows.length
-        ? nothing
-        : panel === 'seeds'
-          ? seedsTable(cardsOf(frames, context), false)
+      panel === 'reported' && claim
+        ? html`<p>${effectWords(claim)}</p>`
+        : panel === 'seeds' && cards.length
+          ? seedsTable(cards, false)
           : panel === 'remedies'
-            ? remedies.value?.remediesTable(engine!.models.zoo.cards, context.link)
+            ? remedies.value?.remediesTable(context.engine.peek()!.models.zoo.cards, context.link)
             : nothing,
       panelPlace,
     );

@@ -71,15 +71,3 @@ export function pathWords(
     .join(' ')
     .replaceAll('_', ' ');
 }
-
-export function differenceLine(
-  { differences, equalCount }: ReturnType<typeof differencesOf>,
-  letters: Readonly<Record<string, string>>,
-): string {
-  if (!differences.length) return `The architectures are identical in all ${equalCount} settings.`;
-  const phrases = differences.map(
-    ({ path, values }) =>
-      `${pathWords(path, letters)}: ${values.map((value) => value ?? '–').join(' | ')}`,
-  );
-  return `${phrases.join('; ')}. ${equalCount} other settings identical.`;
-}

@@ -271,10 +271,11 @@ async function runsOf(context: Context): Promise<RecipeRuns[]> {
   );
 }
 
-/** Returns the panel below the table: a link that sets a key of the scatter plot opens that plot. */
-export function panelOf({ panel, xAxis, checkpoints }: State): State['panel'] {
+/** Returns the open panel: a link that sets a key of the scatter plot or of the table's columns opens that panel. */
+export function panelOf({ panel, xAxis, checkpoints, columns }: State): State['panel'] {
+  if (panel !== 'none') return panel;
   const hasScatterKey = xAxis !== defaults.xAxis || checkpoints !== defaults.checkpoints;
-  return panel === 'none' && hasScatterKey ? 'scatter' : panel;
+  return hasScatterKey ? 'scatter' : columns.length ? 'numbers' : 'none';
 }
 
 export function addScatter(

@@ -1,6 +1,9 @@
-/** The room Training: models at each step of their training, with a slider, maps, and curves of metrics. */
+/**
+ * The room Training: one head before training and now, side by side, with a slider through the stored checkpoints and
+ * the course of the number of heads with a sink.
+ */
 import { html, nothing, render } from 'lit';
-import { allows, nameOf, roomHeading, textField, troubleNotes } from '../page/controls';
+import { allows, segmentedControl, nameOf, textField, troubleNotes } from '../page/controls';
 import {
   hideUntilDrawn,
   requestFrames,
@@ -8,102 +11,253 @@ import {
   entriesOf,
   type Context,
   type Scope,
+  type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { attention } from '../views/attention';
-import { sinks } from '../views/sinks';
-import { training } from '../views/training';
-import type { Frame } from '../frame';
+import { claimOf } from '../claims';
+import { selectedHead, type Frame, type Head } from '../frame';
+import type { State } from '../ask/state';
+import { checkpointOf, LOG_SEQUENCES } from '../ask/steps';
+import { parseSubject } from '../ask/subject';
+import { drawScale } from '../plot/legend';
+import { attention, weightScale } from '../views/attention';
+import { training, courseWords, emergenceOf } from '../views/training';
 import { addElement } from '../page/view';
-import { emergenceOf } from '../views/training';
-import { explainTerms } from '../page/terms';
-import { headsWords, verdictOf, formatPercent, sharedConditions, tooShortNote } from '../words';
-import { addTrainingSlider } from './walk';
+import {
+  countedOn,
+  formatPercent,
+  firstName,
+  headName,
+  modelName,
+  tooShortNote,
+  verdictOf,
+  wholePercent,
+} from '../words';
+import { countWords } from './compared';
+import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
 
-function emergenceSentence(frames: readonly Frame[]): string {
+const stepOf = ({ model: { step } }: Frame): string =>
+  step ? `step ${step.step.toLocaleString('en')}` : 'after training';
+
+/** Returns a model's name without its step. */
+const nameOfModel = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
+
+/** Returns the room's heading: what the courses of the shown models say of the sink. */
+function headingOf(frames: readonly Frame[]): string {
   const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
-  const sinkEmergences = emergences.filter(({ isNone }) => !isNone);
-  if (!emergences.length || sinkEmergences.some(({ from }) => from !== 0)) return '';
-  return sinkEmergences.length
-    ? 'The sink is not there at first: it appears during training.'
-    : 'No sink appears in these training runs.';
+  const learned = emergences.find(({ isNone }) => !isNone);
+  if (!emergences.length) return 'Training';
+  if (!learned) return 'No sink appears in these training runs.';
+  if (learned.from > 0) return 'Training';
+  const { last, end } = learned;
+  return `The sink is learned: no head has one at step 0, ${last.toFixed(0)}% at step ${end.toLocaleString('en')}.`;
+}
+
+/** States how many heads of each model have a sink at its step, and what the courses say of the models without one. */
+function numbersSentence(frames: readonly Frame[]): string {
+  const [frame] = frames;
+  if (!frame) return '';
+  const short = frames.find((one) => !verdictOf(one).conclusive);
+  if (short) return tooShortNote(short);
+  const sink = `${countedOn(frame)} (over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
+  const clauses = frames.map((one, i) => {
+    const count = countWords(one);
+    if (i) return `${count} of ${modelName({ title: nameOfModel(one) })}`;
+    return count === 'none'
+      ? `no heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`
+      : `${count} heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`;
+  });
+  const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
+  return `${place}, ${clauses.join(', ')}.`;
+}
+
+/** Returns functions about the chosen model: its subjects before, during and after training, and the head that is shown. */
+function chooseModel(context: Context) {
+  const subjectOf = ({ shown, at }: State): string => shown[Math.min(at, shown.length - 1)]!;
+  const trainedSubject = (state: State): string => trainedSubjects([subjectOf(state)])[0]!;
+  /** The chosen model before its training; the model itself if its first checkpoint is not shipped with the page. */
+  const firstSubject = (state: State): string => {
+    const models = context.engine.value?.models;
+    const subject = subjectOf(state);
+    const isShipped = models && !checkpointOf(subject);
+    return isShipped ? subjectsAtStep(models, [subject], 0, Infinity)[0]! : subject;
+  };
+  const entryOf = (subject: string): SubjectEntry => entriesOf(context, [subject])[0]!;
+  /** The selected head, or else the one that gives the first token most after training. */
+  const pinnedHead = (state: State): Head | undefined => {
+    const { frame, isStale } = entryOf(trainedSubject(state));
+    return frame && !isStale ? selectedHead(frame, state) : undefined;
+  };
+  const headOf = (frame: Frame): Head =>
+    pinnedHead(context.state.peek()) ?? selectedHead(frame, context.state.peek());
+  const claimAt = (frame: Frame) => claimOf(frame, headOf(frame), context.state.peek());
+  const isEven = (frame: Frame): boolean => {
+    const { isShare, attention: share, uniform } = claimAt(frame);
+    return isShare && Math.abs(share - uniform) < 0.03;
+  };
+  return { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead, headOf, claimAt, isEven };
+}
+
+type Chosen = ReturnType<typeof chooseModel>;
+
+/** Draws the map before training, the one now, and the course. */
+function addFigures(
+  [beforePlace, nowPlace, curvesPlace]: readonly HTMLElement[],
+  context: Context,
+  scope: Scope,
+  { headOf, claimAt, isEven }: Chosen,
+) {
+  const beforeFigure = new Figure(beforePlace!, attention, context, scope, {
+    isBare: true,
+    headOf,
+    extra: (frame) => ({
+      isPlain: true,
+      ...(isEven(frame)
+        ? { remark: { kind: 'corner', text: '◀ dark: early rows see few tokens' } }
+        : {}),
+    }),
+  });
+  // Two regions of one page need names of their own.
+  beforeFigure.root.ariaLabel = 'Attention map before training';
+  const nowFigure = new Figure(nowPlace!, attention, context, scope, {
+    isMain: true,
+    isUnstamped: true,
+    headOf,
+    extra: (frame) => ({
+      isPlain: true,
+      remark: {
+        kind: claimAt(frame).attention > frame.eps ? 'sink' : 'weak',
+        text: `◀ ${firstName(frame)}: ${wholePercent(claimAt(frame).attention)}`,
+      },
+    }),
+  });
+  const curvesFigure = new Figure(curvesPlace!, training, context, scope, {
+    isMain: true,
+    isUnstamped: true,
+    extra: () => ({ isAnswered: true }),
+  });
+  return { beforeFigure, nowFigure, curvesFigure };
+}
+
+/** Says why training changes the first map. */
+function explanation(
+  state: State,
+  { entryOf, firstSubject, trainedSubject, claimAt }: Chosen,
+): string {
+  const trained = entryOf(trainedSubject(state)).frame;
+  if (!entryOf(firstSubject(state)).frame?.model.step || !trained) return '';
+  const isLearned =
+    trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
+  const why = isLearned
+    ? `, but softmax must hand out 100% a row: what finds no use goes to ${firstName(trained)}`
+    : '';
+  return `Training asks only for better guesses of the next token${why}.`;
+}
+
+/** Names a map and its number. */
+const mapTitle = (frame: Frame, name: string, { headOf, claimAt, isEven }: Chosen) =>
+  html`<h2>${name}</h2>
+    <p class="hint">
+      ${headName(headOf(frame), frame)} gives ${firstName(frame)}
+      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share' : ''}
+    </p>`;
+
+function modelChoice(entries: readonly SubjectEntry[], context: Context) {
+  const { at } = context.state.value;
+  const names = entries.map(
+    (entry, i) => [i, nameOf(entry, context).replace(/ at step.*/, '')] as const,
+  );
+  return html`${names.length > 1 ? segmentedControl('Model', names, Math.min(at, names.length - 1), (at) => context.set({ at }), true) : nothing}
+    <button type="button" class="add" @click=${context.pickModels}>Choose models</button>`;
+}
+
+function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen: Chosen) {
+  const state = context.state.value;
+  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
+  const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
+  return html`<h1>${headingOf(frames)}</h1>
+    <p class="hint explanation">${explanation(state, chosen)}</p>
+    <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
+      ${frames.length ? `${numbersSentence(frames)} ${courseWords(frames)}`.trim() : waiting}
+    </p>
+    ${troubleNotes(entries, context)}`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
   const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
-  const mapsPlace = addElement(grid, 'middle');
-  const curvesPlace = addElement(grid, 'inspector');
-  // Conditions that all models share are printed once, under the maps.
-  let statedConditions: readonly string[] = [];
-  const figureLook = { roomConditions: () => statedConditions };
-  const mapFigure = new Figure(mapsPlace, attention, context, scope, {
-    isMain: true,
-    ...figureLook,
-  });
-  const conditionsPlace = addElement(mapsPlace, 'stamp', 'p');
-  const curvesFigure = new Figure(curvesPlace, training, context, scope);
-  const textPlace = addElement(mapsPlace, 'question');
-  const sinkMap = new Figure(mapsPlace, sinks, context, scope, figureLook);
+  const [beforePlace, nowPlace, curvesPlace] = ['before', 'now', 'inspector'].map((name) =>
+    addElement(grid, name),
+  ) as [HTMLElement, HTMLElement, HTMLElement];
+  const [beforeWords, nowWords, courseTitle] = [beforePlace, nowPlace, curvesPlace].map((place) =>
+    addElement(place, 'which'),
+  ) as [HTMLElement, HTMLElement, HTMLElement];
+  const chosen = chooseModel(context);
+  const { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead } = chosen;
+  const places = [beforePlace, nowPlace, curvesPlace];
+  const { beforeFigure, nowFigure, curvesFigure } = addFigures(places, context, scope, chosen);
+  const legend = addElement(beforePlace, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  addElement(legend, '', 'span').textContent = 'gray: later tokens';
+  const choicePlace = addElement(nowPlace, 'numbers');
+  const textPlace = addElement(curvesPlace, 'question');
   curvesPlace.addEventListener('choose-step', (event) =>
     goToStep((event as CustomEvent<number>).detail),
   );
   const currentEntries = () => entriesOf(context, context.state.value.shown);
 
-  requestFrames(context, scope, () => ({ views: [attention, sinks, training] }));
+  requestFrames(context, scope, (state) => {
+    const compared = [subjectOf(state), firstSubject(state), trainedSubject(state)];
+    const at = pinnedHead(state);
+    return {
+      views: [attention, training],
+      more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
+      subjects: [...new Set([...state.shown, ...compared])],
+      heads: at ? Object.fromEntries(compared.map((subject) => [subject, at])) : {},
+    };
+  });
   hideUntilDrawn(root, scope, currentEntries);
 
   scope.effect(() => {
     const state = context.state.value;
-    void context.theme.value;
+    const theme = context.theme.value;
     const entries = currentEntries();
-    const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const verdicts = freshFrames.map((frame) => verdictOf(frame));
-    const sinkSentences = freshFrames.map((frame, i) => {
-      const verdict = verdicts[i]!;
-      // The clauses are joined to one sentence, so this one gets no period.
-      if (!verdict.conclusive) return tooShortNote(frame).slice(0, -1);
-      const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
-      if (i && verdicts[0]!.conclusive) return summary;
-      return `${summary} give the first token more than ${formatPercent(frame.eps, 0)} of their attention`;
-    });
-    const hasError = entries.some(({ error }) => error);
-    const uniformShareTexts = verdicts.flatMap((verdict) =>
-      verdict.conclusive ? formatPercent(verdict.even, 0) : [],
-    );
-    const uniformNote = uniformShareTexts.length
-      ? `; uniform attention would give it ${[...new Set(uniformShareTexts)].join(' / ')}`
-      : '';
+    render(headTemplate(entries, context, chosen), headingPlace);
+    const [before, now] = [firstSubject(state), subjectOf(state)].map(entryOf) as [
+      SubjectEntry,
+      SubjectEntry,
+    ];
+    const isWalked = parseSubject(before.subject)?.step === 0;
+    beforePlace.hidden = !isWalked;
     render(
-      html`${roomHeading(
-        emergenceSentence(freshFrames) || 'Training',
-        sinkSentences.length
-          ? `${[...new Set(sinkSentences)].join('; ')}${uniformNote}.`
-          : hasError
-            ? ''
-            : 'Loading the models …',
-        context,
-      )}
-      ${
-        allows(state, 'subjects')
-          ? html`<div class="subject-list">
-              ${entries.map((entry) => html`<span class="subject">${nameOf(entry, context)}</span>`)}
-              <button type="button" class="add" @click=${context.pickModels}>Choose models</button>
-            </div>`
-          : nothing
-      }
-      ${troubleNotes(entries, context)}`,
-      headingPlace,
+      isWalked && before.frame
+        ? mapTitle(before.frame, `${nameOfModel(before.frame)}, step 0`, chosen)
+        : nothing,
+      beforeWords,
     );
-    const conditions = sharedConditions(framesOf(entries));
-    statedConditions = [...conditions, ...framesOf(entries).map(({ title }) => title)];
-    render(explainTerms(conditions.join(' · '), true), conditionsPlace);
-    mapFigure.update(entries);
-    sinkMap.update(entries);
+    render(
+      now.frame
+        ? mapTitle(
+            now.frame,
+            isWalked ? `The same head, ${stepOf(now.frame)}` : now.frame.title,
+            chosen,
+          )
+        : nothing,
+      nowWords,
+    );
+    beforeFigure.update(isWalked ? [before] : []);
+    nowFigure.update([now]);
+    render(
+      html`<h2>Heads with a sink</h2>
+        <p class="hint">over ${LOG_SEQUENCES} other passages</p>`,
+      courseTitle,
+    );
     curvesFigure.update(entries);
+    drawScale(scalePlace, weightScale({ frames: framesOf([now]), state, theme }));
+    render(allows(state, 'subjects') ? modelChoice(entries, context) : nothing, choicePlace);
     render(allows(state, 'text') ? textField(context, 2) : nothing, textPlace);
   });
 }

@@ -9,23 +9,25 @@ import type { Context, Scope } from '../page/context';
 import { valueOf } from '../page/controls';
 import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
+import { isRecordingId } from '../ask/recordings';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
 /** While the slider plays, milliseconds from the drawing of a checkpoint to the next one. */
 const PLAY_MS = 450;
 
 function hasTimeline(models: Models, { id }: Subject): boolean {
+  if (isRecordingId(id)) return models.recordings.steps(id).length > 0;
   return models.zoo.cards.some((card) => card.id === id && card.timeline);
 }
 
 /** Returns the steps at which any subject has a checkpoint, in rising order. */
 async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
-  const zooSubjects = subjects.filter((subject) => hasTimeline(models, subject));
-  const timelines = zooSubjects.length ? await models.timelines() : undefined;
-  const zooSteps = await Promise.all(zooSubjects.map(({ id }) => timelines!.steps(id)));
+  const walkedSubjects = subjects.filter((subject) => hasTimeline(models, subject));
+  const timelines = walkedSubjects.length ? await models.timelines() : undefined;
+  const storedSteps = await Promise.all(walkedSubjects.map(({ id }) => timelines!.steps(id)));
   const hubSteps = subjects.some(({ id }) => checkpointOf(id)) ? PYTHIA_STEPS : [];
-  return [...new Set([...zooSteps.flat(), ...hubSteps])].sort((a, b) => a - b);
+  return [...new Set([...storedSteps.flat(), ...hubSteps])].sort((a, b) => a - b);
 }
 
 /** Returns the subjects at a step of their training; for the last step, with the trained weights. */
@@ -46,7 +48,7 @@ export function subjectsAtStep(
   return [...new Set(subjects)];
 }
 
-/** Returns the subjects of the zoo with their trained weights; checkpoints of a hub are unchanged. */
+/** Returns the subjects at the end of their training; checkpoints of a hub are unchanged. */
 export function trainedSubjects(shown: readonly string[]): string[] {
   return shown.map((text) => {
     const subject = parseSubject(text);
@@ -59,6 +61,14 @@ function stepOfShown(shown: readonly string[]): number | undefined {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const checkpoint = subjects.map(({ id }) => checkpointOf(id)).find(Boolean);
   return subjects.find(({ step }) => step !== undefined)?.step ?? checkpoint?.step;
+}
+
+/** Whether all shown recordings are read: whether a file is a series is known only then. */
+function areRead({ engine }: Context, shown: readonly string[]): boolean {
+  return shown.filter(isRecordingId).every((text) => {
+    const { frame, error } = engine.value?.queue.entries.value.get(text) ?? {};
+    return frame ?? error;
+  });
 }
 
 /**
@@ -180,14 +190,13 @@ export function addTrainingSlider(
 
   let requestedKey = '';
   scope.effect(() => {
+    const { shown } = context.state.value;
     const models = context.engine.value?.models;
-    const key = context.state.value.shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
+    if (!areRead(context, shown)) return;
+    const key = shown.map((text) => text.replace(/@(step)?\d+/, '')).join();
     if (!models || key === requestedKey) return;
     requestedKey = key;
-    void stepsOf(models, context.state.peek().shown).then(
-      (steps) => (storedSteps.value = steps),
-      context.fail,
-    );
+    void stepsOf(models, shown).then((steps) => (storedSteps.value = steps), context.fail);
   });
   scope.effect(() => render(sliderTemplate(), root));
   let isWaiting = isReady !== undefined;

@@ -60,7 +60,8 @@ export class Loader {
   }
 
   /** @throws InputError for a recording with an edit, or one that the reader has to open */
-  async openRecording({ id, edits }: Subject, watch: Watch): Promise<Recording> {
+  async openRecording({ edits, ...model }: Subject, watch: Watch): Promise<Recording> {
+    const id = modelIdOf(model);
     if (edits.length) throw new InputError(NO_WEIGHTS);
     if (!(await this.#dependencies.admit(id, watch.signal)))
       throw new InputError(`${nameOfId(id)} is not loaded yet. Open it to look at it.`);

@@ -16,6 +16,7 @@ import { cacheClear } from 'sinkscope/internal';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
+import type { Frame } from '../frame';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
 import { Shelf } from './shelf';
@@ -112,8 +113,12 @@ export class Models {
 
   /** The first call fetches the code of timelines. */
   timelines(): Promise<Timelines> {
+    const { zoo, recordings, describe } = this;
+    const course = async (frame: Frame) =>
+      (await import('./series_course')).seriesCourse(recordings, describe, frame);
+    const steps = (id: string) => recordings.steps(id);
     return (this.#timelines ??= import('../timeline/timelines').then(
-      ({ Timelines }) => new Timelines(this.zoo.cards),
+      ({ Timelines }) => new Timelines(zoo.cards, { steps, course }),
     ));
   }
 
@@ -276,7 +281,7 @@ export class Models {
     ]);
     const model = await this.#engine.open(files, { signal });
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
-    const { bits } = facts;
+    const { bits } = facts.weights!;
     return { title, source: 'zoo', step: facts, ...substitute, bits, model, tokenizer };
   }
 

@@ -520,8 +520,10 @@ export class Queue {
     const recording = await this.#loader.openRecording(parsed, watch);
     const { describe } = this.#models;
     const subject = job.task as string;
-    const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
-    const cachedRun = recordedRun(parsed.id, recording, describe);
+    const id = modelIdOf(parsed);
+    const steps = this.#models.recordings.steps(id);
+    const frame = await recordedFrame(describe, subject, id, recording, request.question, steps);
+    const cachedRun = recordedRun(id, recording, describe);
     const { openModel } = cachedRun;
     const fullFrame = await this.#completeFrame(frame, openModel, cachedRun, request);
     this.#runs.set(subject, cachedRun);

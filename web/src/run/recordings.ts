@@ -1,10 +1,14 @@
-/** Opens recordings, which are subjects like models, and reads frames from their files. */
+/**
+ * Opens recordings, which are subjects like models, and reads frames from their files. Each checkpoint of a series is a
+ * subject.
+ */
 import {
   SinkscopeError,
   type Architecture,
   type Describe,
   type Engine,
   type Model,
+  type Options,
   type RunRead,
   type Recording,
   type Run,
@@ -14,12 +18,14 @@ import {
 import { uniformAlphas } from 'sinkscope/internal';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
-import { addressOfRecording, nameOfRecording } from '../ask/recordings';
+import { addressOfRecording, fileIdOf, nameOfRecording } from '../ask/recordings';
+import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import type { Frame, NumberClass } from '../frame';
 import { averagesOf } from './averages';
 import { measurements } from './measurements';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import type { CachedRun } from './runs';
+import { openSeries, type Series } from './series';
 import { Shelf } from './shelf';
 
 export const NO_WEIGHTS =
@@ -35,21 +41,25 @@ export class Recordings {
   /** For each admitted recording its file on the reader's disk, or undefined if it is fetched from its address. */
   readonly #admittedFiles = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
+  /** For each open file its series, or undefined for a recording. */
+  readonly #series = new Map<string, Series | undefined>();
 
   constructor(engine: Engine) {
     this.#engine = engine;
   }
 
   admit(id: string, file?: Blob): void {
-    this.#admittedFiles.set(id, file ?? this.#admittedFiles.get(id));
+    const fileId = fileIdOf(id);
+    this.#admittedFiles.set(fileId, file ?? this.#admittedFiles.get(fileId));
   }
 
   forget(id: string): void {
-    this.#admittedFiles.delete(id);
+    this.#admittedFiles.delete(fileIdOf(id));
+    this.#series.delete(fileIdOf(id));
   }
 
   canOpen(id: string): boolean {
-    return this.#admittedFiles.has(id);
+    return this.#admittedFiles.has(fileIdOf(id));
   }
 
   get choices(): Choice[] {
@@ -62,14 +72,60 @@ export class Recordings {
 
   get(id: string, watch: Watch): Promise<Recording> {
     return this.#shelf.get(id, watch, async (shared) => {
-      const name = nameOfRecording(id);
-      const source = this.#admittedFiles.get(id) ?? addressOfRecording(id);
-      if (!source) throw new InputError(`${name} is not open: choose its file.`);
-      const options = { signal: shared.signal, onProgress: loadingProgress(shared, name) };
-      const recording = await this.#engine.openRecording(source, options);
-      this.#titles.set(id, titleOf(recording, id));
+      const options = {
+        signal: shared.signal,
+        onProgress: loadingProgress(shared, nameOfRecording(id)),
+      };
+      const recording = await this.open(id, options);
+      this.#titles.set(fileIdOf(id), titleOf(recording, id, this.steps(id)));
       return recording;
     });
+  }
+
+  /** Opens a recording, or a checkpoint of a series: the nearest to the id's step, or else the last one. The caller closes it. */
+  async open(id: string, options: Options = {}): Promise<Recording> {
+    const { id: fileId, step } = splitStep(id) ?? { id };
+    const source = this.#sourceOf(fileId);
+    const openSource = () => this.#engine.openRecording(source, options);
+    // An address is opened as a recording first, which shows the progress of its download.
+    if (source instanceof URL && step === undefined && !this.#series.has(fileId))
+      try {
+        return await openSource();
+      } catch (error) {
+        if (!(error instanceof SinkscopeError) || error.where !== 'sinkscope.recording')
+          throw error;
+      }
+    const series = await this.#seriesIn(fileId);
+    if (!series && step !== undefined)
+      throw new InputError(
+        `${nameOfRecording(id)}: expected a series of checkpoints, found one recording.`,
+      );
+    if (!series) return openSource();
+    const storedStep = nearestStep(series.steps, step ?? series.steps.at(-1)!);
+    return this.#engine.openRecording(series.part(storedStep), options);
+  }
+
+  #sourceOf(fileId: string): Blob | URL {
+    const source = this.#admittedFiles.get(fileId) ?? addressOfRecording(fileId);
+    if (!source) throw new InputError(`${nameOfRecording(fileId)} is not open: choose its file.`);
+    return source;
+  }
+
+  async #seriesIn(fileId: string): Promise<Series | undefined> {
+    if (!this.#series.has(fileId)) {
+      const source = this.#sourceOf(fileId);
+      const isFile = source instanceof Blob;
+      const file = isFile
+        ? source
+        : await (await fetchNamed(source, nameOfRecording(fileId))).blob();
+      this.#series.set(fileId, await openSeries(file));
+    }
+    return this.#series.get(fileId);
+  }
+
+  /** Returns the steps of an open series; empty for a recording. */
+  steps(id: string): readonly number[] {
+    return this.#series.get(fileIdOf(id))?.steps ?? [];
   }
 
   /** Returns the size that the server's headers state; undefined if they state none. */
@@ -82,7 +138,11 @@ export class Recordings {
   }
 
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
-    const file = this.#admittedFiles.get(id);
+    const series = this.#series.get(fileIdOf(id));
+    const step = splitStep(id)?.step ?? series?.steps.at(-1);
+    const file = series
+      ? series.part(nearestStep(series.steps, step!))
+      : this.#admittedFiles.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
     const response = await fetchNamed(addressOfRecording(id)!, nameOfRecording(id));
     return new Uint8Array(await response.arrayBuffer());
@@ -93,10 +153,24 @@ export class Recordings {
   }
 }
 
-/** Returns the title of the recorded model with the edits of its runs. */
-function titleOf({ conditions }: Pick<Recording, 'conditions'>, id: string): string {
+/** Returns the title of the recorded model with the edits of its runs. @param steps those of its series; else empty */
+function titleOf(
+  { conditions }: Pick<Recording, 'conditions'>,
+  id: string,
+  steps: readonly number[] = [],
+): string {
   const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
-  return [name, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
+  const step = stepOf(id, steps);
+  // A series names its checkpoints by their revisions: lab/model@step1000.
+  const words = step ? `${name.replace(/@[^@]*$/, '')} at ${stepWords(step.step, step.of)}` : name;
+  return [words, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
+}
+
+/** Returns the stored step that an id of a series shows, and the last one; undefined for a recording. */
+function stepOf(id: string, steps: readonly number[]) {
+  if (!steps.length) return undefined;
+  const of = steps.at(-1)!;
+  return { step: nearestStep(steps, splitStep(id)?.step ?? of), of };
 }
 
 /**
@@ -217,13 +291,15 @@ export async function recordedFrame(
   id: string,
   recording: Recording,
   question: Question,
+  steps: readonly number[] = [],
 ): Promise<Frame> {
   const { conditions } = recording;
   const { model, prompts } = conditions;
   const { eps: requestedEps } = question;
   const isEpsRecorded = conditions.eps.some(isSameEps(requestedEps));
   const eps = isEpsRecorded ? requestedEps : (conditions.eps[0] ?? requestedEps);
-  const title = titleOf(recording, id);
+  const title = titleOf(recording, id, steps);
+  const step = stepOf(id, steps);
   const tokens = tokensOf(recording);
   const specialTexts = tokens.filter(({ special }) => special).map(({ text }) => text);
   const frame: Frame = {
@@ -233,6 +309,7 @@ export async function recordedFrame(
       id,
       title,
       source: 'recording',
+      ...(step ? { step } : {}),
       ...(model.revision ? { commit: model.revision } : {}),
       ...(model.sha256 ? { sha256: model.sha256 } : {}),
     },

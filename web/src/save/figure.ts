@@ -292,12 +292,27 @@ export interface FigureMetadata {
   readonly note: string;
 }
 
+/** Returns the box of an element, or that of its children if a room lays these out and the element has no box. */
+function surroundingBox(element: HTMLElement): Place & Pick<DOMRect, 'width' | 'height'> {
+  if (getComputedStyle(element).display !== 'contents') return element.getBoundingClientRect();
+  const boxes = [...element.children].map((child) => child.getBoundingClientRect());
+  const [left, top] = [
+    Math.min(...boxes.map((box) => box.left)),
+    Math.min(...boxes.map((box) => box.top)),
+  ];
+  const [right, bottom] = [
+    Math.max(...boxes.map((box) => box.right)),
+    Math.max(...boxes.map((box) => box.bottom)),
+  ];
+  return { left, top, width: right - left, height: bottom - top };
+}
+
 /**
  * @param cell the element with a view's drawing and its conditions
  * @param metadata its title is written above the figure
  */
 export function figureOf(cell: HTMLElement, metadata: FigureMetadata): SVGSVGElement {
-  const box = cell.getBoundingClientRect();
+  const box = surroundingBox(cell);
   const origin = { left: box.left - MARGIN, top: box.top - TITLE_HEIGHT };
   const width = Math.ceil(box.width) + 2 * MARGIN;
   const height = Math.ceil(box.height) + TITLE_HEIGHT + MARGIN + 16;

@@ -1,9 +1,9 @@
 /** Reads the curves of training from the logs of runs, as lines and points over the steps. */
-import type { Timeline } from 'sinkscope';
+import type { Checkpoint, Timeline } from 'sinkscope';
 import { splitStep } from '../ask/steps';
+import type { Card } from '../ask/zoo';
 import type { Frame } from '../frame';
 import { formatValue } from '../words';
-import type { Timelines } from './timelines';
 
 export interface Quantity {
   readonly name: string;
@@ -129,14 +129,39 @@ export interface Course {
   readonly id: string;
   readonly title: string;
   readonly style: Style;
-  readonly timeline: Timeline;
+  /** A series of recordings has checkpoints alone. */
+  readonly timeline: Pick<Timeline, 'checkpoints' | 'log'> & Partial<Pick<Timeline, 'seed'>>;
+  /** For a series, the conditions of all its checkpoints. */
+  readonly series?: { readonly eps: number; readonly words: string };
+}
+
+/** @param frame of one of the checkpoints */
+export function courseOfSeries(
+  id: string,
+  checkpoints: readonly Checkpoint[],
+  { model, eps, T, sequences }: Frame,
+): Course {
+  const [prompts, title] = [
+    sequences === 1 ? 'one prompt' : `${sequences} prompts`,
+    model.title.replace(/ at step .*/, ''),
+  ];
+  const words = `recorded: ${prompts}, T = ${T}, ε = ${eps}`;
+  // The style after those of the models that are shipped with the page.
+  const style = styleOf(STYLED_MODELS.length);
+  return { id, title, style, timeline: { checkpoints, log: [] }, series: { eps, words } };
 }
 
 /**
  * Loads the courses of models that have one, and leaves out those that fail to load.
  * @param ids the ids of the models; absent: all models
  */
-export async function coursesOf(timelines: Timelines, ids?: readonly string[]): Promise<Course[]> {
+export async function coursesOf(
+  timelines: {
+    readonly cards: readonly Pick<Card, 'id' | 'title'>[];
+    readonly get: (id: string) => Promise<Timeline>;
+  },
+  ids?: readonly string[],
+): Promise<Course[]> {
   const styledModels = timelines.cards.map(({ id, title }, i) => ({
     id,
     title,
@@ -156,7 +181,10 @@ function definedPoints(
 }
 
 /** Returns the values at the checkpoints, measured with the exact weights. */
-export function checkpointPointsOf({ timeline }: Course, { checkpointName }: Quantity): Point[] {
+export function checkpointPointsOf(
+  { timeline }: Course,
+  { checkpointName }: Pick<Quantity, 'checkpointName'>,
+): Point[] {
   return definedPoints(
     timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[checkpointName] })),
   );
@@ -174,14 +202,24 @@ export function lineOf(course: Course, quantity: Quantity): Point[] {
   return isComplete ? loggedPoints : checkpointPoints;
 }
 
-/** Returns the line of a course in a chart, with the quantity's values by step. */
+/**
+ * Returns the line of a course in a chart, with the quantity's values by step. That of a series has the 95% interval over
+ * its prompts, where it is known at every step.
+ */
 export function lineSeries(course: Course, quantity: Quantity) {
   const points = lineOf(course, quantity);
+  const [low, high] = ['low', 'high'].map((end) =>
+    checkpointPointsOf(course, { checkpointName: `${quantity.checkpointName}_${end}` }),
+  ) as [Point[], Point[]];
+  const valuesOf = (line: readonly Point[]) => line.map(({ value }) => value);
   return {
     name: course.title,
     ...course.style,
     places: points.map(({ step }) => step),
-    values: points.map(({ value }) => value),
+    values: valuesOf(points),
+    ...(course.series && low.length === points.length
+      ? { band: { low: valuesOf(low), high: valuesOf(high) } }
+      : {}),
   };
 }
 

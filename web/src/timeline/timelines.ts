@@ -1,17 +1,32 @@
-/** The timelines that are shipped with the page. Each of their checkpoints can be opened as a model. */
+/**
+ * The timelines that are shipped with the page, whose checkpoints can be opened as models, and those of open series, whose
+ * checkpoints are recordings.
+ */
 import { openTimeline, type Options, type Timeline } from 'sinkscope';
 import { cachedPromise } from '../ask/cached';
+import { isRecordingId } from '../ask/recordings';
 import { zooAddress, type Card } from '../ask/zoo';
 import { decodeInWorker } from './client';
 import { nearestStep } from '../ask/steps';
-import type { StepFacts } from '../frame';
+import type { Frame, StepFacts } from '../frame';
+import type { Course } from './course';
+
+interface OpenSeries {
+  readonly steps: (id: string) => readonly number[];
+  /** Returns the course of the series that a frame belongs to; undefined for other frames. */
+  readonly course: (frame: Frame) => Promise<Course | undefined>;
+}
 
 export class Timelines {
   readonly cards: readonly Card[];
   readonly #timelineById = new Map<string, Promise<Timeline>>();
+  readonly #series: OpenSeries;
+  readonly seriesCourse: OpenSeries['course'];
 
-  constructor(cards: readonly Card[]) {
+  constructor(cards: readonly Card[], series: OpenSeries) {
     this.cards = cards.filter(({ timeline }) => timeline);
+    this.#series = series;
+    this.seriesCourse = series.course;
   }
 
   get(id: string): Promise<Timeline> {
@@ -21,7 +36,8 @@ export class Timelines {
     });
   }
 
-  async steps(id: string): Promise<number[]> {
+  async steps(id: string): Promise<readonly number[]> {
+    if (isRecordingId(id)) return this.#series.steps(id);
     return (await this.get(id)).checkpoints.map(({ step }) => step);
   }
 
@@ -38,12 +54,14 @@ export class Timelines {
     )!;
     const files = await timeline.open(storedStep, options);
     const [lastStep, bits] = [checkpoints.at(-1)!.step, (8 * bytes) / parameters];
-    const facts: StepFacts = { step: storedStep, of: lastStep, bits, measured, stored };
+    const weights = { bits, measured, stored };
+    const facts: StepFacts = { step: storedStep, of: lastStep, weights };
     return { files, facts };
   }
 
   /** Fetches the next step ahead of time. No caller waits for it, so a failure is not reported. */
   async preload(id: string, step: number): Promise<void> {
+    if (isRecordingId(id)) return;
     const timeline = await this.get(id).catch(() => undefined);
     await timeline?.preload(nearestStep(await this.steps(id), step)).catch(() => {});
   }

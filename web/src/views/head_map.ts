@@ -39,7 +39,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   });
   return (
     frame: Frame,
-    { at, frames }: DrawOptions,
+    { at, frames, isPlain = false }: DrawOptions,
     {
       data,
       scale,
@@ -54,6 +54,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     const { L, H } = frame.architecture;
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
     const [low, high] = [scale.low, scale.high].map((end) => formatReal(end, digits));
+    legend.hidden = isPlain;
     drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
     render(
       outlined?.cells.length ? html`<span class="mark outlined"></span> ${outlined.name}` : nothing,
@@ -68,14 +69,17 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       colTitle: 'head',
       rowWords: indexLabels(L).map((_, l) => String(layerNumber(frame, l))),
       colWords: indexLabels(H),
-      cellShape: Math.max(1, Math.min(2, (1.2 * L) / H)),
+      // A plain map stands beside an attention map and is about as high.
+      cellShape: isPlain
+        ? Math.max(0.4, Math.min(1, (0.42 * L) / H))
+        : Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
       outlined: outlined?.cells,
       chosen: { row: at.layer, col: at.head },
       describe: ({ row, col }) =>
         row < 0 || col < 0
           ? ''
-          : `${headName({ layer: row, head: col }, frame)}${frames.length > 1 ? ` of ${modelName(frame)}` : ''}: ${symbol} = ${print(data[row * H + col]!)}${more?.({ row, col }) ?? ''}`,
+          : `${headName({ layer: row, head: col }, frame)}${frames.length > 1 ? ` of ${modelName(frame)}` : ''}: ${isPlain ? '' : `${symbol} = `}${print(data[row * H + col]!)}${more?.({ row, col }) ?? ''}`,
     });
   };
 }

@@ -14,6 +14,7 @@ import {
   tooShortNote,
   formatValue,
   isFirstHidden,
+  wholePercent,
 } from '../words';
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -72,6 +73,7 @@ export const sinks: View = {
       setText(captionElement, caption);
       drawMap(frame, options, {
         data: cachedAlphas(frame),
+        ...(options.isPlain ? { print: wholePercent } : {}),
         scale: sequential(options.theme),
         symbol: alphaName(frame),
         label: `${alphaName(frame)} by layer and head, ${frame.title}: ${caption}`,

@@ -1,6 +1,6 @@
 /** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
 import { signal } from '@preact/signals-core';
-import { render } from 'lit';
+import { html, render } from 'lit';
 import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
@@ -27,12 +27,18 @@ import {
   type SeedRun,
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
-import { verdictOf } from '../words';
+import type { Timelines } from '../timeline/timelines';
+import { capitalize, modelName, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
+/**
+ * The courses of the zoo's runs and of the series that were shown, once loaded. Views and rooms that state the courses'
+ * numbers follow this signal.
+ */
 const loadedCourses = signal<readonly Course[]>([]);
 const areCoursesSettled = signal(false);
+/** The series whose courses are loaded or loading, each with its ε. */
+const requestedSeries = new Set<string>();
 /** The long runs with several seeds, by model; undefined while their logs are loading. */
 const longRuns = new Map<string, readonly SeedRun[] | undefined>();
 /** The number of models whose logs have been loaded. */
@@ -50,7 +56,7 @@ const CONDITIONS_NOTE = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held
 /** Below this percentage of heads a model counts as having no sink. */
 const MIN_SINK_PERCENT = 10;
 
-/** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
+/** Returns a frame's model of the zoo, or its series, and the step of its checkpoint; the end of a training has no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
   const { id } = frame.model;
   return splitStep(id) ?? { id };
@@ -96,9 +102,15 @@ function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
 
 function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
   const shownIds = new Set(frames.map((frame) => zooStepOf(frame).id));
-  const zooLines = loadedCourses.peek().map((course): Series => {
-    return { ...lineSeries(course, quantity), faint: !shownIds.has(course.id) };
-  });
+  // A series has its own prompts, so that lines of other texts are not drawn beside it unless the reader shows them.
+  const isZooShown = frames.some(({ recording }) => !recording);
+  const zooLines = loadedCourses
+    .peek()
+    .filter(({ id, series }) => (series ? shownIds.has(id) : isZooShown))
+    .map((course): Series => ({
+      ...lineSeries(course, quantity),
+      faint: !shownIds.has(course.id),
+    }));
   const hubLines = frames.flatMap((frame, i): Series[] => {
     const visitedCourse = quantity === SINK_QUANTITY ? recordVisit(frame) : undefined;
     if (!visitedCourse) return [];
@@ -118,8 +130,8 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first and at the last step in
- * percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
+ * Returns the step at which Sink_1 first reached half of its last value, the last step, and Sink_1 at the first and at
+ * the last step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
  */
 export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
@@ -128,7 +140,24 @@ export function emergenceOf(frame: Frame) {
   const lastValue = points.at(-1)!.value;
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= lastValue / 2)!;
-  return { isNone: maximum < MIN_SINK_PERCENT, step, from: points[0]!.value, last: lastValue };
+  const isNone = maximum < MIN_SINK_PERCENT;
+  const [from, end] = [points[0]!.value, points.at(-1)!.step];
+  return { isNone, step, from, last: lastValue, end, maximum };
+}
+
+/** Says of the shown models without a sink how many of their heads pass the threshold at any step. */
+export function courseWords(frames: readonly Frame[]): string {
+  void loadedCourses.value;
+  return frames
+    .flatMap((frame) => {
+      const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
+      const { L, H } = frame.architecture;
+      if (!isNone || !maximum) return [];
+      const few = maximum * L * H <= 250 ? ': a head or two at some steps' : '';
+      const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
+      return `${capitalize(modelName(course))} stays at ${maximum.toFixed(0)}% or less${few}.`;
+    })
+    .join(' ');
 }
 
 /**
@@ -145,10 +174,12 @@ function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): strin
     checkpoints.find((candidate) => candidate.step === step) ?? checkpoints.at(-1)!;
   const phrases = QUANTITIES.slice(0, 3).map(
     (quantity) =>
-      `${quantity.title} ${valueWords(checkpoint.measured[quantity.checkpointName], quantity)}`,
+      `${course.series ? quantity.shortTitle : quantity.title} ${valueWords(checkpoint.measured[quantity.checkpointName], quantity)}`,
   );
+  const at = `at step ${checkpoint.step.toLocaleString('en')}: ${phrases.join(', ')}`;
+  if (course.series) return [`${course.title} ${at} (${course.series.words}).`];
   return [
-    `${course.title}, seed ${seed}, at step ${checkpoint.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS_NOTE}.`,
+    `${course.title}, seed ${seed}, ${at}${CONDITIONS_NOTE}.`,
     // The logs of more seeds may still be loading.
     ...(seedLines.length || (SEEDS[id]?.length && !longRuns.get(id)?.length)
       ? seedLines
@@ -161,6 +192,58 @@ function seedSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   return seedNote ? [seedNote] : [];
 }
 
+/** Returns the sentences about the shown checkpoints, with the conditions once, in the last line that has them. */
+function captionsOf(frames: readonly Frame[], quantity: Quantity): string {
+  const { seedsName: outcome, ...definition } = quantity;
+  const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
+  const lines = frames.flatMap((frame) =>
+    checkpointSentences(frame, [{ ...definition, name: outcome, unit }]),
+  );
+  const uniqueLines = [...new Set(lines)];
+  const isLastWithConditions = (i: number) =>
+    !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
+  return uniqueLines
+    .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
+    .join('\n');
+}
+
+/** Returns the step that a frame shows; of trained weights the last one. NaN until the timelines are loaded. */
+function shownStep({ model }: Frame): number {
+  const step = splitStep(model.id)?.step ?? checkpointOf(model.id)?.step ?? model.step?.of;
+  return step ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step ?? NaN;
+}
+
+function axisLabel({ axis, title, shortTitle, unit }: Quantity, frames: readonly Frame[]): string {
+  // The prompts of a recording need not be held out.
+  const areRecorded = frames.every(({ recording }) => recording);
+  return `${axis ?? (areRecorded ? shortTitle : title)}${unit ? `, ${unit}` : ''}`;
+}
+
+/** Loads the courses of the shown series; again where the reader chose another ε. */
+function loadSeries(
+  frames: readonly Frame[],
+  timelines: () => Promise<Timelines>,
+  redraw: () => void,
+  fail: (error: unknown) => void,
+): void {
+  for (const frame of frames.filter(({ recording, model }) => recording && model.step)) {
+    const key = `${zooStepOf(frame).id} ${frame.eps}`;
+    if (requestedSeries.has(key)) continue;
+    requestedSeries.add(key);
+    const show = (course: Course | undefined) => {
+      if (!course) return;
+      loadedCourses.value = [...loadedCourses.peek().filter(({ id }) => id !== course.id), course];
+      redraw();
+    };
+    timelines()
+      .then((loaded) => loaded.seriesCourse(frame))
+      .then(show, (error: unknown) => {
+        requestedSeries.delete(key);
+        fail(error);
+      });
+  }
+}
+
 export const training: View = {
   name: 'training',
   title: 'Through training',
@@ -168,7 +251,7 @@ export const training: View = {
   how:
     `Lines: measured during training on ${LOG_SEQUENCES} held-out sequences. The selected models are ` +
     'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
-    `${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
+    `A series of recordings has its own prompts; its band is the 95% interval over them. ${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
   drawsAllSubjects: true,
   reads: ['sink_ratio'],
   conditions: (frame) => {
@@ -178,7 +261,8 @@ export const training: View = {
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
     return { T, eps, sequences: LOG_SEQUENCES, setting };
   },
-  fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
+  fits: ({ model }) =>
+    model.source === 'zoo' || Boolean(model.step) || checkpointOf(model.id) !== undefined,
   numbers: (frame) => {
     const { id } = zooStepOf(frame);
     const course = loadedCourses.peek().find((candidate) => candidate.id === id);
@@ -221,15 +305,22 @@ export const training: View = {
     const quantityChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
-    // If the room states the answer, the chart shows only the chosen models' curves; this section adds the others.
+    // If the room states the answer, the chart shows only the chosen models' curves. A switch adds the others, and a
+    // section has the other quantities.
+    const runsSwitch = addElement(root, 'check', 'label');
     const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
-    addElement(details, '', 'summary').textContent = 'Other quantities, models and seeds';
-    details.addEventListener('toggle', () => redraw());
+    addElement(details, '', 'summary').textContent = 'More curves';
+    let showsRuns = false;
+    const toggleRuns = (event: Event) => {
+      showsRuns = (event.target as HTMLInputElement).checked;
+      redraw();
+    };
+    render(html`<input type="checkbox" @change=${toggleRuns} /> other runs`, runsSwitch);
     let redraw = () => {};
     timelines()
       .then((loaded) => coursesOf(loaded))
       .then((courses) => {
-        loadedCourses.value = courses;
+        loadedCourses.value = [...courses, ...loadedCourses.peek().filter(({ series }) => series)];
         redraw();
       }, fail)
       .finally(() => (areCoursesSettled.value = true));
@@ -252,10 +343,11 @@ export const training: View = {
       }
     };
     return (frame, { state, frames, isAnswered }) => {
-      details.hidden = !isAnswered;
+      details.hidden = runsSwitch.hidden = !isAnswered;
       if (isAnswered && quantityChoice.parentElement !== details)
         details.append(quantityChoice, captionElement);
       fetchSeeds(frames);
+      loadSeries(frames, timelines, () => redraw(), fail);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? SINK_QUANTITY;
         render(
@@ -268,36 +360,24 @@ export const training: View = {
           ),
           quantityChoice,
         );
-        const { seedsName: outcome, ...definition } = quantity;
-        const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
-        const lines = frames.flatMap((shownFrame) =>
-          checkpointSentences(shownFrame, [{ ...definition, name: outcome, unit }]),
-        );
-        const uniqueLines = [...new Set(lines)];
-        // States the conditions of the measurement once, in the last line that has them.
-        const isLastWithConditions = (i: number) =>
-          !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
-        const captions = uniqueLines
-          .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
-          .join('\n');
+        const captions = captionsOf(frames, quantity);
         setText(captionElement, captions);
-        const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
+        const shownIds = [...state.shown, ...frames.map((one) => zooStepOf(one).id)];
+        const chosenCourses = loadedCourses.peek().filter(({ id }) => shownIds.includes(id));
         const titles = new Set(chosenCourses.map(({ title }) => title));
-        const { step } = zooStepOf(frame);
-        const lastStep =
-          frame.model.step?.of ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step;
         drawChart(chart, {
           kind: 'lines',
           steps: true,
           xLabel: 'training step (log above 100)',
-          yLabel: `${quantity.axis ?? quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
+          yLabel: axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
-          cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
+          ...(isAnswered ? { cursorWords: 'shown', named: true, height: 290 } : {}),
+          cursor: shownStep(frame),
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity).filter(
             (curve) =>
-              !isAnswered || details.open || titles.has(curve.name) || !(curve.faint ?? curve.band),
+              !isAnswered || showsRuns || titles.has(curve.name) || !(curve.faint ?? curve.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(

@@ -148,6 +148,7 @@ def series(
 
     model: a name on the hub with `revisions`, or a folder of folders such as step_1000/ and checkpoint-2000/.
     revisions: names of revisions (step1000, ...) or of the folders in `model`; None takes all folders with a number.
+        The recordings are named MODEL@REVISION, by a folder's name without its path.
     out: the file. Until it is complete, the parts are in the folder OUT.parts, from which a call that was killed goes
         on.
     steps: the step of each revision, where its name does not end in one.
@@ -168,6 +169,9 @@ def series(
     if missing:
         raise RuntimeError(f"{', '.join(missing)}: expected a recording, found none; {parts}/errors says why")
     result = Series([step for step, _ in names], [Recording.open(addresses[name]) for _, name in names])
+    if Path(model).is_dir():
+        for (_, name), recording in zip(names, result.recordings, strict=True):
+            recording.conditions["model"]["id"] = f"{Path(model).resolve().name}@{Path(name).name}"
     result.save(out)
     shutil.rmtree(parts)
     return result

@@ -1,0 +1,119 @@
+/**
+ * Reads a series, which the Python package writes: one safetensors file with a recording of each checkpoint of a model.
+ * The tensors of the checkpoint with index i are named i/NAME. Each checkpoint becomes a file of its own, which the
+ * engine checks like any recording.
+ */
+import { SinkscopeError } from 'sinkscope';
+import { headerOf } from '../ask/recordings';
+
+const [SERIES_KEY, SERIES_VERSION] = ['sinkscope.series', '1'];
+const STEP_MAX = 1e9;
+
+export interface Series {
+  /** In rising order. */
+  readonly steps: readonly number[];
+  /** Returns the recording of a checkpoint, one of `steps`. */
+  readonly part: (step: number) => Blob;
+}
+
+interface Entry {
+  readonly dtype: unknown;
+  readonly shape: unknown;
+  readonly data_offsets: readonly [number, number];
+}
+
+/** @throws SinkscopeError 'bad_file' unless the condition holds */
+function expect(holds: boolean, where: string, expected: string, found: unknown): void {
+  const text = `expected ${expected}, found ${JSON.stringify(found)?.slice(0, 80) ?? 'none'}`;
+  if (!holds) throw new SinkscopeError('bad_file', where, text);
+}
+
+function parse(text: string, where: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new SinkscopeError('bad_file', where, 'expected JSON, found something else');
+  }
+}
+
+/** Returns the entries of each checkpoint, without its number, in the order of their bytes. */
+function entriesOfParts(entries: object, count: number, size: number): [string, Entry][][] {
+  const parts = Array.from({ length: count }, (): [string, Entry][] => []);
+  for (const [name, entry] of Object.entries(entries) as [string, Entry | null][]) {
+    const [, index = '', rest = ''] = /^(\d{1,9})\/(.+)$/s.exec(name) ?? [];
+    expect(Boolean(parts[Number(index || NaN)]), name, `a number below ${count} before /`, index);
+    const [from = NaN, to = NaN] = Array.isArray(entry?.data_offsets) ? entry.data_offsets : [];
+    const isRange = [from, to].every(Number.isInteger) && from >= 0 && from <= to && to <= size;
+    expect(isRange, name, `data_offsets within ${size} bytes`, entry?.data_offsets);
+    parts[Number(index)]!.push([rest, entry!]);
+  }
+  for (const part of parts) part.sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0]);
+  return parts;
+}
+
+function checkedContent(text: unknown): { steps: number[]; recordings: unknown[] } {
+  const content = parse(String(text), 'sinkscope') as Record<string, unknown> | null;
+  const { steps, recordings } = content ?? {};
+  const isRising =
+    Array.isArray(steps) &&
+    steps.length > 0 &&
+    steps.every((step, i) => Number.isInteger(step) && step > (i ? steps[i - 1] : -1)) &&
+    steps.at(-1) <= STEP_MAX;
+  expect(isRising, 'steps', 'rising whole numbers', steps);
+  const areAll = Array.isArray(recordings) && recordings.length === (steps as number[]).length;
+  expect(areAll, 'recordings', 'one for each step', (recordings as unknown[])?.length);
+  return { steps: steps as number[], recordings: recordings as unknown[] };
+}
+
+/**
+ * Opens a series.
+ * @returns undefined for any other file, also for a recording
+ * @throws SinkscopeError 'bad_file' with the place that is malformed
+ */
+export async function openSeries(file: Blob): Promise<Series | undefined> {
+  const header = await headerOf(file);
+  if (!header?.text.includes(`"${SERIES_KEY}"`)) return undefined;
+  const { __metadata__: metadata, ...entries } = (parse(header.text, 'safetensors header') ??
+    {}) as Record<string, Record<string, unknown>>;
+  const version = metadata?.[SERIES_KEY];
+  if (version === undefined) return undefined;
+  expect(version === SERIES_VERSION, SERIES_KEY, `version ${SERIES_VERSION}`, version);
+  const { steps, recordings } = checkedContent(metadata!.sinkscope);
+  const parts = entriesOfParts(entries, steps.length, file.size - header.end);
+  const part = (step: number) => {
+    const index = steps.indexOf(step);
+    let end = 0;
+    const moved = parts[index]!.map(
+      ([
+        name,
+        {
+          dtype,
+          shape,
+          data_offsets: [from, to],
+        },
+      ]) => {
+        const start = end;
+        end += to - from;
+        return [name, { dtype, shape, data_offsets: [start, end] }];
+      },
+    );
+    const conditions = JSON.stringify(recordings[index]);
+    const __metadata__ = { 'sinkscope.recording': '1', sinkscope: conditions };
+    const json = JSON.stringify({ ...Object.fromEntries(moved), __metadata__ });
+    const bytes = new TextEncoder().encode(json);
+    // Spaces after the header align the numbers to eight bytes.
+    const padding = ' '.repeat((8 - (bytes.length % 8)) % 8);
+    const length = new DataView(new ArrayBuffer(8));
+    length.setBigUint64(0, BigInt(bytes.length + padding.length), true);
+    const slices = parts[index]!.map(
+      ([
+        ,
+        {
+          data_offsets: [from, to],
+        },
+      ]) => file.slice(header.end + from, header.end + to),
+    );
+    return new Blob([length, bytes, padding, ...slices]);
+  };
+  return { steps, part };
+}

@@ -1,0 +1,137 @@
+/** The sentences of Compare, and the claims that it states. */
+import { describe, expect, it } from 'vitest';
+import { testedClaims } from '../ship/facts';
+import type { Frame } from '../src/frame';
+import {
+  CHAPTERS,
+  chapterOf,
+  claimAbout,
+  effectWords,
+  phraseOf,
+  verdictWords,
+} from '../src/rooms/chapters';
+import { differsSentence, headingOf, obstacleOf } from '../src/rooms/compared';
+import { differencesOf } from '../src/rooms/differs';
+import { lossWords } from '../src/rooms/runs_table';
+import { modelsOfZoo } from '../ship/facts';
+import { frameOf, tensor } from './fixture';
+
+const frameWith = (share: number, change: Partial<Frame> = {}) =>
+  frameOf(change, { sink_ratio: tensor([3], [share, 0, 0]) });
+
+describe('the heading', () => {
+  const headingFor = (shares: readonly number[], phrases: readonly (string | undefined)[] = []) =>
+    headingOf(
+      shares.map((share) => frameWith(share)),
+      phrases,
+    );
+
+  it('counts the heads of up to three models, and the models if they are more', () => {
+    expect(headingFor([0.5, 0], ['softmax', 'sigmoid'])).toBe(
+      'With softmax 2 of 4 heads have a sink, with sigmoid none.',
+    );
+    expect(headingFor([0, 0.25], ['no start token', undefined])).toBe(
+      'With no start token no head has a sink, in the softmax model 1 of 4.',
+    );
+    expect(headingFor([0.5, 0, 0.25], ['a', 'b', 'c'])).toMatch(/, with b none, with c 1 of 4\.$/);
+    expect(headingFor([0.5, 0, 0.25, 0])).toBe('2 of 4 models have heads with a sink.');
+    expect(headingFor([0.5, 0.5, 0.25, 1])).toBe('All 4 models have heads with a sink.');
+    expect(headingFor([0, 0])).toBe('None of these models has a sink on this text.');
+    expect(headingFor([0.5])).toBe('What makes a sink?');
+  });
+
+  it('is a question where heads are not counted or compared, and a sentence says why', () => {
+    const short = frameOf({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
+    const tokens = frameOf().tokens.map((token) => ({ ...token, text: `${token.text}!` }));
+    const generated = frameWith(0.5, { generated: 1, tokens });
+    for (const [frame, words] of [
+      [short, /^Heads are not counted: in a text of 3/],
+      [frameWith(NaN), /^Which heads have a sink is not recorded for the softmax model\.$/],
+      [generated, /^These models read different texts/],
+    ] as const) {
+      expect(headingOf([frameWith(0.5), frame], [])).toBe('What makes a sink?');
+      expect(obstacleOf([frameWith(0.5), frame])).toMatch(words);
+    }
+    expect(obstacleOf([frameWith(0.5), frameWith(0)])).toBe('');
+  });
+});
+
+describe('what differs', () => {
+  const differs = (a: object, b: object) => differsSentence(differencesOf([a, b]), { D: 'width' });
+  const base = { parameters: 1, attention: { operation: 'softmax', parameters: {} }, gate: null };
+
+  it('is said in words, each cause once', () => {
+    const sigmoid = { operation: 'sigmoid', parameters: { bias: -4.85 } };
+    expect(differs(base, { ...base, attention: sigmoid, parameters: 2 })).toBe(
+      'Only the rule that turns scores into attention differs.',
+    );
+    const heads = { H: 4, K: 32, training: { steps: 4000 } };
+    expect(differs(heads, { H: 8, K: 16, training: { steps: 2000 } })).toBe(
+      'These differ: the number of heads and the number of training steps.',
+    );
+    expect(differs({ D: 8 }, { D: 16 })).toBe('Only width D differs.');
+    expect(differs(base, base)).toBe('These models are built alike.');
+    const many = { D: 1, H: 1, gate: 'a', training: { front: ['a'] } };
+    const others = { D: 2, H: 2, gate: 'b', training: { front: [] } };
+    expect(differs(many, others)).toBe('These differ: width D, the number of heads and 2 more.');
+  });
+});
+
+describe('chapters and claims', () => {
+  const claims = testedClaims();
+
+  it('change one thing of a model of the zoo, and are found by what is shown', () => {
+    const cards = modelsOfZoo();
+    for (const { title, members } of CHAPTERS) {
+      const baseline = members[0]![0];
+      expect([title, members.length > 2]).toEqual([title, true]);
+      for (const [id] of members) expect(cards.map((card) => card.id)).toContain(id);
+      const [, contrast] = members;
+      expect(cards.find(({ id }) => id === contrast![0])!.baseline).toBe(baseline);
+      expect(chapterOf([baseline, contrast![0]])!.title).toBe(title);
+    }
+    expect(chapterOf(['softmax', 'softmax@40'])).toBeUndefined();
+    expect(phraseOf(chapterOf(['softmax', 'alibi']), 'softmax')).toBe('rotary positions');
+    expect(phraseOf(undefined, 'softmax')).toBeUndefined();
+  });
+
+  it('have the claim that their link shows, or else one about a contrast', () => {
+    expect(claimAbout(['softmax', 'sigmoid'], claims)).toMatchObject({
+      claim: 'Sigmoid attention without normalization has no sink.',
+      verdict: 'agrees',
+    });
+    expect(claimAbout(['softmax', 'sigmoid', 'elu1'], claims)!.recipe).toBe('sigmoid');
+    expect(claimAbout(['short', 'no-bos'], claims)!.claim).toMatch(/^Without a fixed first token/);
+    for (const shown of [
+      ['softmax'],
+      ['softmax', 'softmax@40'],
+      ['softmax', 'sigmoid~hide_key(0)'],
+    ])
+      expect(claimAbout(shown, claims)).toBeUndefined();
+  });
+
+  it('state the verdict of models/claims.json with its interval, and what the interval is of', () => {
+    const base = { claim: 'A gate weakens.', source: 'Q', recipe: 'gated', seen: [], runs: 3 };
+    const effect = [-0.108, -0.15, 0.067] as const;
+    const claim = { ...base, effect, verdict: 'differs', against: 'softmax' };
+    expect(verdictWords(claim)).toBe('Q: 3 runs differ, interval −0.15 to +0.07.');
+    expect(verdictWords({ ...claim, verdict: 'depends on the outcome' })).toContain(
+      '3 runs give two answers,',
+    );
+    expect(effectWords(claim)).toBe(
+      '“A gate weakens” (Q). Measured: the first token’s mean attention with “gated”, minus that with “softmax”: −0.11 (interval −0.15 to +0.07, 3 runs with other seeds).',
+    );
+    expect(effectWords({ ...claim, against: null })).toContain('minus an even share: −0.11');
+    expect(claims.every(({ effect: [mean, low, high] }) => low <= mean && mean <= high)).toBe(true);
+  });
+});
+
+it('a difference of the loss has a word on its size', () => {
+  expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
+    'equal',
+    '+0.03 nats: nearly equal',
+    '+0.10 nats: a little worse',
+    '−0.50 nats: much better',
+    '',
+  ]);
+});
