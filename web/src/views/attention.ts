@@ -90,7 +90,8 @@ function formatCell(
   const [row, col] = [cell.row < 0 ? -1 : cell.row + query, cell.col < 0 ? -1 : cell.col + key];
   const index = cell.row * side + cell.col;
   if (row < 0 && col < 0) return '';
-  const model = frames.length > 1 ? ` in ${modelName(frame)}` : '';
+  const isOneOfSeveral = frames.length > 1 || frame.model.step !== undefined;
+  const model = isOneOfSeveral ? ` in ${modelName(frame)}` : '';
   if (row >= 0 && col < 0)
     return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
   if (row < 0)
