@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct {
@@ -20,6 +21,13 @@ static struct {
 } check_state;
 
 #define CASE(text) (check_state.sentence = (text), (void)printf("- %s\n", check_state.sentence))
+
+/* Returns how often a test draws at random: n times, or n * $SINKSCOPE_TRIALS times where that is
+ * set. */
+static inline int check_trials(int n) {
+    const char *factor = getenv("SINKSCOPE_TRIALS");
+    return factor ? n * atoi(factor) : n;
+}
 
 /* Counts a check; returns true if it failed, so that the caller prints what differs. */
 static inline bool check_failed(bool passed, const char *file, int line, const char *what) {

@@ -98,6 +98,14 @@ static void read_causality(ss_arch *arch, ss_json *json) {
     arch->prefix = SS_EVERY_KEY;
 }
 
+ss_status ss_advise_recording(ss_status status, ss_error *err) {
+    if (status != SS_UNSUPPORTED || !err || strstr(err->text, "record")) return status;
+    size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n,
+             "; record such a model with the Python package and open the recording");
+    return status;
+}
+
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
     ss_status status = SS_OK;
     ss_json json = {config, file, &status, err};
@@ -138,13 +146,8 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                              "and open the recording (`describe` lists the families that run)",
                              file, *type ? type : "a model without a type");
     }
-    if (status == SS_UNSUPPORTED && !strstr(err->text, "record")) {
-        size_t n = strlen(err->text);
-        snprintf(err->text + n, sizeof err->text - n,
-                 "; record such a model with the Python package and open the recording");
-    }
     if (status == SS_OK) *arch = new_arch;
-    return status;
+    return ss_advise_recording(status, err);
 }
 
 ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err) {

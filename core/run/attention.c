@@ -232,14 +232,17 @@ static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
     return rows == 1 && feature == SS_FEATURE_NONE && !ss_bias_keys(&pass->trace->model->arch);
 }
 
+/* Reads the keys as SS_PANEL sequences, which processors prefetch as they do not a few keys at a
+ * time. The sequences begin an odd number of keys apart: at multiples of a page they would share
+ * few places of the cache. */
 static void score_single_row(float *scores, const float *q, const float *k, size_t n, size_t K) {
-    for (size_t j = 0; j < n; j += SS_PANEL) {
-        size_t width = ss_min_size(n - j, SS_PANEL);
+    size_t apart = ((n + SS_PANEL - 1) / SS_PANEL) | 1;
+    for (size_t j = 0; j < ss_min_size(n, apart); j++) {
         const void *rows[SS_PANEL];
         float sums[SS_PANEL] = {0};
-        for (size_t i = 0; i < SS_PANEL; i++) rows[i] = k + (i < width ? j + i : j) * K;
+        for (size_t i = 0, t = j; i < SS_PANEL; i++, t += apart) rows[i] = k + (t < n ? t : j) * K;
         ss_times_rows(sums, q, rows, K);
-        ss_copy(scores + j, sums, width);
+        for (size_t i = 0, t = j; i < SS_PANEL && t < n; i++, t += apart) scores[t] = sums[i];
     }
 }
 

@@ -87,6 +87,13 @@ def sharded(folder: Path) -> Path:
     return folder / "model.safetensors.index.json"
 
 
+def other_architecture(folder: Path) -> Path:
+    """A GGUF file whose architecture is "lmama" rather than "llama"."""
+    text = (GOLDEN / "gguf-narrow-q8_0" / "model.gguf").read_bytes()
+    (folder / "model.gguf").write_bytes(text.replace(b"llama", b"lmama"))
+    return folder / "model.gguf"
+
+
 def torch_file(name: str, content: Any) -> Maker:
     return lambda folder: torch.save(content, folder / name)
 
@@ -137,6 +144,8 @@ FILES: dict[str, Maker] = {
             ("narrow", "mxfp4"),
         )
     },
+    "GGUF of gpt-oss, experts in MXFP4": golden("gguf-gpt_oss-mxfp4", "model.gguf"),
+    "GGUF of another architecture": other_architecture,
     "gemma, the first version": save_whole(tf.GemmaConfig, head_dim=8),
     "phi3 with longrope": save_whole(tf.Phi3Config, rope_parameters=LONG, original_max_position_embeddings=12),
     "llama with dynamic rope": save_whole(tf.LlamaConfig, rope_parameters={"rope_type": "dynamic", "factor": 2.0}),

@@ -6,13 +6,6 @@
 #define LLAMA "tests/golden/hf-llama-gqa"
 #define GPT2 "tests/golden/hf-gpt2-plain"
 #define T_BORDERS 4
-/* Number of draws of each pair of edits; pairs with an edit that has state get four times as many.
- * The sanitizers take five times as long. */
-#ifdef __SANITIZE_ADDRESS__
-#define DRAWS 1
-#else
-#define DRAWS 2
-#endif
 
 static const int32_t prompt[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
 #define T_UPDATES ((int)(sizeof prompt / sizeof *prompt))
@@ -115,11 +108,11 @@ static void check_pairs_continue(const char *folder, bool has_all) {
     pins choices = choice_pins();
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
-    int uses[512] = {0};
+    int uses[512] = {0}, draws_n = check_trials(1);
     for (int a = 0; a < choices.n; a++)
         for (int b = 0; b < choices.n; b++)
-            for (int draw = 0; draw < (table[choices.pins[a].row].replays ? 4 : 1) * DRAWS;
-                 draw++) {
+            for (int draw = 0; draw < (table[choices.pins[a].row].replays ? 4 : 1) * draws_n;
+                 draw++) { /* an edit that has state gets four times as many draws */
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
                 bool runs = follow_updates(&model.model, &choices.pins[a], &choices.pins[b], state);
                 uses[a] += runs;

@@ -154,13 +154,13 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
 static void check_shared_run(const opened_run *reference, const int32_t *tokens, ss_pool *threads) {
     const ss_trace *trace = &reference->run.trace;
     opened_run shared_run = run_halves(trace->model, tokens, trace->T, threads);
-    /* The second comparison detects a metric that writes into the run. */
-    for (int i = 0; i < 2; i++) check_runs(trace, &shared_run.run.trace, trace->T);
+    check_runs(trace, &shared_run.run.trace, trace->T);
     close_run(&shared_run);
 }
 
+/* All pools are compared with one reference, so that a metric that writes into a run is noticed. */
 static void check_case(const char *name, const char *folder) {
-    static const size_t workers[] = {1, 2, 3, 5};
+    static const size_t workers[] = {1, 2, 5};
     ss_pool reversed_pool = {.workers = 3, .share = share_backwards};
     CASE(name);
     int T;

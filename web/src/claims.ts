@@ -4,6 +4,7 @@
  * several prompts.
  * Every sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
  */
+import type { State } from './ask/state';
 import {
   cellsOf,
   firstKey,
@@ -177,6 +178,47 @@ export function claimOf(
     isStrongest: !weights.some((other) => other > weight),
     isApproximate: isPreview(frame),
   };
+}
+
+/** What several keys receive together, in the drawn cells. */
+export interface Span {
+  readonly from: number;
+  /** Inclusive. */
+  readonly to: number;
+  /** How many queries see all of the keys. */
+  readonly queries: number;
+  /** The mean over these queries of the sum of the cells. */
+  readonly attention: number;
+  /** The same under uniform attention. */
+  readonly uniform: number;
+  /** Whether the cells are shares of the row. */
+  readonly isShare: boolean;
+}
+
+/** Sums the cells of the selected keys; undefined for a single key, for means over blocks, and if no query sees them all. */
+export function spanOf(
+  frame: Frame,
+  state: Pick<State, 'key' | 'lastKey' | 'normalize'>,
+): Span | undefined {
+  const { T, pooled } = frame;
+  const [from, to] = [state.key, state.lastKey].sort((a, b) => a - b) as [number, number];
+  const maps = pooled ? undefined : mapsOf(frame);
+  if (!maps || from < 0 || from === to || to >= T) return undefined;
+  const cells = cellsOf(maps, state);
+  const sums: number[] = [];
+  let uniform = 0;
+  for (let t = 0; t < T; t++) {
+    const row = cells.subarray(t * T, (t + 1) * T);
+    const seen = row.filter((x) => !Number.isNaN(x)).length;
+    const sum = row.subarray(from, to + 1).reduce((a, b) => a + b, 0);
+    if (Number.isNaN(sum)) continue;
+    sums.push(sum);
+    uniform += (to - from + 1) / seen;
+  }
+  const queries = sums.length;
+  if (!queries) return undefined;
+  const isShare = frame.operation.normalizes || state.normalize === 'yes';
+  return { from, to, queries, attention: mean(sums), uniform: uniform / queries, isShare };
 }
 
 /**

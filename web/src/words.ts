@@ -1,7 +1,7 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
 import { shorten } from './ask/state';
-import { claimOf, disagrees, type Claim } from './claims';
+import { claimOf, disagrees, type Claim, type Span } from './claims';
 import {
   firstTokenWeights,
   firstKey,
@@ -102,6 +102,28 @@ export const commonQuote = (frame: Frame, t: number): string =>
 /** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? ' on the first prompt' : '';
+
+/** Says what several keys receive together; empty without a span. */
+export function spanSentence(span: Span | undefined, frame: Frame): string {
+  if (!span) return '';
+  const { from, to, queries, attention, uniform, isShare } = span;
+  const words = frame.tokens.slice(from, to + 1).map(({ text }) => makeReadable(text));
+  const tokens = `Tokens ${from}–${to}, “${shorten(
+    words
+      .join('')
+      .replace(/\u00a0/g, ' ')
+      .trim(),
+    60,
+  )}”,`;
+  const by = queries === 1 ? 'the one query' : `the ${queries} queries`;
+  const amount = isShare
+    ? `${formatPercent(attention)} of the attention of ${by} that ${queries === 1 ? 'sees' : 'see'} all of them${firstPromptWords(frame)}`
+    : `a weight of ${formatValue(attention, 3)}, the mean over ${by} that ${queries === 1 ? 'sees' : 'see'} all of them${firstPromptWords(frame)}`;
+  const uniformNote = isShare
+    ? `; uniform attention would give them ${formatPercent(uniform)}`
+    : '';
+  return `${tokens} together receive ${amount}${uniformNote}.`;
+}
 
 /** Puts an opening before a sentence: its words, in small letters, begin the new sentence. */
 export const introduce = (opening: string, sentence: string): string =>

@@ -18,6 +18,7 @@ interface MapData {
   readonly scale: Scale;
   readonly label: string;
   readonly chosen?: Cell;
+  readonly chosenCols?: number;
   readonly outlined?: readonly Cell[];
   readonly cellShape?: number;
   readonly rowWords?: readonly string[];
@@ -29,6 +30,7 @@ interface Map_ {
   readonly events: {
     readonly onPoint?: (cell: Cell | undefined) => void;
     readonly onChoose?: (cell: Cell) => void;
+    readonly onExtend?: (from: Cell, to: Cell) => void;
     readonly onBeyond?: (step: readonly [number, number]) => void;
   };
   data: MapData;

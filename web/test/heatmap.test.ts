@@ -32,15 +32,15 @@ const base = {
 function mapOf(change: object = {}) {
   const root = document.createElement('div');
   document.body.replaceChildren(root);
-  const [onPoint, onChoose, onBeyond] = [vi.fn(), vi.fn(), vi.fn()];
-  const map = createHeatmap(root, { onPoint, onChoose, onBeyond });
+  const [onPoint, onChoose, onExtend, onBeyond] = [vi.fn(), vi.fn(), vi.fn(), vi.fn()];
+  const map = createHeatmap(root, { onPoint, onChoose, onExtend, onBeyond });
   map.draw({ ...base, ...change });
   const element = (selector: string) => root.querySelector<HTMLElement>(selector)!;
   const plot = element('.heatmap');
   // 80 by 20 pixels, 10 from the left and 100 from the top.
   plot.getBoundingClientRect = () => new DOMRect(10, 100, 80, 20);
-  const pointer = (name: string, clientX: number, clientY: number) =>
-    plot.dispatchEvent(new MouseEvent(name, { clientX, clientY }));
+  const pointer = (name: string, clientX: number, clientY: number, shiftKey = false) =>
+    plot.dispatchEvent(new MouseEvent(name, { clientX, clientY, shiftKey }));
   return {
     map,
     root,
@@ -48,11 +48,12 @@ function mapOf(change: object = {}) {
     plot,
     onPoint,
     onChoose,
+    onExtend,
     onBeyond,
     pointer,
     said: () => element('.readout').textContent,
-    key: (key: string) => {
-      const event = new KeyboardEvent('keydown', { key, cancelable: true });
+    key: (key: string, shiftKey = false) => {
+      const event = new KeyboardEvent('keydown', { key, shiftKey, cancelable: true });
       plot.dispatchEvent(event);
       return event.defaultPrevented;
     },
@@ -79,6 +80,22 @@ describe('a heatmap', () => {
     expect([...images[0]!]).toEqual(
       [0, 128, 256, -1, 256, 0, 0, 0].map((step) => (step < 0 ? hidden : colors[step])),
     );
+  });
+
+  it('extends the choice with Shift, and marks all chosen columns', () => {
+    const { pointer, key, onChoose, onExtend, mark, map } = mapOf();
+    // Without a choice, a click with Shift makes one.
+    pointer('click', 35, 105, true);
+    expect(onChoose).toHaveBeenLastCalledWith({ row: 0, col: 1 });
+    map.draw({ ...base, chosen: { row: 0, col: 1 } } as never);
+    pointer('click', 75, 115, true);
+    expect(onExtend).toHaveBeenLastCalledWith({ row: 0, col: 1 }, { row: 1, col: 3 });
+    expect(key('ArrowLeft', true)).toBe(true);
+    expect(onExtend).toHaveBeenLastCalledWith({ row: 1, col: 3 }, { row: 1, col: 2 });
+    key('ArrowLeft');
+    expect([onChoose.mock.calls.length, onExtend.mock.calls.length]).toEqual([1, 2]);
+    map.draw({ ...base, chosen: { row: -1, col: 1 }, chosenCols: 3 } as never);
+    expect(mark('.chosen')).toBe('25% 0% 75% 100%');
   });
 
   it('is repainted only if its numbers or its scale change', () => {

@@ -440,7 +440,7 @@ describe('the view of a change by an intervention', () => {
     map!.events.onPoint!(undefined);
     map!.events.onChoose!({ row: 2, col: 1 });
     expect(selectedView.point.mock.calls).toEqual([[{ query: 2, key: 1 }], [{}]]);
-    expect(selectedView.set).toHaveBeenLastCalledWith({ query: 2, key: 1 });
+    expect(selectedView.set).toHaveBeenLastCalledWith({ query: 2, key: 1, lastKey: -1 });
     expect(shapesOf(change.numbers(editedFrame, at))).toEqual([
       ['loss_change_at', 3],
       ['alpha_1_change', 2, 2],

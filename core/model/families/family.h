@@ -251,6 +251,9 @@ ss_json ss_text_config(ss_json *json);
 #define SS_VOCABULARY_MAX 4194304
 #define SS_CONTEXT_MAX 16777216
 
+/* Adds to a refusal how the model can be recorded instead; returns the status. */
+ss_status ss_advise_recording(ss_status status, ss_error *err);
+
 /* Reads a parsed config, as ss_arch_read does; errors name the file `file`. */
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err);
 

@@ -1,7 +1,7 @@
 /*
  * gpt_oss: llama with a sink logit per head, a window in every second layer, biases everywhere, and
  * experts with a clamped SwiGLU. The experts' weights are three-dimensional, with gate and up
- * interleaved.
+ * interleaved; in GGUF these are two tensors, with outputs before inputs.
  */
 #include "../rotary.h"
 #include "family.h"
@@ -41,6 +41,16 @@ void ss_gpt_oss_read(ss_arch *arch, ss_json *json) {
 
 #define EXPERTS "layers.%d.mlp.experts."
 
+static void load_gguf_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
+    size_t D = (size_t)arch->D, F = (size_t)arch->F;
+    ss_place place = {.in = D, .out = F, .slices = (size_t)arch->E, .slice = (size_t)e};
+    ss_load_linear_at(loader, &expert->gate, EXPERTS "gate_proj", true, &place);
+    ss_load_linear_at(loader, &expert->up, EXPERTS "up_proj", true, &place);
+    place.in = F;
+    place.out = D;
+    ss_load_linear_at(loader, &expert->down, EXPERTS "down_proj", true, &place);
+}
+
 static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
     ss_place place = {.layout = SS_IN_OUT,
@@ -63,5 +73,6 @@ static void load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, 
 
 void ss_load_gpt_oss_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    ss_load_experts(layer, loader, arch, "layers.%d.mlp.router", true, load_expert);
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.router", true,
+                    ss_load_is_format(loader, SS_GGUF) ? load_gguf_expert : load_expert);
 }

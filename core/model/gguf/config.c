@@ -79,10 +79,10 @@ static const char general_keys[] =
     "use_parallel_residual\0vocab_size\0tensor_data_layout\0";
 
 #define GEMMA "gemma2\0gemma3_text\0"
-#define MOE "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0"
+#define MOE "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0gpt_oss\0"
 #define GRANITE "granite\0granitemoe\0"
 #define COHERE "cohere\0cohere2\0"
-#define MAY_HAVE_WINDOW "phi3\0cohere2\0"
+#define MAY_HAVE_WINDOW "phi3\0cohere2\0gpt_oss\0"
 #define MAY_CLIP "mpt\0olmo\0"
 
 /* Keys that only some families accept. */
@@ -128,7 +128,8 @@ static void refuse_split(ss_gguf_source *source) {
     const cJSON *parts = cJSON_GetObjectItemCaseSensitive(source->pairs, "split.count");
     if (cJSON_IsNumber(parts) && parts->valuedouble > 1.0)
         ss_gguf_refuse(source, SS_UNSUPPORTED, "split.count",
-                       "one whole file, found a part of several");
+                       "one whole file, found a part of several; llama-gguf-split --merge makes "
+                       "one that can be read or recorded");
 }
 
 static void check_general(ss_gguf_source *source) {
@@ -197,6 +198,9 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
                             ss_gguf_number(source, "rope.scaling.yarn_beta_fast", 32.0));
     cJSON_AddNumberToObject(scaling, "beta_slow",
                             ss_gguf_number(source, "rope.scaling.yarn_beta_slow", 1.0));
+    /* No key says that the bounds of gpt-oss are not whole numbers of pairs, as in all its models.
+     */
+    cJSON_AddBoolToObject(scaling, "truncate", !has_type(source, "gpt_oss"));
     require_value(source, "rope.scaling.attn_factor", 1.0);
     require_value(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
@@ -432,7 +436,7 @@ static ss_status read_config(cJSON **config, ss_bytes file, ss_error *err) {
     if (status == SS_OK) {
         source.config = cJSON_CreateObject();
         put_config(&source);
-        status = source.status;
+        status = ss_advise_recording(source.status, err);
     }
     cJSON_Delete(source.pairs);
     if (status == SS_OK)

@@ -31,16 +31,6 @@ static ss_bytes text_of(const ss_gguf_pair *pair) {
     return (ss_bytes){pair->value.data + 8, pair->value.n - 8};
 }
 
-static ss_status find_family(gguf_header *header, ss_bytes architecture, ss_error *err) {
-    char names[448];
-    header->family = ss_gguf_family_find(architecture);
-    if (header->family) return SS_OK;
-    ss_gguf_family_names(names, sizeof names);
-    return ss_fail(err, SS_UNSUPPORTED, "general.architecture", "expected %s, found %.*s", names,
-                   architecture.n > 60 ? 60 : (int)architecture.n,
-                   architecture.n ? (const char *)architecture.data : "");
-}
-
 static ss_status read_header(gguf_header *header, ss_bytes file, ss_error *err) {
     ss_bytes architecture = {NULL, 0};
     ss_status status = ss_gguf_begin(&header->gguf, file, err);
@@ -57,7 +47,7 @@ static ss_status read_header(gguf_header *header, ss_bytes file, ss_error *err) 
                            "expected one whole GGUF file, found one of %lu parts",
                            (unsigned long)parts);
     }
-    return status == SS_OK ? find_family(header, architecture, err) : status;
+    return status == SS_OK ? ss_gguf_find_family(&header->family, architecture, err) : status;
 }
 
 static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {

@@ -81,12 +81,12 @@ ss_bytes ss_gguf_data(const ss_gguf *gguf);
 /* The names that Hugging Face has for a general.architecture and its tensors. */
 typedef struct ss_gguf_family ss_gguf_family;
 
-/* Returns the family of an architecture, or NULL if it is unknown. */
-const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture);
+/* Finds the family of an architecture. */
+ss_status ss_gguf_find_family(const ss_gguf_family **family, ss_bytes architecture, ss_error *err);
 const char *ss_gguf_model_type(const ss_gguf_family *family);
 
-/* Writes the supported architectures, "llama, gpt2", for errors. */
-void ss_gguf_family_names(char *text, size_t bytes);
+/* Returns the name of architecture i; NULL after the last. */
+const char *ss_gguf_architecture(size_t i);
 
 /* Upper bound of the bytes of a tensor's name, in GGUF and in Hugging Face, with a NUL. */
 #define SS_GGUF_NAME_BYTES 128

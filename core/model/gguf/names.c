@@ -136,6 +136,13 @@ static const name seed_oss[] = {
     {NULL, NULL},
 };
 
+static const name gpt_oss[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+    {"blk.#.attn_sinks", "model.layers.#.self_attn.sinks"},
+    {"blk.#.ffn_gate_inp", "model.layers.#.mlp.router"},
+    {NULL, NULL},
+};
+
 static const name glm4[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_self_attn_layernorm"},
     {"blk.#.post_ffw_norm", "model.layers.#.post_mlp_layernorm"},
@@ -181,6 +188,7 @@ static const ss_gguf_family families[] = {
     {"stablelm", "stablelm", {llama}},
     {"starcoder2", "starcoder2", {starcoder2, llama}},
     {"seed_oss", "seed_oss", {seed_oss, llama}},
+    {"gpt-oss", "gpt_oss", {gpt_oss, qwen3_moe, llama}},
     {"ernie4_5", "ernie4_5", {llama}},
     {"olmo", "olmo", {llama}},
     {"olmo2", "olmo2", {branches, llama}},
@@ -200,21 +208,25 @@ static const ss_gguf_family families[] = {
 };
 #define FAMILIES_N (sizeof families / sizeof *families)
 
-const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture) {
+ss_status ss_gguf_find_family(const ss_gguf_family **family, ss_bytes architecture, ss_error *err) {
     for (size_t i = 0; i < FAMILIES_N; i++)
-        if (ss_bytes_equal(architecture, families[i].architecture)) return &families[i];
-    return NULL;
+        if (ss_bytes_equal(architecture, families[i].architecture)) {
+            *family = &families[i];
+            return SS_OK;
+        }
+    return ss_fail(err, SS_UNSUPPORTED, "general.architecture",
+                   "this build cannot run GGUF files of %.*s; record the model with the Python "
+                   "package and open the recording (`describe` lists the families that run)",
+                   architecture.n ? (int)(architecture.n < 60 ? architecture.n : 60) : 15,
+                   architecture.n ? (const char *)architecture.data : "no architecture");
 }
 
 const char *ss_gguf_model_type(const ss_gguf_family *family) {
     return family->model_type;
 }
 
-void ss_gguf_family_names(char *text, size_t bytes) {
-    size_t text_n = 0;
-    for (size_t i = 0; i < FAMILIES_N && text_n < bytes; i++)
-        text_n += (size_t)snprintf(text + text_n, bytes - text_n, "%s%s", i ? ", " : "",
-                                   families[i].architecture);
+const char *ss_gguf_architecture(size_t i) {
+    return i < FAMILIES_N ? families[i].architecture : NULL;
 }
 
 /* Returns true if the text matches the pattern; *number becomes the text at '#'. */

@@ -108,15 +108,11 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
 }
 
 static ss_status find_architecture(ss_gguf_source *source) {
-    char names[448];
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(source->pairs, "general.architecture");
     const char *word = cJSON_IsString(item) ? item->valuestring : "";
     snprintf(source->architecture, sizeof source->architecture, "%s", word);
-    source->family = ss_gguf_family_find((ss_bytes){(const unsigned char *)word, strlen(word)});
-    if (source->family) return SS_OK;
-    ss_gguf_family_names(names, sizeof names);
-    return ss_fail(source->err, SS_UNSUPPORTED, "general.architecture", "expected %s, found %.60s",
-                   names, *word ? word : "nothing");
+    return ss_gguf_find_family(&source->family,
+                               (ss_bytes){(const unsigned char *)word, strlen(word)}, source->err);
 }
 
 ss_status ss_gguf_source_read(ss_gguf_source *source, ss_bytes file, ss_error *err) {

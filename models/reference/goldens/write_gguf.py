@@ -65,6 +65,7 @@ ARCHITECTURES = {
     "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
     "mpt": gguf.MODEL_ARCH.MPT,
     "lfm2": gguf.MODEL_ARCH.LFM2,
+    "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
 }
 
 READ_BACK_FAMILIES = (
@@ -92,6 +93,7 @@ READ_BACK_FAMILIES = (
     "gpt_bigcode",
     "mpt",
     "lfm2",
+    "gpt_oss",
 )
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
@@ -193,7 +195,29 @@ def group_count(config: Any) -> int:
     return config.num_kv_heads if config.new_decoder_architecture else 1
 
 
-def checkpoint_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
+def split_gpt_oss(name: str, w: Tensor) -> dict[str, Tensor]:
+    """Returns gate and up of gpt_oss, which the model interleaves, and matrices with outputs before inputs."""
+    if name.endswith("sinks"):
+        return {f"{name}.weight": w}
+    if ".experts." not in name:
+        return {name: w}
+    suffix = "bias" if name.endswith("_bias") else "weight"
+    stem = name.removesuffix("_bias")
+    w = w if suffix == "bias" else w.transpose(1, 2)
+    if not stem.endswith("gate_up_proj"):
+        return {f"{stem}.{suffix}": w}
+    stem = stem.removesuffix("gate_up_proj")
+    return {f"{stem}{part}_proj.{suffix}": w[:, i::2] for i, part in enumerate(("gate", "up"))}
+
+
+def join_gpt_oss(name: str, parts: list[Tensor]) -> Tensor:
+    w = torch.stack(parts, 2).flatten(1, 2) if len(parts) > 1 else parts[0]
+    return w.transpose(1, 2) if ".experts." in name and not name.endswith("_bias") else w
+
+
+def checkpoint_tensors(name: str, w: Tensor, kind: str) -> dict[str, Tensor]:
+    if kind == "gpt_oss":
+        return split_gpt_oss(name, w)
     name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
     name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
@@ -226,8 +250,10 @@ def read_back_weights(file: Path, model: transformers.PreTrainedModel, names: di
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
-        sources = [parts[part] for part in checkpoint_tensors(name, w) if part in parts]
-        if sources:
+        sources = [parts[part] for part in checkpoint_tensors(name, w, config.model_type) if part in parts]
+        if config.model_type == "gpt_oss":
+            weights[name] = join_gpt_oss(name, sources)
+        elif sources:
             weights[name] = torch.cat(sources, 1) if len(sources) > 1 else sources[0]
     return weights
 
@@ -276,6 +302,11 @@ def add_rope(writer: GGUFWriter, config: Any) -> None:
         base *= rope["alpha"] ** (config.head_dim / (config.head_dim - 2))
         writer.add_rope_scaling_type(gguf.RopeScalingType.NONE)
     writer.add_rope_freq_base(base)
+    if rope["rope_type"] == "yarn":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(rope["factor"])
+        writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+        writer.add_rope_scaling_yarn_beta_fast(rope["beta_fast"])
     if rope["rope_type"] == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
@@ -332,22 +363,25 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     if config.model_type != "qwen2":
         writer.add_key_length(K)
         writer.add_value_length(K)
-    if config.model_type.startswith("gemma"):
+    if config.model_type.startswith(("gemma", "gpt_oss")):
         writer.add_sliding_window(config.sliding_window)
     if config.model_type == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    if config.model_type.endswith("moe"):
+    if config.model_type.endswith(("moe", "gpt_oss")):
         add_experts(writer, config)
     add_rope(writer, config)
 
 
 def add_experts(writer: GGUFWriter, config: Any) -> None:
-    is_hunyuan, is_granite = config.model_type == "hunyuan_v1_moe", config.model_type == "granitemoe"
-    writer.add_expert_count(config.num_local_experts if is_granite else config.num_experts)
+    is_hunyuan = config.model_type == "hunyuan_v1_moe"
+    is_local = config.model_type in ("granitemoe", "gpt_oss")
+    writer.add_expert_count(config.num_local_experts if is_local else config.num_experts)
     writer.add_expert_used_count(config.moe_topk if is_hunyuan else config.num_experts_per_tok)
     if config.model_type == "qwen3_moe":
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if config.model_type == "gpt_oss":
+        writer.add_expert_feed_forward_length(config.intermediate_size)
     if is_hunyuan:
         writer.add_expert_feed_forward_length(config.intermediate_size)
         writer.add_expert_shared_feed_forward_length(config.intermediate_size)
@@ -424,6 +458,13 @@ def model_tensors(model: transformers.PreTrainedModel, fused: bool) -> dict[str,
     return tensors
 
 
+def gpt_oss_type(name: str, type_name: str) -> str:
+    """Published files have only the experts in MXFP4, and their biases and the router in F32."""
+    if name.endswith("bias") or ".router." in name:
+        return "F32"
+    return type_name if ".experts." in name else "Q8_0"
+
+
 def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
     """Writes the file, and returns the model's name for each tensor name in the file."""
     config, rng = model.config, np.random.default_rng(7)
@@ -437,13 +478,14 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
     for name, w in model_tensors(model, fused).items():
         if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
             continue
-        for part, part_w in checkpoint_tensors(name, w).items():
+        for part, part_w in checkpoint_tensors(name, w, config.model_type).items():
             base_name = part.removeprefix("transformer.") if config.model_type == "bloom" else part
             gguf_name = table.get_name(base_name, try_suffixes=(".weight", ".bias"))
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            data, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), type_name, rng)
+            kind_name = gpt_oss_type(part, type_name) if config.model_type == "gpt_oss" else type_name
+            data, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), kind_name, rng)
             writer.add_tensor(gguf_name, data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -642,6 +684,32 @@ CASES: dict[str, Case] = {
         ),
         "Q8_0",
         "The experts of a layer are one tensor for each of gate, up and down.",
+    ),
+    "gguf-gpt_oss-mxfp4": Case(
+        partial(
+            random_model,
+            transformers.GptOssForCausalLM,
+            SIZES
+            | dict(
+                head_dim=16,
+                intermediate_size=32,
+                max_position_embeddings=384,
+                num_local_experts=5,
+                num_experts_per_tok=2,
+                sliding_window=5,
+                rope_parameters={
+                    "rope_type": "yarn",
+                    "rope_theta": 50.0,
+                    "factor": 6.0,
+                    "beta_fast": 4.0,
+                    "beta_slow": 1.0,
+                    "truncate": False,
+                    "original_max_position_embeddings": 64,
+                },
+            ),
+        ),
+        "MXFP4",
+        "Experts in MXFP4, gate and up apart; sink logits; a window in even layers; YaRN with bounds between pairs.",
     ),
     "gguf-gemma2-bf16": Case(
         partial(

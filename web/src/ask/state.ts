@@ -112,6 +112,8 @@ export const table = {
   /** The selected cell of the attention map; -1: none. */
   query: numberRow(-1, -1, 8191),
   key: numberRow(-1, -1, 8191),
+  /** The other end of several selected keys, which may come before `key`; -1: one key. */
+  lastKey: numberRow(-1, -1, 8191),
   /**
    * The most rows and columns of a map: a longer text is drawn in blocks, as the mean or the largest of their cells.
    */

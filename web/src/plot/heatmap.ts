@@ -1,7 +1,7 @@
 /**
  * Draws any matrix as colors: one pixel per cell, scaled up without smoothing. The pointer or the arrow keys point at a
- * cell, which is marked and described; a click or Enter chooses the cell. Words label rows and columns, as far as they
- * fit.
+ * cell, which is marked and described; a click or Enter chooses the cell, and with Shift extends the choice to it. Words
+ * label rows and columns, as far as they fit.
  */
 import { html, render } from 'lit';
 import { stepOf, type Scale } from './color';
@@ -19,6 +19,8 @@ interface HeatmapData {
   readonly label: string;
   /** The chosen cell, which is marked; a negative index marks a whole row or column. */
   readonly chosen?: Cell;
+  /** The number of columns that are chosen, from that of `chosen` on; 1 if absent. */
+  readonly chosenCols?: number;
   /** Cells that are outlined for their values. */
   readonly outlined?: readonly Cell[];
   readonly rowTitle?: string;
@@ -37,6 +39,8 @@ interface HeatmapEvents {
   /** Called with the cell under the pointer; with undefined when the pointer leaves the map. */
   readonly onPoint?: (cell: Cell | undefined) => void;
   readonly onChoose?: (cell: Cell) => void;
+  /** Called when the choice is extended from one cell to another: by a click with Shift, or by Shift and an arrow key. */
+  readonly onExtend?: (from: Cell, to: Cell) => void;
   /** Called when an arrow key leaves the picture, with its step in rows down and columns to the right. */
   readonly onBeyond?: (step: readonly [number, number]) => void;
 }
@@ -86,14 +90,19 @@ export function paint(
   context.putImageData(image, 0, 0);
 }
 
-/** Frames a cell, or a whole row or column if one index is negative. */
-function mark(frame: HTMLElement, cell: Cell | undefined, rows: number, cols: number): void {
+/** Frames a cell, or a whole row or column if one index is negative; `span` columns if it is more than 1. */
+function mark(
+  frame: HTMLElement,
+  cell: Cell | undefined,
+  { rows, cols }: Pick<HeatmapData, 'rows' | 'cols'>,
+  span = 1,
+): void {
   frame.hidden = !cell || (cell.row < 0 && cell.col < 0) || cell.row >= rows || cell.col >= cols;
   if (!cell) return;
   const isRow = cell.col < 0;
   const isColumn = cell.row < 0;
   frame.style.left = `${isRow ? 0 : (100 * cell.col) / cols}%`;
-  frame.style.width = `${isRow ? 100 : 100 / cols}%`;
+  frame.style.width = `${isRow ? 100 : (100 * span) / cols}%`;
   frame.style.top = `${isColumn ? 0 : (100 * cell.row) / rows}%`;
   frame.style.height = `${isColumn ? 100 : 100 / rows}%`;
 }
@@ -133,6 +142,19 @@ function writeLabels(container: HTMLElement, words: readonly string[] = []): voi
   render(spans, container);
 }
 
+/** Returns the cell under the pointer; undefined beside the map. */
+function cellAt(
+  plot: Element,
+  { clientX, clientY }: MouseEvent,
+  { rows, cols }: Pick<HeatmapData, 'rows' | 'cols'>,
+): Cell | undefined {
+  const { left, top, width, height } = plot.getBoundingClientRect();
+  const col = Math.floor(((clientX - left) / width) * cols);
+  const row = Math.floor(((clientY - top) / height) * rows);
+  const isInside = row >= 0 && col >= 0 && row < rows && col < cols;
+  return isInside ? { row, col } : undefined;
+}
+
 export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
   const container = addDiv('map-place', root);
   const inner = addDiv('map-inner', container);
@@ -160,9 +182,9 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
 
   const drawPointed = () => {
     if (!drawnData) return;
-    const { rows, cols, chosen, describe } = drawnData;
+    const { chosen, describe } = drawnData;
     const cell = pointedCell ?? remoteCell;
-    mark(pointedMark, cell, rows, cols);
+    mark(pointedMark, cell, drawnData);
     const text = describe(cell ?? chosen ?? { row: -1, col: -1 });
     if (readout.textContent !== text) readout.textContent = text;
   };
@@ -173,14 +195,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     drawPointed();
     events.onPoint?.(cell);
   };
-  const cellUnder = (event: MouseEvent): Cell | undefined => {
-    if (!drawnData) return undefined;
-    const box = plot.getBoundingClientRect();
-    const col = Math.floor(((event.clientX - box.left) / box.width) * drawnData.cols);
-    const row = Math.floor(((event.clientY - box.top) / box.height) * drawnData.rows);
-    const isInside = row >= 0 && col >= 0 && row < drawnData.rows && col < drawnData.cols;
-    return isInside ? { row, col } : undefined;
-  };
+  const cellUnder = (event: MouseEvent) => drawnData && cellAt(plot, event, drawnData);
 
   plot.addEventListener('pointermove', (event) => pointAt(cellUnder(event)));
   plot.addEventListener('pointerleave', () => pointAt(undefined));
@@ -189,7 +204,9 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     if (!cell) return;
     // A tap sends no pointermove, so the click points at its cell.
     pointAt(cell);
-    events.onChoose?.(cell);
+    const { chosen } = drawnData ?? {};
+    if (event.shiftKey && chosen && events.onExtend) events.onExtend(chosen, cell);
+    else events.onChoose?.(cell);
   });
   plot.addEventListener('keydown', (event) => {
     if (!drawnData) return;
@@ -206,7 +223,10 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       };
       if (pointedCell && nextCell.row === pointedCell.row && nextCell.col === pointedCell.col)
         events.onBeyond?.(step);
-      else pointAt(nextCell);
+      else {
+        pointAt(nextCell);
+        if (event.shiftKey) events.onExtend?.(startCell, nextCell);
+      }
     }
     if (step || isChoice) event.preventDefault();
   });
@@ -252,11 +272,11 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       labelAxes();
       while (outlines.length > outlined.length) outlines.pop()!.remove();
       while (outlines.length < outlined.length) outlines.push(addDiv('mark outlined', plot));
-      outlined.forEach((cell, i) => mark(outlines[i]!, cell, rows, cols));
+      outlined.forEach((cell, i) => mark(outlines[i]!, cell, data));
       remark.hidden = !data.remark;
       remark.className = `remark ${data.remark?.kind ?? ''}`;
       if (remark.textContent !== data.remark?.text) remark.textContent = data.remark?.text ?? '';
-      mark(chosenMark, data.chosen, rows, cols);
+      mark(chosenMark, data.chosen, data, data.chosenCols);
       drawPointed();
     },
     highlight(cell) {

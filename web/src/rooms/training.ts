@@ -41,6 +41,12 @@ import './training.css';
 const stepOf = ({ model: { step } }: Frame): string =>
   step ? `step ${step.step.toLocaleString('en')}` : 'after training';
 
+/** Names the texts over which the course averages. */
+function courseTexts(frame: Frame | undefined): string {
+  if (!frame?.recording) return `${LOG_SEQUENCES} other passages`;
+  return frame.sequences === 1 ? 'one recorded prompt' : `${frame.sequences} recorded prompts`;
+}
+
 /** Returns a model's name without its step. */
 const nameOfModel = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
 
@@ -51,8 +57,8 @@ function headingOf(frames: readonly Frame[]): string {
   if (!emergences.length) return 'Training';
   if (!learned) return 'No sink appears in these training runs.';
   if (learned.from > 0) return 'Training';
-  const { last, end } = learned;
-  return `The sink is learned: no head has one at step 0, ${last.toFixed(0)}% at step ${end.toLocaleString('en')}.`;
+  const { last, start, end } = learned;
+  return `The sink is learned: no head has one at step ${start.toLocaleString('en')}, ${last.toFixed(0)}% at step ${end.toLocaleString('en')}.`;
 }
 
 /** States how many heads of each model have a sink at its step, and what the courses say of the models without one. */
@@ -234,7 +240,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     beforePlace.hidden = !isWalked;
     render(
       isWalked && before.frame
-        ? mapTitle(before.frame, `${nameOfModel(before.frame)}, step 0`, chosen)
+        ? mapTitle(before.frame, `${nameOfModel(before.frame)}, ${stepOf(before.frame)}`, chosen)
         : nothing,
       beforeWords,
     );
@@ -252,12 +258,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     nowFigure.update([now]);
     render(
       html`<h2>Heads with a sink</h2>
-        <p class="hint">over ${LOG_SEQUENCES} other passages</p>`,
+        <p class="hint">over ${courseTexts(now.frame)}</p>`,
       courseTitle,
     );
     curvesFigure.update(entries);
     drawScale(scalePlace, weightScale({ frames: framesOf([now]), state, theme }));
     render(allows(state, 'subjects') ? modelChoice(entries, context) : nothing, choicePlace);
-    render(allows(state, 'text') ? textField(context, 2) : nothing, textPlace);
+    const hasText = allows(state, 'text') && !now.frame?.recording;
+    render(hasText ? textField(context, 2) : nothing, textPlace);
   });
 }

@@ -17,7 +17,7 @@ import {
   type Maps,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf, isPreview } from '../claims';
+import { claimOf, isPreview, spanOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -40,6 +40,7 @@ import {
   tooShortNote,
   formatValue,
   shareWords,
+  spanSentence,
   tokenWord,
   isFirstHidden,
 } from '../words';
@@ -176,6 +177,48 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
   ].filter((entry) => entry !== undefined);
 }
 
+/** Draws the color scale with its name; means over blocks have only its ends. */
+function drawKey(
+  title: HTMLElement,
+  legend: HTMLElement,
+  scale: ReturnType<typeof weightScale>,
+  { hasBlockCells, hasMaxima }: { readonly hasBlockCells: boolean; readonly hasMaxima: boolean },
+): void {
+  const areMeans = hasBlockCells && !hasMaxima;
+  const name = scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight');
+  setText(title, areMeans ? '' : name);
+  if (areMeans) drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
+  else drawScale(legend, scale);
+}
+
+/** Creates the sentence about several selected keys, which extend from the first one that was chosen. */
+function createSpan(root: HTMLElement, set: (change: Partial<State>) => void) {
+  const words = addElement(root, 'span-words', 'p');
+  words.setAttribute('role', 'status');
+  let selected = { key: -1, lastKey: -1 };
+  const choose = (change: Partial<State>) => {
+    set({ ...change, ...(selected.lastKey >= 0 ? { lastKey: -1 } : {}) });
+    selected = { key: change.key ?? -1, lastKey: -1 };
+  };
+  const extend = (from: number, { query, key: lastKey }: { query: number; key: number }) => {
+    selected = { key: selected.key < 0 ? from : selected.key, lastKey };
+    set({ query, ...selected });
+  };
+  root.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape' && !words.hidden) set({ lastKey: -1 });
+  });
+  const update = (frame: Frame, state: State) => {
+    selected = state;
+    const span = spanOf(frame, state);
+    words.hidden = !span;
+    setText(words, spanSentence(span, frame));
+    if (!span) return undefined;
+    const marked = { chosen: { row: -1, col: span.from }, chosenCols: span.to - span.from + 1 };
+    return { note: ` ${spanSentence(span, frame)}`, marked };
+  };
+  return { choose, extend, update };
+}
+
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -184,7 +227,7 @@ export const attention: View = {
   question: 'Which tokens does each token attend to?',
   how:
     'Row: query. Column: key. A sink is a column that nearly every row attends to. Point at a cell, or use ' +
-    'the arrow keys, to read its weight. Colors are raw weights: where rows need not sum to 1, a row may be ' +
+    'the arrow keys, to read its weight; with Shift you select several keys, whose attention is summed. Colors are raw weights: where rows need not sum to 1, a row may be ' +
     'nearly empty; “normalize rows” shows shares of each row instead. Of a long text a cell is the mean, or the largest, of a block; select ' +
     'a block to see its exact cells, move on with the arrow keys, and go back with Escape. Numbers in the text are exact.',
   formula: 'A = softmax(q·k / √K), or what the operation says',
@@ -274,12 +317,17 @@ export const attention: View = {
       onChoose: (cell) => {
         const { query, key } = tokensOf(cell);
         const margin = (EXACT_SIDE - grid.block) / 2;
-        set({ query, key, ...(grid.canZoom ? zoomTo(query - margin, key - margin) : {}) });
+        const zoom = grid.canZoom ? zoomTo(query - margin, key - margin) : {};
+        span.choose({ query, key, ...zoom });
+      },
+      onExtend: (from, to) => {
+        if (!grid.canZoom && !grid.isExact) span.extend(tokensOf(from).key, tokensOf(to));
       },
       onBeyond: ([down, right]) => {
         if (grid.isExact) set(zoomTo(grid.query + down, grid.key + right));
       },
     });
+    const span = createSpan(root, set);
     const drawLocator = createLocator(zoomBar, (row, col) => {
       set(zoomTo(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
     });
@@ -323,16 +371,7 @@ export const attention: View = {
       setText(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
       const isUnlabeled = Boolean(isPlain && !frame.pooled);
       title.hidden = legendRow.hidden = isUnlabeled;
-      if (hasBlockCells && !hasMaxima) {
-        setText(scaleTitle, '');
-        drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
-      } else {
-        setText(
-          scaleTitle,
-          scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight'),
-        );
-        drawScale(legend, scale);
-      }
+      drawKey(scaleTitle, legend, scale, { hasBlockCells, hasMaxima });
       zoomBar.hidden = !canZoom;
       if (canZoom) render(zoomControls(exactCells, state, set, resetZoom), controls);
       drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exactCells);
@@ -340,6 +379,7 @@ export const attention: View = {
         hasBlockCells ? undefined : wordsOf(frame.tokens).slice(from, from + grid.side);
       const axisTitle = (name: string) =>
         hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
+      const shownSpan = span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({
         rows: grid.side,
@@ -353,8 +393,9 @@ export const attention: View = {
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
-        label: `${attention.says(frame, at, state)}${exactNote}`,
+        label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
         chosen: cellOf(state.query, state.key),
+        ...shownSpan?.marked,
         describe: (cell) =>
           hasBlockCells
             ? formatBlock(frame, maps, cell)

@@ -129,7 +129,8 @@ export const change: View = {
     const heatmap = createHeatmap(addElement(mapColumn, 'plot'), {
       onPoint: (cell) =>
         api.point(cell ? { query: cell.row * blockSize, key: cell.col * blockSize } : {}),
-      onChoose: (cell) => api.set({ query: cell.row * blockSize, key: cell.col * blockSize }),
+      onChoose: (cell) =>
+        api.set({ query: cell.row * blockSize, key: cell.col * blockSize, lastKey: -1 }),
     });
     const headsColumn = addElement(columns, 'change-map');
     setText(addElement(headsColumn, 'subtitle', 'p'), 'α₁ of all heads');

@@ -130,7 +130,7 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value, the last step, and Sink_1 at the first and at
+ * Returns the step at which Sink_1 first reached half of its last value, the first and the last step, and Sink_1 at the first and at
  * the last step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
  */
 export function emergenceOf(frame: Frame) {
@@ -141,8 +141,8 @@ export function emergenceOf(frame: Frame) {
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= lastValue / 2)!;
   const isNone = maximum < MIN_SINK_PERCENT;
-  const [from, end] = [points[0]!.value, points.at(-1)!.step];
-  return { isNone, step, from, last: lastValue, end, maximum };
+  const [{ step: start, value: from }, end] = [points[0]!, points.at(-1)!.step];
+  return { isNone, step, from, last: lastValue, start, end, maximum };
 }
 
 /** Says of the shown models without a sink how many of their heads pass the threshold at any step. */
