@@ -438,7 +438,11 @@ export const embed = {
   async 'the lab and experiments offer code that embeds them'(stage) {
     const open = async (room, name) => {
       const page = await stage.open(`room=${room}`, { waits: false });
-      await page.getByRole('button', { name }).click();
+      const button = page.getByRole('button', { name, includeHidden: true });
+      await button.waitFor({ state: 'attached' });
+      const menu = page.locator('.how', { has: button });
+      if (await menu.count()) await menu.locator('summary').click();
+      await button.click();
       const text = page.locator('.embed-dialog textarea');
       await text.waitFor();
       return text.inputValue();
