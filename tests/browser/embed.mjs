@@ -255,6 +255,9 @@ function layoutProblems([leastPicture, leastLetters, notStarted]) {
   const isStarted = visiblePictures.length || !document.querySelector(notStarted);
   if (isStarted && share < leastPicture - 0.003)
     problems.push(`the picture has ${share.toFixed(2)}`);
+  const scales = [...document.querySelectorAll('.map-head .scale')];
+  if (scales.length && !scales.some((scale) => scale.checkVisibility()))
+    problems.push('the map has no color scale');
   const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
   for (const part of document.querySelectorAll(parts)) {
     if (!part.checkVisibility() || part.closest('.unseen, .progress')) continue;
