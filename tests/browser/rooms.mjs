@@ -95,7 +95,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
@@ -1151,7 +1151,7 @@ const training = {
       // The course and the logs, where a model has them, arrive after the chart.
       if ((await readLogs(id)).length)
         await chart
-          .locator('.caption', { hasText: 'BOS first).' })
+          .locator('.caption', { hasText: 'start token first).' })
           .filter({ hasText: /Over \d+ seeds/ })
           .waitFor({ state: 'attached' });
       else await page.waitForLoadState('networkidle');
@@ -1177,7 +1177,10 @@ const training = {
       ),
       softmaxBands.said,
     );
-    assert.match(softmaxBands.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
+    assert.match(
+      softmaxBands.said,
+      /^Softmax model, seed 1, at step 4,000: .*start token first\)\./,
+    );
     // The model `short` has no long runs: its 2,000 steps are those of softmax.
     assert.deepEqual(await readLogs('short'), []);
     const shortBands = await readBands('short');

@@ -110,6 +110,9 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     "padded": lambda: _record("llama, a padded batch", [_padded_inputs()], _family_maker("llama")),
     "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family_maker("gpt_oss")),
     "bidirectional": lambda: _record("bert", _prompts(1), _family_maker("bert")),
+    "generated": lambda: _record(
+        "llama, generated", _prompts(2, T - 5), _family_maker("llama"), tokens=T - 5, generate=5
+    ),
     "pooled": lambda: _record(
         "llama, 132 tokens", _prompts(1, LONG), _family_maker("llama"), tokens=LONG, fields=("hidden_norm", "loss")
     ),

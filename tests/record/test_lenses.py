@@ -1,5 +1,7 @@
-"""Runs the README's lines for maps of other programs verbatim. `tests/record/lenses` installs these programs."""
+"""Runs the README's lines for maps of other programs verbatim, and the notebooks that patch activations with them.
+`tests/record/lenses` installs these programs."""
 
+import json
 import re
 from collections.abc import Callable
 from importlib.metadata import version
@@ -172,3 +174,62 @@ def test_the_lines_for_nnsight_record_its_maps(run: Any, tokenizer: Any) -> None
     result = run("nnsight", model=nnsight.NNsight(make_gpt2()), prompts=prompts, tokenizer=tokenizer)
     assert_same_alpha(result, model, prompts)
     assert result.tokens(0) == TEXTS[0].split()[:T]
+
+
+def run_notebook(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Runs the code of a notebook in its folder, and returns its names. It is run from a file, since nnsight reads its
+    source."""
+    monkeypatch.chdir(README.parent)
+    cells = json.loads((README.parent / name).read_text())["cells"]
+    path, names = tmp_path / "notebook.py", {}
+    path.write_text("\n\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code"))
+    exec(compile(path.read_text(), path, "exec"), names)
+    return names
+
+
+def assert_patched(names: dict[str, Any], patch: Callable[[Any, int], tuple[nn.Module, Callable[..., Any]]]) -> None:
+    """Compares the notebook's two recordings with runs of the untouched model and under a hook of PyTorch.
+
+    patch: takes the model and the layer; returns the module whose output is hooked, and what reads the output."""
+    model = tf.AutoModelForCausalLM.from_pretrained(names["FOLDER"], attn_implementation="eager").eval()
+    module, read = patch(model, names["LAYER"])
+    outputs: list[torch.Tensor] = []
+    handle = module.register_forward_hook(lambda *call: outputs.append(read(call[-1]).clone()))
+    with torch.no_grad():
+        model(names["source"])
+        handle.remove()
+
+        def replace(_: nn.Module, __: Any, output: Any) -> None:
+            read(output)[:, 0] = outputs[0][:, 0]
+
+        expected = [torch.stack(model(names["target"], output_attentions=True).attentions)[:, 0]]
+        handle = module.register_forward_hook(replace)
+        expected.append(torch.stack(model(names["target"], output_attentions=True).attentions)[:, 0])
+        handle.remove()
+    for recording, maps in zip((names["before"], names["after"]), expected, strict=True):
+        assert np.abs(recording["mean.alpha"] - alpha64(maps.double())).max() < 1e-5
+    assert (names["before"].conditions["class"], names["after"].conditions["class"]) == ("MEASURED", "EDITED")
+    changes = np.abs(names["before"]["mean.alpha"] - names["after"]["mean.alpha"]).max((1, 2))
+    assert changes[: names["LAYER"]].max() == 0 and changes[names["LAYER"] + 1 :].min() > 1e-4
+
+
+def test_the_notebook_for_transformer_lens_patches_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
+    if not version("transformer_lens").startswith("4."):
+        pytest.skip("another version of transformer_lens is installed")
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    names = run_notebook("patch_transformer_lens.ipynb", tmp_path, monkeypatch)
+    assert_patched(names, lambda model, layer: (model.model.layers[layer].self_attn.v_proj, lambda output: output))
+    layer = names["LAYER"]
+    assert np.array_equal(names["before"]["mean.alpha"][layer], names["after"]["mean.alpha"][layer])
+
+
+def test_the_notebook_for_nnsight_patches_a_hidden_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("nnsight", reason="nnsight is not installed")
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    names = run_notebook("patch_nnsight.ipynb", tmp_path, monkeypatch)
+
+    def read(output: Any) -> torch.Tensor:
+        return output[0] if isinstance(output, tuple) else output
+
+    assert_patched(names, lambda model, layer: (model.model.layers[layer - 1], read))

@@ -11,6 +11,7 @@ import pytest
 import sinkscope
 import torch
 import transformers
+from families import FAMILIES, make_inputs
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sinkscope.__main__ import main
@@ -232,6 +233,22 @@ def test_a_monitor_logs_the_numbers_of_a_recording_and_changes_nothing() -> None
     }
     with pytest.raises(ValueError, match="every: expected 1 or more"):
         sinkscope.Monitor(model, tokenizer, TEXTS, every=0)
+
+
+def test_a_monitor_measures_the_weight_where_rows_need_not_sum_to_1() -> None:
+    family = FAMILIES["gpt_oss"]
+    model = family.make("eager")
+    prompts = [[i % 60 for i in prompt] for prompt in make_inputs(family, 3)]
+    numbers = sinkscope.Monitor(model, None, prompts, tokens=T, eps=0.1).measure()
+    maps = [eager64(model, input_ids=torch.tensor([prompt[:T]])) for prompt in prompts]
+    alpha = np.array([alpha64(att, 0) for att in maps])
+    bound = max(tolerance_of(att, K) for att in maps)
+    sums = np.array([np.asarray(att).sum(-1).mean() for att in maps])
+    assert sums.mean() < 0.95
+    assert abs(numbers["sinkscope/alpha_1"] - alpha.mean()) <= bound
+    assert abs(numbers["sinkscope/alpha_max"] - alpha.mean(0).max()) <= bound
+    assert abs(numbers["sinkscope/sink_1"] - (alpha > 0.1).mean()) < 1e-6
+    assert abs(numbers["sinkscope/row_mass"] - sums.mean()) <= bound
 
 
 def test_a_trainer_logs_through_its_own_trackers(tmp_path: Path) -> None:

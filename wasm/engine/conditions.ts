@@ -72,6 +72,7 @@ export function readConditions(json: string): Conditions {
   const L = sizeOf('L');
   const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
+  const generated = integerOf(prompts, 'generated', null);
   const modelWindow = kind === 'window' ? window : null;
   return {
     model: {
@@ -111,6 +112,7 @@ export function readConditions(json: string): Conditions {
       count: integerOf(prompts, 'count'),
       kept: integerOf(prompts, 'kept'),
       T: integerOf(prompts, 'T'),
+      ...(generated ? { generated } : {}),
     },
     eps: listOf(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
     edits: listOf(root, 'edits', isEdit, 'objects with a kind and a label'),

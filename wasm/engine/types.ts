@@ -286,6 +286,8 @@ export interface Conditions {
     /** Number of prompts whose fields were recorded. */
     readonly kept: number;
     readonly T: number;
+    /** How many of the last tokens of each prompt the model generated; absent: none. */
+    readonly generated?: number;
   };
   readonly eps: readonly number[];
   /** Edits of the runs, each with its name as `label`; empty: unedited. */

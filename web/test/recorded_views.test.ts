@@ -171,6 +171,21 @@ function roomErrors(
 }
 
 describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
+  it('of generated text marks the tokens that the model generated', async () => {
+    const frame = await frameOf('generated');
+    expect([frame.T, frame.generated]).toEqual([12, 5]);
+    const room = roomOf(explore, page.pageOf({}, [frame]));
+    const chips = room.all('.chip');
+    expect(chips.map((chip) => chip.classList.contains('made'))).toEqual([
+      ...Array<boolean>(7).fill(false),
+      ...Array<boolean>(5).fill(true),
+    ]);
+    expect(chips.at(-1)!.title).toMatch(/^position 11, id \d+, generated$/);
+    expect(room.text('.generate summary')).toBe('5 generated tokens');
+    expect(room.text('.generated strong')).toBe('door, and looked.');
+    room.scope.end();
+  });
+
   it.each(names)(
     '%s with any subset of fields shows a dash and a sentence for each missing number',
     async (name) => {

@@ -493,7 +493,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
       class="chip ${token.special ? 'special' : ''} ${isGenerated ? 'made' : ''}"
       tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
-      title="position ${t}, id ${token.id}${lengthWords(token.text)}"
+      title="position ${t}, id ${token.id}${lengthWords(token.text)}${isGenerated ? ', generated' : ''}"
       .textContent=${tokenWord(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
@@ -583,6 +583,13 @@ function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): T
   </p>`;
 }
 
+/** Shows the text of a recording whose last tokens the model generated. */
+const continuation = (frame: Frame) =>
+  html`<details class="more generate">
+    <summary>${frame.generated} generated tokens</summary>
+    ${generatedText(frame, false)}
+  </details>`;
+
 /** Says of models without an output head why the page offers no loss, no next token and no generation. */
 const headlessNote = (frames: readonly Frame[]) =>
   frames
@@ -601,7 +608,9 @@ export function generateControls(
 ): TemplateResult | readonly TemplateResult[] | typeof nothing {
   const queue = context.engine.value?.queue;
   const shownFrames = frames.filter((frame) => predictsNext(frame) && !frame.recording);
+  const continuedFrames = frames.filter(({ recording, generated }) => recording && generated);
   if (!queue || !allows(context.state.value, 'generate')) return nothing;
+  if (continuedFrames.length) return continuedFrames.map(continuation);
   if (!shownFrames.length) return headlessNote(frames);
   const isRunning = queue.isGenerating;
   const { temperature, topK, seed } = context.state.value;

@@ -332,7 +332,7 @@ export async function recordedFrame(
     ids: [[...recording.tokens]],
     eps,
     dropped: 0,
-    generated: 0,
+    generated: Math.min(prompts.generated ?? 0, tokens.length),
     first: specialTexts,
     special: { automatic: specialTexts, bos: specialTexts[0] ?? null, choices: [] },
     sequences: prompts.count,

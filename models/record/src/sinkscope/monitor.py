@@ -24,9 +24,10 @@ class Monitor:
         monitor = sinkscope.Monitor(model, tokenizer, texts, every=100).attach(trainer)   # transformers' Trainer
 
     `numbers`, under "sinkscope/": `sink_1` (share of heads, at `eps`), `alpha_1` (mean over heads) and `alpha_max` (the
-    strongest head), and the ratios first token to others of hidden states (`hidden_ratio`, the largest over layers),
-    keys and values (`key_ratio`, `value_ratio`, means); of rows that need not sum to 1 also `row_mass`. They are those
-    of `record` on the same prompts. The model's mode, gradients and random numbers stay as they are.
+    strongest head), by the weights that the model uses as in `Recording.measure`, and the ratios first token to others
+    of hidden states (`hidden_ratio`, the largest over layers), keys and values (`key_ratio`, `value_ratio`, means); of
+    rows that need not sum to 1 also `row_mass`. They are those of `record` on the same prompts. The model's mode,
+    gradients and random numbers stay as they are.
     """
 
     def __init__(
@@ -90,9 +91,9 @@ class _Callback(TrainerCallback):
 
 
 def _numbers(recording: Recording) -> dict[str, Any]:
-    first = recording.first
-    alpha = recording["mean.alpha"][..., first]
-    numbers = {"sink_1": recording["mean.sink_ratio"][0, first], "alpha_1": alpha.mean(), "alpha_max": alpha.max()}
+    measured = recording.measure()
+    alpha = measured["alpha"]
+    numbers = {"sink_1": measured["sink"], "alpha_1": alpha.mean(), "alpha_max": alpha.max()}
     choices = (("hidden_ratio", np.max), ("key_ratio", np.mean), ("value_ratio", np.mean), ("row_mass", np.mean))
     for name, choose in choices:
         if f"mean.{name}" in recording and (name != "row_mass" or "mean.alpha_raw" in recording):
