@@ -255,6 +255,9 @@ function layoutProblems([leastPicture, leastLetters, notStarted]) {
   const isStarted = visiblePictures.length || !document.querySelector(notStarted);
   if (isStarted && share < leastPicture - 0.003)
     problems.push(`the picture has ${share.toFixed(2)}`);
+  const scales = [...document.querySelectorAll('.map-head .scale')];
+  if (scales.length && !scales.some((scale) => scale.checkVisibility()))
+    problems.push('the map has no color scale');
   const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
   for (const part of document.querySelectorAll(parts)) {
     if (!part.checkVisibility() || part.closest('.unseen, .progress')) continue;
@@ -435,7 +438,11 @@ export const embed = {
   async 'the lab and experiments offer code that embeds them'(stage) {
     const open = async (room, name) => {
       const page = await stage.open(`room=${room}`, { waits: false });
-      await page.getByRole('button', { name }).click();
+      const button = page.getByRole('button', { name, includeHidden: true });
+      await button.waitFor({ state: 'attached' });
+      const menu = page.locator('.how', { has: button });
+      if (await menu.count()) await menu.locator('summary').click();
+      await button.click();
       const text = page.locator('.embed-dialog textarea');
       await text.waitFor();
       return text.inputValue();

@@ -12,7 +12,7 @@ const MAX_COUNTS = {
   compare: [30, 120],
   training: [26, 120],
   purpose: [40, 230],
-  lab: [36, 95],
+  lab: [30, 120],
 };
 
 /**

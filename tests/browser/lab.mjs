@@ -171,17 +171,14 @@ async function compareModels(stage) {
       expected,
     );
   });
-  const sentence = (await text(page, '[data-finding]')).trim();
+  assert.match(await text(page, '[data-finding]'), /Softmax has a sink; sigmoid has none\./);
+  const sentence = (await text(page, '.lab-numbers')).trim();
   assert.match(
     sentence,
-    /^Softmax has a sink; sigmoid, bias -log n has none\. Softmax gives the first token \d\d% of its attention/,
+    /^Softmax has a sink; sigmoid has none\. Softmax gives the first token \d\d% of its attention/,
     sentence,
   );
-  assert.match(
-    sentence,
-    /Sigmoid, bias -log n gives the first token a weight of \d+(\.\d)?% \(/,
-    sentence,
-  );
+  assert.match(sentence, /Sigmoid gives the first token a weight of \d+(\.\d)?% \(/, sentence);
   assert.match(
     sentence,
     /Loss above the best possible: 0\.\d\d and 0\.\d\d nats outside triggers/,
@@ -542,9 +539,8 @@ export const lab = {
     await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step').textContent));
     assert.match(await text(page, '.lab-step'), /step 0 of 4 · 0\.0 s · about \d+ s to go/);
     assert.equal(await page.locator('.lab-map .caption').first().locator('strong').count(), 1);
-    await page.locator('.lab-foot summary').click();
     assert.match(
-      await text(page, '.lab-foot'),
+      await text(page, '.lab-bar .how'),
       /public domain.*20,\d\d\d tokens. 4 steps read each/s,
     );
     await trainButton(page).click();
@@ -557,7 +553,7 @@ export const lab = {
     // Both labs have the same weights. Only one has its start token, and so the sink.
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
-    const sentence = await text(page, '[data-finding]');
+    const sentence = await text(page, '.lab-numbers');
     assert.match(
       sentence,
       /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
@@ -566,7 +562,7 @@ export const lab = {
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);
-    assert.match(await text(page, '.lab-map .caption'), /head L0H2 gives the first token \d+%/);
+    assert.match(await text(page, '.lab-map .caption'), /\d% on the first token: .* head L0H2/s);
     assert.equal(await stepOf(page), 4);
     assert.deepEqual(await violations(page), []);
     await page.screenshot({ path: `${pictures}/lab-onward.png` });
@@ -574,7 +570,7 @@ export const lab = {
     await page.setViewportSize({ width: 390, height: 844 });
     await staysWithin(page, 390);
     await page.setViewportSize({ width, height: 800 });
-    const fileField = page.locator('.lab-title input[type=file]');
+    const fileField = page.locator('.lab-choice input[type=file]');
     await fileField.setInputFiles({
       name: 'own.txt',
       mimeType: 'text/plain',
@@ -594,11 +590,11 @@ export const lab = {
     await waitUntilPaused(page);
     await trainButton(page).click();
     await waitUntilEnded(page);
-    assert.match(await text(page, '.lab-foot'), /your text own\.txt: \d\d\d tokens/);
+    assert.match(await text(page, '.lab-bar .how'), /your text own\.txt: \d\d\d tokens/);
     await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
-    assert.match(await text(page, '.subject-list'), /sigmoid, bias -log n.* after 4 steps/i);
+    assert.match(await text(page, '.subject-list'), /sigmoid.* after 4 steps/i);
     assert.deepEqual(page.troubles, []);
     await page.context().close();
     const refusedPage = await stage.open(smallLab('from:experts', 'from:softmax,text:own'), {
@@ -626,6 +622,7 @@ export const lab = {
     assert.ok(bottom < (width === 390 ? 844 : 800), 'the maps are seen without scrolling');
     await staysWithin(page, width);
     assert.deepEqual(await violations(page), []);
+    await page.locator('.lab-foot summary').first().click();
     await page.locator('.lab-more summary').first().click();
     assert.deepEqual(await violations(page), []);
     await page.setViewportSize({ width: Math.min(width, 320), height: 700 });

@@ -20,6 +20,7 @@ import {
   staysWithin,
   text,
   violations,
+  until,
 } from './stage.mjs';
 
 const zoo = (path) => readFile(`${root}models/zoo/${path}`);
@@ -95,7 +96,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
@@ -595,6 +596,35 @@ const reading = {
       await viewPage.waitForSelector(`[data-view="${view}"] canvas`);
       assert.deepEqual(viewPage.troubles, []);
     }
+  },
+
+  async 'several keys are selected with Shift, by keyboard and mouse, and are part of the link'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore');
+    await settled(page);
+    const map = page.locator('.stage [data-view="attention"] .heatmap').first();
+    const words = () => text(page, '.stage .span-words');
+    await map.focus();
+    for (const key of ['ArrowRight', 'Enter', 'Shift+ArrowRight', 'Shift+ArrowRight'])
+      await map.press(key);
+    await until(async () => /^Tokens 1–3, “The old man”, together receive/.test(await words()));
+    const { width, height } = await map.boundingBox();
+    await map.click({ position: { x: 0.5 * width, y: 0.9 * height } });
+    const [x, y] = [0.7 * width, 0.9 * height];
+    await map.click({ position: { x, y }, modifiers: ['Shift'] });
+    const said =
+      /^Tokens 13–18, “\. He thought of his child”, .* of the 8 queries that see all of them/;
+    await until(async () => said.test(await words()));
+    assert.match(await map.getAttribute('aria-label'), /Tokens 13–18/);
+    await until(() => page.url().includes('lastKey=18'));
+    const linked = await stage.open(page.url().split('#')[1], { width: 390 });
+    await settled(linked);
+    assert.match(await text(linked, '.stage .span-words'), said);
+    await staysWithin(linked, 390, 'explore');
+    await map.press('Escape');
+    await page.waitForSelector('.stage .span-words', { state: 'hidden' });
+    assert.deepEqual([...page.troubles, ...linked.troubles], []);
   },
 
   async 'the map is operated by the keyboard, and all tokens are one tab stop'(stage) {
@@ -1151,7 +1181,7 @@ const training = {
       // The course and the logs, where a model has them, arrive after the chart.
       if ((await readLogs(id)).length)
         await chart
-          .locator('.caption', { hasText: 'BOS first).' })
+          .locator('.caption', { hasText: 'start token first).' })
           .filter({ hasText: /Over \d+ seeds/ })
           .waitFor({ state: 'attached' });
       else await page.waitForLoadState('networkidle');
@@ -1177,7 +1207,10 @@ const training = {
       ),
       softmaxBands.said,
     );
-    assert.match(softmaxBands.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
+    assert.match(
+      softmaxBands.said,
+      /^Softmax model, seed 1, at step 4,000: .*start token first\)\./,
+    );
     // The model `short` has no long runs: its 2,000 steps are those of softmax.
     assert.deepEqual(await readLogs('short'), []);
     const shortBands = await readBands('short');

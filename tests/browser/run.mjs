@@ -15,6 +15,7 @@ import { trouble } from './trouble.mjs';
 import { hub } from './hub.mjs';
 import { open } from './open.mjs';
 import { delivery } from './delivery.mjs';
+import { heard } from './heard.mjs';
 import { few } from './few.mjs';
 import { embed } from './embed.mjs';
 import { offline } from './offline.mjs';
@@ -52,7 +53,7 @@ const lists = [
   experiments,
   lessons,
   recording,
-  { ...few, ...saving, ...printing },
+  { ...few, ...heard, ...saving, ...printing },
   story,
   { ...installed, ...trouble, ...releases, ...packed, ...visits },
 ];

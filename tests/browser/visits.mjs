@@ -20,7 +20,7 @@ async function trainToEnd(page) {
     /more steps/.test(document.querySelector('.train')?.textContent),
   );
   await settled(page);
-  return text(page, '[data-finding]');
+  return text(page, '.lab-numbers');
 }
 
 async function openLab(stage) {
@@ -100,7 +100,7 @@ export const visits = {
     }
     await settled(page);
     assert.match(await text(page, '.subject-list'), /Softmax model/);
-    assert.match(await text(page, '[data-finding]'), /\d/);
+    assert.match(await text(page, '.lab-numbers'), /\d/);
     assert.ok(page.workers().length <= workers + 1, `${page.workers().length} workers`);
     assert.deepEqual(page.troubles, []);
   },

@@ -1,4 +1,5 @@
-"""Runs the README's lines for maps of other programs verbatim, and the notebooks that patch activations with them. `tests/record/lenses` installs these programs."""
+"""Runs the README's lines for maps of other programs verbatim, and the notebooks that patch activations with them.
+`tests/record/lenses` installs these programs."""
 
 import json
 import re

@@ -53,12 +53,18 @@ it('lines can have their names beside them instead of in the legend, which keeps
   ];
   const { root, marks } = chartOf(series, { named: true });
   const names = [...root.querySelectorAll('.name')];
-  expect(names.map(({ textContent }) => textContent!.trim())).toEqual(['softmax', 'sigmoid']);
+  expect(names.map(({ textContent }) => textContent!.trim())).toEqual(['sigmoid', 'softmax']);
   expect(root.querySelector('.chart-key')!.textContent!.trim()).toBe('other');
   // Names are above their lines and do not overlap.
-  const [[high], [low]] = marks('.name', 'y') as [[number], [number]];
+  const [[low], [high]] = marks('.name', 'y') as [[number], [number]];
   expect(low - high).toBeGreaterThan(14);
   expect(chartOf(series).root.querySelectorAll('.name')).toHaveLength(0);
+  // Of lines that have just begun, in the planned range, the names are at the right, in the order of the lines.
+  const early = chartOf([line([0, 0.4], { name: 'a' }), line([0, 0.2], { name: 'b' })], {
+    ...{ named: true, domain: [0, 1], xDomain: [0, 100] },
+  });
+  const [[x, y], [x2, y2]] = early.marks('.name', 'x', 'y') as [number[], number[]];
+  expect([x! < 100, x2 === x, y! - y2!]).toEqual([true, true, expect.closeTo(24.4, 0)]);
 });
 
 describe('points', () => {

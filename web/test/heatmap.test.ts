@@ -293,7 +293,12 @@ describe('a reader of a heatmap', () => {
       plot.getAttribute('role'),
       plot.getAttribute('aria-roledescription'),
     ]).toEqual([0, 'application', 'matrix']);
-    expect(unchosenMap.one('.readout').getAttribute('aria-live')).toBe('polite');
+    const live = () => unchosenMap.one('.readout').getAttribute('aria-live');
+    const liveAfter = (event: string) => {
+      unchosenMap.one('.heatmap').dispatchEvent(new Event(event));
+      return live();
+    };
+    expect([live(), liveAfter('focus'), liveAfter('blur')]).toEqual([null, 'polite', null]);
   });
 
   it('sees the cell that is hovered in another view, unless this map is hovered', () => {

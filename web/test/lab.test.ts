@@ -432,11 +432,12 @@ describe('the head whose map is shown', () => {
       command: '',
     });
     expect(captionWords(namedLab(labOf()))).toBe(
-      'gives the first token 25% of its attention outside triggers; map: head L0H1',
+      '40% on the first token: mean of rows without circled digits; head L0H1',
     );
-    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
-    expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('map');
-    expect(captionWords(namedLab({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
+    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; head L1H0$/);
+    expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('head');
+    const withoutMap = { ...labOf(), picture: undefined } as unknown as Lab;
+    expect(captionWords(namedLab(withoutMap))).toBe('');
   });
 });
 
@@ -497,11 +498,9 @@ describe('the sentence about a fine-tuned model', () => {
     expect(verdictWords([pair[0], { ...pair[1], lab: divergedLab }])).toMatch(
       /loss on the new text 3\.00 → 2\.75, loss on the old kind of text 3\.40 → –\.$/,
     );
-    expect(captionWords(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
+    expect(captionWords(pair[0])).toBe('80% on the first token: mean of the rows; head L0H0');
     const rawLab = { ...pair[1], operation: operations[1] };
-    expect(captionWords(rawLab)).toBe(
-      'head L0H1 gives the first token a weight of 30% (30% of its row)',
-    );
+    expect(captionWords(rawLab)).toBe('30% on the first token: mean of the rows; head L0H1');
   });
 });
 

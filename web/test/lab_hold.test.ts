@@ -106,9 +106,10 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     /value norm is ([\d.]+)× that of the others/,
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
-  'the map of a head': [
-    /map: head (L\dH\d)/,
-    (pair, i, name) => name === shownHeadOf(pair[i]!).name,
+  'the map of a head': [/; head (L\dH\d)/, (pair, i, name) => name === shownHeadOf(pair[i]!).name],
+  'the number of a map': [
+    /^(<?[\d.]+)% on the first token/,
+    (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).weight),
   ],
 };
 

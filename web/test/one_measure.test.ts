@@ -12,6 +12,7 @@ import { headingOf } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
 import { sinkCountWords } from '../src/rooms/story';
+import { numbersSentence } from '../src/rooms/training';
 import { viewNamed } from '../src/views/index';
 import { groupWords, outputNormsOf } from '../src/views/outputs';
 import { findingWords, modelName, verdictOf } from '../src/words';
@@ -259,9 +260,14 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
           ]),
         );
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
-        problems.push(
-          ...falseModelClaims(heading, truths, seen).map((what) => `“${prompt}”: ${what}`),
-        );
+        for (const words of [heading, numbersSentence(pair)])
+          problems.push(
+            ...falseModelClaims(words, truths, seen).map((what) => `“${prompt}”: ${what}`),
+          );
+        if ((heading === 'What makes a sink?') !== !/ha(?:s|ve) a sink/.test(numbersSentence(pair)))
+          problems.push(
+            `“${prompt}”: Compare counts and Training does not, or the other way round`,
+          );
       }
       expect(problems.slice(0, 40)).toEqual([]);
     },

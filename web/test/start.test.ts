@@ -118,7 +118,7 @@ describe('the lead of Start', () => {
     );
     const { text, set } = startRoom({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^With softmax, almost .* Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^With softmax, almost .* Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     expect(text('.twin-1')).toBe(
       'Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average. Rows need not sum to 100%: those of this head sum to 38% on average; of that, 90% goes to <s>.',
@@ -149,7 +149,7 @@ describe('the lead of Start', () => {
       ).replace(/^.*every text\./, '…');
     const twinClause = 'In a sigmoid model trained alike';
     const explanation =
-      '… Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.';
+      '… Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.';
     expect(leadOf('all', 'none')).toBe(explanation);
     expect(leadOf('weak', 'weak')).toBe(`… ${twinClause}, it does, too.`);
     expect(leadOf('weak', 'none')).toBe(explanation);

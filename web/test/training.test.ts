@@ -277,7 +277,7 @@ describe('the view of training', () => {
 
   it('names the checkpoint of the weights, the last one for trained weights', () => {
     expect(training.says(frameAt('sigmoid@0'), at)).toMatch(
-      /^The sigmoid model, seed 3, at step 0: .* \(exact weights, 100 held-out sequences, T = 64, ε = 0\.3, BOS first\)\./,
+      /^The sigmoid model, seed 3, at step 0: .* \(exact weights, 100 held-out sequences, T = 64, ε = 0\.3, start token first\)\./,
     );
     expect(training.says(frameAt('sigmoid'), at)).toMatch(/at step 40: .*Sink₁ 2\.0%/);
     expect(training.says(frameAt('other'), at)).toBe('');

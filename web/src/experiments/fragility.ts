@@ -266,12 +266,12 @@ export const fragility: Experiment = {
       <h2>What makes a model less fragile?</h2>
       <p class="hint">
         The first layers cannot tell a repeated token from the first one: without a start token no
-        copy stands out among the others. A fixed start token (BOS), a learned bias key or sink
-        logit, a gate, or attention whose rows need not sum to 1 can leave a model less dependent on
-        one token: compare the key-bias, gated and sigmoid models. Channels are another matter: with
-        the worst one of 128 zeroed, the loss rises by 0.91 nats in the key-bias model, whose sink
-        is on the bias key (Sink∗ 79%), by 0.40 with softmax, 0.22 with sigmoid, 0.13 with a gate
-        and 0.10 with sink logits (24 passages, T = 64).
+        copy stands out among the others. A fixed start token, a learned bias key or sink logit, a
+        gate, or attention whose rows need not sum to 1 can leave a model less dependent on one
+        token: compare the key-bias, gated and sigmoid models. Channels are another matter: with the
+        worst one of 128 zeroed, the loss rises by 0.91 nats in the key-bias model, whose sink is on
+        the bias key (Sink∗ 79%), by 0.40 with softmax, 0.22 with sigmoid, 0.13 with a gate and 0.10
+        with sink logits (24 passages, T = 64).
       </p>
     </div>`,
 };

@@ -2,13 +2,13 @@
 import { drawChart, type Series } from '../plot/chart';
 import { addElement } from '../page/view';
 import { formatPercent, formatValue } from '../words';
-import type { Lab } from './lab';
+import { isFineTune } from './settings';
 import { recentMean, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
 const MAX_POINTS = 120;
-const [FULL_HEIGHT, HALF_HEIGHT] = [142, 96];
+const [FULL_HEIGHT, HALF_HEIGHT] = [150, 96];
 
 interface Line {
   readonly column: string;
@@ -29,6 +29,8 @@ interface Chart {
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   readonly isHalf?: boolean;
+  /** The only kind of training that has the numbers. */
+  readonly task?: 'fromScratch' | 'fineTune';
 }
 
 function halfChart(title: string, column: string, domain?: Chart['domain']): Chart {
@@ -37,24 +39,43 @@ function halfChart(title: string, column: string, domain?: Chart['domain']): Cha
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'attention on the first token',
-    key: 'dashed at triggers',
-    plantedKey: 'dotted after the planted trigger',
-    lines: [{ column: 'first_elsewhere' }, { column: 'first_triggers', dash: '3,3' }],
-    domain: [0, 0.5],
+    title: 'Attention on the first token',
+    lines: [{ column: 'first_elsewhere' }],
+    domain: [0, 1],
     percent: true,
   },
   {
-    title: 'loss',
-    key: 'dashed at triggers, dotted the best possible',
+    title: 'Error after circled digits (nats)',
+    key: 'dotted: the best possible',
+    lines: [{ column: 'loss_triggers' }, { column: 'optimum_triggers', dash: '1,2', faint: true }],
+    domain: [0, 4],
+    task: 'fromScratch',
+  },
+  {
+    title: 'Error (nats)',
     plantedKey: 'dotted after the trigger',
     heldOutKey: 'dashed on the old kind of text',
     lines: [
       { column: 'loss_elsewhere' },
       { column: 'loss_triggers', dash: '3,3' },
-      { column: 'optimum_elsewhere', dash: '1,2', faint: true },
       { column: 'loss_held', dash: '6,2' },
     ],
+    task: 'fineTune',
+  },
+  {
+    title: 'error elsewhere',
+    key: 'dotted: the best possible',
+    lines: [
+      { column: 'loss_elsewhere' },
+      { column: 'optimum_elsewhere', dash: '1,2', faint: true },
+    ],
+    task: 'fromScratch',
+  },
+  {
+    title: 'attention on the first token after triggers',
+    lines: [{ column: 'first_triggers' }],
+    domain: [0, 1],
+    percent: true,
   },
   halfChart('value norm, first : others', 'value_ratio', [0, 1]),
   halfChart('hidden norm, first : others', 'hidden_ratio', [0, 1]),
@@ -64,7 +85,14 @@ const CHARTS: readonly Chart[] = [
   halfChart('the same before the norm', 'stream_gradient'),
 ];
 
-function lineOf({ log }: Lab, { column, dash, faint }: Line, color: string, name: string): Series {
+/** @param end the step at which the line ends */
+function lineOf(
+  { lab, name }: NamedLab,
+  { column, dash, faint }: Line,
+  color: string,
+  end: number,
+): Series {
+  const log = lab.log.slice(0, end);
   const stepsPerPoint = Math.max(1, Math.ceil(log.length / MAX_POINTS));
   const values: number[] = [];
   const steps: number[] = [];
@@ -79,29 +107,37 @@ function lineOf({ log }: Lab, { column, dash, faint }: Line, color: string, name
   return { name, color, values, places: steps, dash, faint };
 }
 
+/** The charts that are shown from the start. */
+export const MAIN_CHARTS = 3;
+
 /**
- * Adds the first `count` charts to the page.
+ * Adds some of the charts to the page, over the whole planned length of the training.
  * @returns a function that draws both labs into the charts
  */
 export function createCharts(
   root: HTMLElement,
-  count = CHARTS.length,
+  from = 0,
+  to = CHARTS.length,
 ): (pair: readonly NamedLab[]) => void {
-  const charts = CHARTS.slice(0, count);
+  const charts = CHARTS.slice(from, to);
   const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
   return (pair) => {
-    const hasBegun = pair.some(({ lab }) => lab.log.length);
-    for (const place of places) place.hidden = !hasBegun;
-    if (!hasBegun) return;
+    const [settings] = pair.map(({ lab }) => lab.settings);
+    const task = isFineTune(settings!) ? 'fineTune' : 'fromScratch';
     const isPlanted = pair.some(({ lab }) => Number(lab.settings.planted) > 0);
+    // Each model trains at its own speed; both lines end at the same step.
+    const end = Math.min(...pair.map(({ lab }) => lab.log.length));
+    const plannedEnd = Math.max(...pair.map(({ lab }) => Number(lab.settings.steps) || 0));
     charts.forEach((chart, i) => {
       const { title, key, plantedKey, heldOutKey, lines, domain, percent: isShare, isHalf } = chart;
-      // Leaves out lines without numbers, such as that of the attention on triggers in a task that has none.
-      const isShown = ({ column }: Line, at: number) =>
-        at === 0 || pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
-      const shownLines = lines.filter(isShown);
-      const series = pair.flatMap(({ lab, name }, side) =>
-        shownLines.map((line) => lineOf(lab, line, COLORS[side]!, name)),
+      const hasNumbers = ({ column }: Line) =>
+        pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
+      places[i]!.hidden = (chart.task ?? task) !== task || (end > 0 && !hasNumbers(lines[0]!));
+      if (places[i]!.hidden) return;
+      // Leaves out lines without numbers, such as the loss after a trigger in a text without triggers.
+      const shownLines = lines.filter((line, at) => at === 0 || hasNumbers(line));
+      const series = pair.flatMap((namedLab, side) =>
+        shownLines.map((line) => lineOf(namedLab, line, COLORS[side]!, end)),
       );
       const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
@@ -113,11 +149,13 @@ export function createCharts(
       drawChart(places[i]!, {
         kind: 'lines',
         series,
-        xLabel: '',
+        xLabel: isHalf ? '' : 'training step',
         yLabel: caption,
         label: `${caption}; by step: ${lastValues.join(', ')}`,
         height: isHalf ? HALF_HEIGHT : FULL_HEIGHT,
         dots: false,
+        named: !isHalf,
+        xDomain: [0, plannedEnd],
         ...(domain ? { domain } : {}),
         ...(isShare ? { percent: true } : {}),
       });

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommandButton } from '../page/command';
 import { elapsed } from '../page/elapsed';
-import { choiceField, numberInput, segmentedControl } from '../page/controls';
+import { choiceField, numberInput } from '../page/controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { saveText } from './store';
@@ -26,6 +26,24 @@ function durationWords(seconds: number): string {
   if (!Number.isFinite(seconds)) return '';
   if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
   return `${Math.round(seconds / MINUTE)} min`;
+}
+
+/** Offers the presets that have a question. */
+function questionButtons({ state, set }: Context): TemplateResult {
+  const { leftRun, rightRun } = state.value;
+  return html`<div class="lab-questions" role="group" aria-label="Experiments">
+    ${[...fromScratch, ...fineTune].map((preset) =>
+      preset.question
+        ? html`<button
+            type="button"
+            aria-pressed=${preset.leftRun === leftRun && preset.rightRun === rightRun}
+            @click=${() => set({ leftRun: preset.leftRun, rightRun: preset.rightRun })}
+          >
+            ${preset.question}
+          </button>`
+        : nothing,
+    )}
+  </div>`;
 }
 
 export function createControls(context: Context, pair: Pair, reset: () => void) {
@@ -67,21 +85,9 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
       >`;
   }
 
-  function trainingChoice(): TemplateResult {
-    const isFineTuning = isFineTune(context.state.value.leftRun);
-    return html`${segmentedControl(
-      'Training',
-      [
-        ['fromScratch', 'New models'],
-        ['fineTune', 'Fine-tune'],
-      ],
-      isFineTuning ? 'fineTune' : 'fromScratch',
-      (kind) => {
-        const { leftRun, rightRun } = { fromScratch, fineTune }[kind][0]!;
-        context.set({ leftRun, rightRun });
-      },
-    )}
-    ${isFineTuning ? textChoice(pair.requestedSettings()[0]!.settings) : nothing}`;
+  function questionChoice(): TemplateResult {
+    return html`${questionButtons(context)}
+    ${isFineTune(context.state.value.leftRun) ? textChoice(pair.requestedSettings()[0]!.settings) : nothing}`;
   }
 
   function settingsForms(names: readonly string[]): TemplateResult {
@@ -192,5 +198,5 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
     });
   }
 
-  return { bar, trainingChoice, settingsForms };
+  return { bar, questionChoice, settingsForms };
 }

@@ -7,16 +7,16 @@ import { elapsed } from '../page/elapsed';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { addElement, setText } from '../page/view';
-import { createCharts } from './charts';
+import { createCharts, MAIN_CHARTS } from './charts';
 import { addSaveMenu } from './export';
 import { createMap } from './map';
 import { Pair } from './pair';
-import { printSettings } from './settings';
-import { claimWords, shortVerdictWords, verdictWords, type NamedLab } from './words';
+import { isFineTune, printSettings } from './settings';
+import { claimWords, shortVerdictWords, verdictWords } from './words';
 
 const FRAME_MS = 100;
-/** The number of charts: attention on the first token, and on a host's page also the loss. */
-const [CHARTS, EMBED_CHARTS] = [1, 2];
+const TASK_WORDS =
+  'Two models learn one task: after a circled digit, repeat the token before it, as in “a ② a”. ';
 
 /**
  * Builds the figure.
@@ -40,25 +40,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const numbersText = numbers && addElement(numbers, '', 'p');
   const footer = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);
-  // Outside of embeds, a model is named by its operation alone: the formula of its bias is in the lab.
-  const namedLabs = () => {
-    const [left, right] = pair.namedLabs();
-    const shortenName = (namedLab: NamedLab) => ({
-      ...namedLab,
-      name: namedLab.name.replace(/, bias .*/, ''),
-    });
-    return isEmbed ? ([left, right] as const) : ([shortenName(left), shortenName(right)] as const);
-  };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
   const charts = addElement(grid, 'lab-charts');
-  const drawCharts = createCharts(charts, isEmbed ? EMBED_CHARTS : CHARTS);
+  const drawCharts = createCharts(charts, 0, isEmbed ? MAIN_CHARTS : 1);
   const drawMaps = (theme = context.theme.peek()) => {
-    const labs = namedLabs();
+    const labs = pair.namedLabs();
     labs.forEach((lab, i) => maps[i]!(lab, theme));
     drawCharts(labs);
   };
   const menu = addSaveMenu(bar, context, () => {
-    return { pair: namedLabs(), columns: pair.columns, grid, draw: drawMaps };
+    return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
   let isEnded = false;
   /** Whether the pair opens as soon as there is an engine. */
@@ -121,7 +112,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
    * and of the right model, each an array with an entry for each step.
    */
   function report(): void {
-    const labs = namedLabs();
+    const labs = pair.namedLabs();
     const sentence = verdictWords(labs);
     if (!pair.isOver || sentence === lastSentence) return;
     lastSentence = sentence;
@@ -140,11 +131,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     updateVisibility();
     const { isRunning } = pair;
     const hasTrained = pair.isReady && pair.step > 0;
-    const claim = claimWords(context.state.peek(), isRunning);
+    const isText = isFineTune(context.state.peek().leftRun);
+    const claim = `${isText ? '' : TASK_WORDS}${claimWords(context.state.peek(), isRunning)}`;
     const wordsOf = isEmbed ? verdictWords : shortVerdictWords;
-    setText(finding, hasTrained && !isRunning ? wordsOf(namedLabs()) : claim);
+    setText(finding, hasTrained && !isRunning ? wordsOf(pair.namedLabs()) : claim);
     if (numbers) numbers.hidden = !hasTrained;
-    if (numbersText && hasTrained && !isRunning) setText(numbersText, verdictWords(namedLabs()));
+    if (numbersText && hasTrained && !isRunning)
+      setText(numbersText, verdictWords(pair.namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');
     const trainOrPause = () => {
       if (pair.isReady && !isOpening) return pair.toggle();

@@ -8,7 +8,7 @@ import { addElement } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
-import { captionWords, shownHead, type NamedLab } from './words';
+import { captionWords, mapNumber, shownHead, type NamedLab } from './words';
 
 /** The fewest pixels per word for a map to show words. */
 const WORD_WIDTH = 10;
@@ -39,7 +39,10 @@ export function createMap(
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${namedLab.name}`);
     render(
       html`<strong style="color: var(${COLORS[side]})">${namedLab.name}</strong>
-        <span>${captionWords(namedLab)}</span>`,
+        <span class="lab-number" style="color: var(${COLORS[side]})"
+          >${mapNumber(namedLab)?.[0]}</span
+        >
+        <span class="hint">${mapNumber(namedLab)?.[1]}</span>`,
       title,
     );
     drawMap(map, namedLab, theme, place.clientWidth);
@@ -70,6 +73,7 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
     cols: T,
     data: headShown.weights,
     scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
+    outlined: [{ row: -1, col: 0 }],
     label: `Attention map of ${name} after ${lab.step} steps: ${captionWords(namedLab)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: labels, colWords: labels } : {}),
     describe: ({ row, col }) => {

@@ -87,8 +87,11 @@ export class Pair {
 
   namedLabs(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
-    const names = namesOf([left.settings, right.settings], tables);
-    return [this.#describeLab(left, names[0]), this.#describeLab(right, names[1])];
+    const fullNames = namesOf([left.settings, right.settings], tables);
+    // The formula of a bias is in the settings, unless the names differ in it alone.
+    const shortNames = fullNames.map((name) => name.replace(/, bias [^,]*/, ''));
+    const names = shortNames[0] === shortNames[1] ? fullNames : shortNames;
+    return [this.#describeLab(left, names[0]!), this.#describeLab(right, names[1]!)];
   }
 
   #describeLab(lab: Lab, name: string): NamedLab {

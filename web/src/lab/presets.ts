@@ -1,31 +1,32 @@
+import { defaults } from '../ask/state';
+
 /** A pair of labs that differ in one setting; the claim states what to look for. */
 interface Preset {
   readonly title: string;
+  /** The question that the room offers; a preset without one is in the list of the settings. */
+  readonly question?: string;
   readonly leftRun: string;
   readonly rightRun: string;
   readonly claim: string;
 }
 
-/** The settings of both models of a preset that trains in seconds. */
-const SMALL_SETTINGS = 'width:32,learning_rate:0.01,batch:16,steps:400';
-
-/** Presets with random initial weights; the first one is the page's default. */
+/** Presets with random initial weights; the first one is the page's default and trains in seconds. */
 export const fromScratch: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
+    question: 'Softmax or sigmoid?',
+    leftRun: defaults.leftRun,
+    rightRun: defaults.rightRun,
+    claim:
+      'Only the rule that turns scores into attention differs. Press Train, and watch the framed first column.',
+  },
+  {
+    title: 'softmax or sigmoid, wider',
     leftRun: '',
     rightRun: 'operation:sigmoid_log_n',
     claim:
       'Two models with the same task and seed. Only on the left must each row of attention sum to 1. ' +
-      'Press Train: on the left map the first column turns into a sink, on the right it does not.',
-  },
-  {
-    title: 'small and fast',
-    leftRun: SMALL_SETTINGS,
-    rightRun: `operation:sigmoid_log_n,${SMALL_SETTINGS}`,
-    claim:
-      'Two small models learn one toy task: after a trigger (a circled digit), repeat the token before it, as in “a ② a”. The left one has softmax, the right one ' +
-      'sigmoid. Press Train, and watch the first column of both maps.',
+      'Press Train: does a first column turn into a sink?',
   },
   {
     title: 'softmax or ReLU',
@@ -37,6 +38,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'with a key bias',
+    question: 'A place to put it?',
     leftRun: '',
     rightRun: 'bias_key:head',
     claim:
@@ -61,6 +63,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'AdamW or SGD',
+    question: 'Another optimizer?',
     leftRun: '',
     rightRun: 'optimizer:sgd,learning_rate:1',
     claim:
@@ -69,6 +72,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'no fixed first token',
+    question: 'No fixed first token?',
     leftRun: '',
     rightRun: 'first:any',
     claim:
@@ -77,6 +81,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'weight decay 0.01 or 2',
+    question: 'Strong weight decay?',
     leftRun: '',
     rightRun: 'weight_decay:2',
     claim:
@@ -111,6 +116,7 @@ export const fromScratch: readonly Preset[] = [
 export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',
+    question: 'Fine-tune a trained model?',
     leftRun: 'from:relu',
     rightRun: 'from:relu,operation:softmax',
     claim:

@@ -101,20 +101,46 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
   return amountWords(namedLab, recentMean(namedLab.lab, 'first_most'), share);
 }
 
-function headWords(namedLab: NamedLab, { layer, head, share, weight }: ShownHead): string {
-  const portion = amountWords(namedLab, namedLab.operation?.normalizes ? share : weight, share);
-  return `head ${modelHeadName({ layer, head })} gives the first token ${portion}`;
+/** Returns the number of a lab's map, and what it is of; undefined without a map. */
+export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
+  const headShown = shownHead(lab);
+  if (!headShown) return undefined;
+  const { weight } = headShown;
+  const [L, H] = lab.picture!.shape as [number, number];
+  const rows = isFineTune(lab.settings)
+    ? 'mean of the rows'
+    : 'mean of rows without circled digits';
+  const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
+  const number = weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
+  return [number, `on the first token: ${rows}${headNote}`];
 }
 
-export function captionWords(namedLab: NamedLab): string {
-  const { lab } = namedLab;
-  const headShown = shownHead(lab);
-  if (isFineTune(lab.settings)) return headShown ? headWords(namedLab, headShown) : '';
-  if (!lab.log.length) return 'untrained';
-  const [L, H] = lab.picture?.shape ?? [];
-  const headNote = headShown && L! * H! > 1 ? `; map: head ${modelHeadName(headShown)}` : '';
-  const amount = amountWords(namedLab, recentMean(lab, 'first_most'));
-  return `gives the first token ${amount} outside triggers${headNote}`;
+export const captionWords = (namedLab: NamedLab): string => mapNumber(namedLab)?.join(' ') ?? '';
+
+/**
+ * Explains two rows of a lab's map: the first one after a circled digit, and an ordinary one; empty without both.
+ */
+export function rowNotes(
+  pair: readonly [NamedLab, NamedLab],
+): readonly (readonly [string, string])[] {
+  const [{ lab }] = pair;
+  const isTrigger = (t: number) =>
+    lab.sample[t]! >= 1 && lab.sample[t]! <= Number(lab.settings.triggers);
+  const rows = lab.words.map((_, t) => t).slice(2);
+  const trigger = rows.find((t) => isTrigger(t) && !isTrigger(t - 1));
+  const ordinary = rows.find((t) => !isTrigger(t) && !isTrigger(t - 1));
+  if (trigger === undefined || ordinary === undefined) return [];
+  const withSink = pair.filter(hasSink).map(({ name }) => name);
+  const sinkNote = withSink.length
+    ? `; ${withSink.join(' and ')} ${withSink.length > 1 ? 'give' : 'gives'} the first token over ${formatPercent(EPS, 0)}`
+    : '';
+  return [
+    [
+      `${lab.words[trigger - 1]} ${lab.words[trigger]} → ${lab.words[trigger - 1]}`,
+      'after a circled digit (any of them), repeat the token before it',
+    ],
+    [`${lab.words[ordinary]} → ?`, `an ordinary token: nothing to look up${sinkNote}`],
+  ];
 }
 
 function modelWords(namedLab: NamedLab, side: number): string {

@@ -83,6 +83,6 @@ export const suggestions: readonly Suggestion[] = [
     id: 'google/gemma-3-270m',
     megabytes: 540,
     bos: '<bos>',
-    note: 'Needs an access token of an account that accepted the license. Reported for Gemma 7B: without BOS its scores collapse.',
+    note: 'Needs an access token of an account that accepted the license. Reported for Gemma 7B: without a start token its scores collapse.',
   },
 ];

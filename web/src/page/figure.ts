@@ -184,7 +184,7 @@ export class Figure {
         <div>
           <p>${explainTerms(how)}</p>
           <p class="hint">
-            ${this.#look.isUnstamped ? '' : explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
+            ${this.#look.isUnstamped ? '' : explainTerms('The line below states the conditions: ε, T, start token, number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}

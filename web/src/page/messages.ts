@@ -76,6 +76,9 @@ export function drawMessages(
     const shownWork = work?.text ? work : undefined;
     const isBusy = engine.value ? work !== undefined : failure.value === '';
     document.body.toggleAttribute('data-busy', isBusy);
+    // A screen reader reads a result once: when all models have answered, not after each.
+    for (const region of document.querySelectorAll('main [role=status]'))
+      region.ariaBusy = String(isBusy);
     clearTimeout(progressTimer);
     const stop = () => {
       engine.peek()?.queue.stop();

@@ -40,6 +40,8 @@ export interface ChartData {
   readonly steps?: boolean;
   /** The smallest range of the y axis; values may extend it. */
   readonly domain?: readonly [number, number];
+  /** The smallest range of the x axis; values may extend it. */
+  readonly xDomain?: readonly [number, number];
   readonly percent?: boolean;
   /** Whether the y axis begins near the smallest value instead of at 0. */
   readonly tight?: boolean;
@@ -152,8 +154,12 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
+/** The height of a name beside a line. */
+const NAME_HEIGHT = 14;
+
 /**
- * Writes the names of strong lines beside them: left of the end of a line that rises, above one that stays low.
+ * Writes the names of strong lines beside them, each name once: left of the end of a line that rises, above one that
+ * stays low, right of one that has just begun. Names do not overlap.
  * @param place returns where a point is on the picture
  */
 function nameLines(
@@ -162,14 +168,29 @@ function nameLines(
   place: (point: readonly [number, number]) => readonly [number, number],
   [width, floor]: readonly [number, number],
 ) {
-  return series.flatMap(({ name, color, faint, band }, i) => {
-    const end = segments[i]!.flat().at(-1);
-    if (!named || !end || faint || band) return [];
-    const [endX, endY] = place(end);
-    const isLow = endY > floor - 16;
-    const [x, y] = isLow ? [endX - width / 3, endY - 14] : [endX - 40, endY - 8];
-    return svg`<text class="name" style=${`fill: var(${color})`} text-anchor="end" x=${x} y=${y}>${name}</text>`;
-  });
+  const taken: number[] = [];
+  const places = segments.map((own) => own.flat().map(place));
+  const isNamed = ({ name, color, faint, band }: Series, i: number) =>
+    named &&
+    places[i]!.length > 0 &&
+    !faint &&
+    !band &&
+    i === series.findIndex((one) => one.name === name && one.color === color);
+  // The name of the lower line comes first, so that names are in the order of the lines.
+  return series
+    .filter(isNamed)
+    .map((one) => ({ ...one, end: places[series.indexOf(one)]!.at(-1)! }))
+    .sort((a, b) => b.end[1] - a.end[1])
+    .map(({ name, color, end: [endX, endY] }) => {
+      const isEarly = endX < width / 2;
+      const isLow = endY > floor - 40;
+      const x = isEarly ? endX + 6 : endX - (isLow ? width / 3 : 40);
+      const tops = places.flat().flatMap(([px, py]) => (px > x - 100 && px < x + 6 ? py : []));
+      let y = isEarly ? Math.min(endY + 4, floor - 4) : (isLow ? Math.min(...tops) : endY) - 8;
+      while (taken.some((other) => Math.abs(other - y) < NAME_HEIGHT)) y -= NAME_HEIGHT;
+      taken.push(y);
+      return svg`<text class="name" style=${`fill: var(${color})`} text-anchor=${isEarly ? 'start' : 'end'} x=${x} y=${y}>${name}</text>`;
+    });
 }
 
 /** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */
@@ -200,7 +221,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     segmentsOf(series, from + (hasPoints ? SERIES_GAP * (i - (allSeries.length - 1) / 2) : 0), log),
   );
   const points = segmentsOfSeries.flat(2);
-  const xs = points.map(([x]) => x);
+  const xs = [...points.map(([x]) => x), ...(data.xDomain ?? [])];
   const spreadEnds = allSeries.flatMap(({ values, spread, band }) => [
     ...Array.from(spread ?? [], (half, i) => values[i]! + half),
     ...Array.from(band?.low ?? []),

@@ -142,6 +142,16 @@ function writeLabels(container: HTMLElement, words: readonly string[] = []): voi
   render(spans, container);
 }
 
+/** Names a map's role, and lets its readout be said while arrow keys move in the map: the room announces new results. */
+function describeMatrix(plot: HTMLElement, readout: HTMLElement): void {
+  plot.tabIndex = 0;
+  plot.setAttribute('role', 'application');
+  plot.setAttribute('aria-roledescription', 'matrix');
+  plot.setAttribute('aria-label', 'Not drawn yet');
+  plot.addEventListener('focus', () => readout.setAttribute('aria-live', 'polite'));
+  plot.addEventListener('blur', () => readout.removeAttribute('aria-live'));
+}
+
 /** Returns the cell under the pointer; undefined beside the map. */
 function cellAt(
   plot: Element,
@@ -170,10 +180,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   const outlines: HTMLElement[] = [];
   const readout = addDiv('readout', root);
   pointedMark.hidden = chosenMark.hidden = remark.hidden = true;
-  plot.tabIndex = 0;
-  plot.setAttribute('role', 'application');
-  plot.setAttribute('aria-roledescription', 'matrix');
-  readout.setAttribute('aria-live', 'polite');
+  describeMatrix(plot, readout);
   let drawnData: HeatmapData | undefined;
   /** The map's size on the screen in pixels; 0 before the map is drawn. */
   let size = { width: 0, height: 0 };

@@ -6,29 +6,69 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
-import { createCharts } from '../lab/charts';
+import { createCharts, MAIN_CHARTS } from '../lab/charts';
 import { createControls } from '../lab/controls';
 import { tokenTexts } from '../lab/from_scratch';
 import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
 import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
-import { claimWords, verdictWords } from '../lab/words';
-import { addElement } from '../page/view';
+import { claimWords, rowNotes, shortVerdictWords, verdictWords } from '../lab/words';
+import { addElement, setText } from '../page/view';
+import { makeMenu } from '../save/menu';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
 import './lab.css';
 
 const FRAME_MS = 100;
 
+/** Adds the folded sections: the settings, further curves, and the numbers in words. Returns their places. */
+function addFoot(root: HTMLElement): readonly [HTMLElement, HTMLElement, HTMLElement] {
+  const foot = addElement(root, 'lab-foot');
+  const add = (name: string, title: string) => {
+    const details = addElement(foot, 'more', 'details');
+    addElement(details, '', 'summary').textContent = title;
+    return addElement(details, name);
+  };
+  return [
+    add('lab-controls', 'Settings'),
+    add('lab-charts', 'More curves'),
+    add('lab-numbers', 'Numbers'),
+  ];
+}
+
+/** Adds the menu that explains the lab and has its embed code. Returns the place of the words. */
+function addHow(bar: HTMLElement, context: Context): HTMLElement {
+  const how = addElement(bar, 'how', 'details') as HTMLDetailsElement;
+  makeMenu(how);
+  const summary = addElement(how, '', 'summary');
+  summary.textContent = '…';
+  summary.setAttribute('aria-label', 'How to read the lab');
+  const place = addElement(how, '');
+  const words = addElement(place, '', 'p');
+  addEmbedButton(place, 'the lab', () => context.embed(LAB, context, {}));
+  return words;
+}
+
+function problemsTemplate(settings: ReturnType<Pair['requestedSettings']>) {
+  const problems = settings.flatMap(({ problems: labProblems }, i) =>
+    labProblems.map((problem) => `Lab ${i + 1}: ${problem}.`),
+  );
+  return problems.length
+    ? html`<div class="trouble" role="alert">
+        ${problems.map((problem) => html`<p>${problem} The default is used.</p>`)}
+      </div>`
+    : nothing;
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
   const labPlace = addElement(root, 'lab-pair');
   const bar = addElement(labPlace, 'lab-bar');
   const troublePlace = addElement(labPlace, 'lab-trouble');
-  const settingsPlace = addElement(labPlace, 'lab-controls');
+  const questions = addElement(labPlace, 'lab-choice');
   const grid = addElement(labPlace, 'lab-grid');
-  const foot = addElement(root, 'lab-foot');
+  const [settingsPlace, moreCharts, numbersPlace] = addFoot(labPlace);
   const pair = new Pair(context, scope);
   // If the engine's download failed, the button opens the labs instead of resetting them.
   const resetOrOpen = () => (pair.isReady ? void pair.reset() : openLabs());
@@ -44,13 +84,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
-  const drawCharts = createCharts(addElement(grid, 'lab-charts'));
+  const side = addElement(grid, 'lab-side');
+  const taskPlace = addElement(side, 'lab-task', 'section');
+  taskPlace.setAttribute('aria-label', 'The task');
+  const drawCharts = createCharts(addElement(side, 'lab-charts'), 0, MAIN_CHARTS);
+  const drawMoreCharts = createCharts(moreCharts, MAIN_CHARTS);
   const buttons = addElement(bar, 'lab-buttons');
   const saveMenu = addSaveMenu(bar, context, () => {
     return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
 
-  addEmbedButton(bar, 'the lab', () => context.embed(LAB, context, {}));
+  const howWords = addHow(bar, context);
 
   labPlace.addEventListener('keydown', (event) => {
     const isTyping = (event.target as Element).closest('input, select, textarea, summary');
@@ -65,17 +109,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   function drawSettings(): void {
     const requestedSettings = pair.requestedSettings();
-    const problems = requestedSettings.flatMap(({ problems: labProblems }, i) =>
-      labProblems.map((problem) => `Lab ${i + 1}: ${problem}.`),
-    );
-    render(
-      problems.length
-        ? html`<div class="trouble" role="alert">
-            ${problems.map((problem) => html`<p>${problem} The default is used.</p>`)}
-          </div>`
-        : nothing,
-      troublePlace,
-    );
+    render(problemsTemplate(requestedSettings), troublePlace);
     const names = namesOf(
       [requestedSettings[0]!.settings, requestedSettings[1]!.settings],
       pair.tables,
@@ -84,19 +118,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   function drawHeading(): void {
-    const sentence = pair.isRunning ? '' : verdictWords(pair.namedLabs());
     render(
-      html`<div class="lab-title">
-          <h1>Lab</h1>
-          ${pair.isReady ? controls.trainingChoice() : nothing}
-        </div>
+      html`<h1>Train two models and see who grows a sink</h1>
         <p
           class="lead"
           data-finding
           role="status"
           ?hidden=${!allows(context.state.value, 'finding')}
         >
-          ${sentence || claimWords(context.state.value, pair.isRunning)}
+          ${shortVerdictWords(pair.namedLabs()) || claimWords(context.state.value, pair.isRunning)}
         </p>`,
       headingPlace,
     );
@@ -106,6 +136,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const labs = pair.namedLabs();
     labs.forEach((lab, i) => maps[i]!(lab, theme));
     drawCharts(labs);
+    drawMoreCharts(labs);
   };
   let lastDrawTime = 0;
   let drawTimer = 0;
@@ -116,7 +147,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(controls.bar(), buttons);
     drawHeading();
     drawMaps();
-    render(explanation(pair), foot);
+    setText(howWords, explanation(pair));
+    setText(numbersPlace, verdictWords(pair.namedLabs()));
+    numbersPlace.parentElement!.hidden = !numbersPlace.textContent;
+    render(pair.isReady ? controls.questionChoice() : nothing, questions);
+    render(taskTemplate(pair), taskPlace);
   };
 
   let hasEnded = false;
@@ -156,17 +191,23 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   drawHeading();
 }
 
-function explanation(pair: Pair): TemplateResult {
+function taskTemplate(pair: Pair): TemplateResult {
+  const isText = isFineTune(pair.labs[0].settings);
+  return html`<h2>The task</h2>
+    ${isText ? html`<p>Guess the next token of the text.</p>` : nothing}
+    ${rowNotes(pair.namedLabs()).map(
+      ([example, note]) => html`<p><strong class="lab-example">${example}</strong> ${note}</p>`,
+    )}`;
+}
+
+function explanation(pair: Pair): string {
   const [{ settings, setup }] = pair.labs;
-  return html`<details class="more">
-    <summary>What do they learn, and how do I read the maps?</summary>
-    <p>
-      ${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of
-      a cell is its weight, on a square-root scale; pointing at it also gives its share of the row.
-      Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R
-      resets.
-    </p>
-  </details>`;
+  return (
+    `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of a cell is its weight, on a ` +
+    'square-root scale; pointing at it also gives its share of the row. Before training attention is even, so the first ' +
+    'rows, which see few tokens, are dark. The curves are means over the batches of training. ' +
+    'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
+  );
 }
 
 function taskWords(settings: Settings): string {

@@ -139,7 +139,7 @@ function reportedRows(
       <th class="where" scope="rowgroup" colspan=${metrics.length + 1}>
         <span
           >Reported in papers, of their own models and data, not measured here. Gu et al.: ε = 0.3,
-          T = 64, 100 sequences, and of the models that they trained, no BOS</span
+          T = 64, 100 sequences, and of the models that they trained, no start token</span
         >
       </th>
     </tr>

@@ -127,7 +127,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
   if (isContrast(frames, claims))
-    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.`;
+    return ` Softmax must hand out 100% per row: unused attention goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);
@@ -334,6 +334,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const pictures = addElement(stage, 'start-pictures');
   const tabs = addElement(pictures, 'start-tabs');
   const captions = addElement(pictures, 'start-captions');
+  captions.setAttribute('role', 'status');
   const legendTitle = addElement(legend, 'scale-name', 'span');
   const legendScale = addElement(legend, 'scale-place', 'span');
   const legendKey = addElement(legend, 'map-key', 'span');
@@ -456,7 +457,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           }
         </div>
         ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
-        <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
+        <p class="lead" data-finding>${leadSentence(frames, claims)}</p>
         ${noStartNote(frames[0], context)} ${troubleNotes(entries, context)}`,
       headingPlace,
     );

@@ -585,7 +585,7 @@ const trainingStep: Build = (place, { context, scope }) => {
   };
 };
 
-const { leftRun, rightRun } = fromScratch[1]!;
+const { leftRun, rightRun } = fromScratch[0]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {

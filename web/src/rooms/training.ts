@@ -62,7 +62,7 @@ function headingOf(frames: readonly Frame[]): string {
 }
 
 /** States how many heads of each model have a sink at its step, and what the courses say of the models without one. */
-function numbersSentence(frames: readonly Frame[]): string {
+export function numbersSentence(frames: readonly Frame[]): string {
   const [frame] = frames;
   if (!frame) return '';
   const short = frames.find((one) => !verdictOf(one).conclusive);

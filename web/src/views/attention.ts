@@ -91,6 +91,8 @@ function formatCell(
   const [row, col] = [cell.row < 0 ? -1 : cell.row + query, cell.col < 0 ? -1 : cell.col + key];
   const index = cell.row * side + cell.col;
   if (row < 0 && col < 0) return '';
+  const isOneOfSeveral = frames.length > 1 || frame.model.step !== undefined;
+  const model = isOneOfSeveral ? ` in ${modelName(frame)}` : '';
   if (row >= 0 && col < 0)
     return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
   if (row < 0)
@@ -100,10 +102,9 @@ function formatCell(
     if (col >= visibleKeyEnd(frame, row))
       return `${queryText} cannot attend to ${keyText}, a later token`;
     const weight = cellsOf(map, state)[index]!;
-    const model = frames.length > 1 ? ` in ${modelName(frame)}` : '';
     return `${queryText} attends to ${keyText}: ${isPreview(frame) ? `about ${formatPercent(weight, 0)}` : formatPercent(weight)}${model}`;
   }
-  const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
+  const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}${model}`;
   if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
   if (Number.isNaN(shares[index])) return `${cellName}: forgotten (not in the cache)`;
   const weightText = formatValue(weights[index]!, 4);

@@ -5,7 +5,7 @@ import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { headName, formatReal, formatValue } from '../words';
+import { headName, formatReal, formatValue, modelName } from '../words';
 import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
@@ -39,7 +39,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   });
   return (
     frame: Frame,
-    { at, isPlain = false }: DrawOptions,
+    { at, frames, isPlain = false }: DrawOptions,
     {
       data,
       scale,
@@ -79,7 +79,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       describe: ({ row, col }) =>
         row < 0 || col < 0
           ? ''
-          : `${headName({ layer: row, head: col }, frame)}: ${isPlain ? '' : `${symbol} = `}${print(data[row * H + col]!)}${more?.({ row, col }) ?? ''}`,
+          : `${headName({ layer: row, head: col }, frame)}${frames.length > 1 ? ` of ${modelName(frame)}` : ''}: ${isPlain ? '' : `${symbol} = `}${print(data[row * H + col]!)}${more?.({ row, col }) ?? ''}`,
     });
   };
 }

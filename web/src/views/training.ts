@@ -51,7 +51,7 @@ const settledLogCount = signal(0);
  */
 const visitedSinks = new Map<string, Map<number, number>>();
 
-const CONDITIONS_NOTE = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
+const CONDITIONS_NOTE = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, start token first)`;
 
 /** Below this percentage of heads a model counts as having no sink. */
 const MIN_SINK_PERCENT = 10;

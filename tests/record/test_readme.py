@@ -1,0 +1,79 @@
+"""Runs the examples of models/record/README.md verbatim, with random small models in place of the named ones."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "models" / "record" / "README.md").read_text()
+TEXTS = json.loads((ROOT / "models/zoo/heldout.json").read_text())[:6]
+
+
+def make_model(seed: int) -> tf.PreTrainedModel:
+    torch.manual_seed(seed)
+    config = tf.GPTNeoXConfig(
+        vocab_size=1024,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        max_position_embeddings=128,
+        initializer_range=0.3,
+    )
+    return tf.GPTNeoXForCausalLM(config).eval()
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the examples take as given. A name on the hub is a folder here, so that the lines stay as they are."""
+    monkeypatch.chdir(tmp_path)
+    zoo = ROOT / "models/zoo/softmax"
+    for seed, step in enumerate(("step0", "step512", "step143000")):
+        folder = Path("EleutherAI/pythia-70m") / step
+        make_model(seed).save_pretrained(folder)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(zoo / name, folder)
+    tokenizer = tf.AutoTokenizer.from_pretrained(zoo)
+    dataset = [{"text": text, "source": "ab"[i % 2]} for i, text in enumerate(TEXTS)]
+    return {"model": make_model(3), "tokenizer": tokenizer, "texts": TEXTS, "dataset": dataset, "step": 100}
+
+
+def make_trainer(model: Any, folder: Path) -> tf.Trainer:
+    arguments = tf.TrainingArguments(str(folder), max_steps=1, report_to=[], use_cpu=True, save_strategy="no")
+    rows = [{"input_ids": list(range(8)), "labels": list(range(8))}]
+    return tf.Trainer(model, arguments, train_dataset=rows)
+
+
+def test_the_first_example_runs(names: dict[str, Any]) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    [block] = re.findall(r"^    import sinkscope\n(?:    .*\n)+", README, re.M)
+    exec(re.sub("^    ", "", block, flags=re.M), names)
+    assert names["recording"].measure()["alpha"].shape == (4, 2)
+    assert sinkscope.open_recording("model.safetensors").conditions["prompts"]["count"] == len(TEXTS)
+
+
+def test_the_examples_of_a_week_run(names: dict[str, Any], tmp_path: Path) -> None:
+    for package in ("accelerate", "anywidget", "matplotlib", "pandas", "pyarrow"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
+    [block] = re.findall(r"^## A researcher's week\n+```python\n(.*?)^```", README, re.M | re.S)
+    names["trainer"] = make_trainer(names["model"], tmp_path / "trainer")
+    exec(block, names)
+    series, generated = names["series"], names["generated"]
+    assert series.steps == [0, 512, 143000] and names["recording"].conditions["prompts"]["count"] == len(TEXTS)
+    assert generated.conditions["prompts"]["generated"] == 64
+    assert sinkscope.Series.open("series.safetensors").title == series.title
+    assert series.title.startswith("pythia-70m: 3 checkpoints, step 0 to 143000")
+    for name in ("map.pdf", "emergence.pdf"):
+        assert Path(name).read_bytes().startswith(b"%PDF")
+    # From nothing to a figure of Sink_1 against the step are the lines about the series and its import.
+    lines = [line for line in block.splitlines() if line.startswith(("import", "series =", 'open("emergence'))]
+    assert len(lines) == 3
+    assert np.isfinite(names["monitor"].measure()["sinkscope/sink_1"])
