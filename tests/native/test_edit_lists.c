@@ -111,8 +111,8 @@ static void check_pairs_continue(const char *folder, bool has_all) {
     int uses[512] = {0}, draws_n = check_trials(1);
     for (int a = 0; a < choices.n; a++)
         for (int b = 0; b < choices.n; b++)
-            for (int draw = 0; draw < (table[choices.pins[a].row].replays ? 4 : 1) * draws_n;
-                 draw++) { /* an edit that has state gets four times as many draws */
+            for (int draw = 0; draw < (table[choices.pins[a].row].replays ? 2 : 1) * draws_n;
+                 draw++) { /* an edit that has state gets twice as many draws */
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
                 bool runs = follow_updates(&model.model, &choices.pins[a], &choices.pins[b], state);
                 uses[a] += runs;

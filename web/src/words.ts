@@ -324,6 +324,13 @@ const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 export const firstTokenSubscript = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
+/** Says how many times uniform attention a head gives the first token; empty where weights are not shares of 1. */
+export function timesUniform(frame: Frame, share: number): string {
+  const ratio = share / verdictOf(frame).even;
+  if (usesRawWeights(frame) || isFirstHidden(frame) || !Number.isFinite(ratio)) return '';
+  return `, ${formatValue(ratio, 1)} times uniform`;
+}
+
 export const meanAlpha = (frame: Frame): number => mean(firstTokenWeights(frame));
 
 /** Formats a share in whole percents, below 1% with one decimal. */

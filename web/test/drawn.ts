@@ -144,7 +144,9 @@ export function drawView(view: View, frame: Frame, options: Options = {}) {
           const [row, col] = [Math.floor(i / cols), i % cols];
           const readout = describe({ row, col });
           const [, number = 'NaN', sign] =
-            /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(readout.replace('−', '-')) ?? [];
+            /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(
+              readout.replace('−', '-').replace(/, [\d.]+ times uniform$/, ''),
+            ) ?? [];
           const isNotSelected = value === 0 && readout.endsWith('not selected');
           const error = Math.abs(Number(number) / (sign ? 100 : 1) - value);
           const isRight =

@@ -112,6 +112,32 @@ describe.skipIf(!isBuilt)(`a series in the page${isBuilt ? '' : UNBUILT}`, () =>
     expect(subjectsAtStep(page.models, [`${ID}@30`], 1000, 1000)).toEqual([ID]);
   });
 
+  it('opens from an address, which may be that of a recording, and keeps its bytes', async () => {
+    const { recordings } = page.models;
+    const served = globalThis.fetch;
+    const requests: string[] = [];
+    vi.stubGlobal('fetch', async (address: URL) => {
+      if (!String(address).startsWith('https://a.example/')) return served(address);
+      requests.push(String(address));
+      // happy-dom's blobs are not Node.js's, of which the page's are in these tests.
+      return Object.assign(new Response(bytes), { blob: async () => new Blob([bytes]) });
+    });
+    const id = 'recording:https://a.example/s.safetensors';
+    const openAt = async (one: string) => {
+      const recording = await recordings.open(one);
+      await recording.close();
+      return recording.conditions.model.id;
+    };
+    expect(await openAt(id)).toBe('lab/llama@step1000');
+    expect(await openAt(`${id}@30`)).toBe('lab/llama@step30');
+    // Once as a recording, which its header refuses, and once as a series.
+    expect(requests).toEqual(Array(2).fill('https://a.example/s.safetensors'));
+    expect(recordings.steps(id)).toEqual([0, 30, 1000]);
+    const part = await series.part(30).arrayBuffer();
+    expect(Buffer.from(await recordings.bytes(`${id}@30`)).equals(Buffer.from(part))).toBe(true);
+    vi.stubGlobal('fetch', served);
+  });
+
   it('refuses a step of a file that is one recording', async () => {
     const id = 'recording:disk:0123456789abcdef/many.safetensors';
     const file = readFileSync(

@@ -353,7 +353,12 @@ describe('the sink map', () => {
     expect(legendText(view)).toBe('α₁ 01');
     const cells = '1,0 0,1 -1,0 0,-1';
     expect(view.wrong()).toEqual([]);
-    expect(view.says(cells)).toEqual(['L1H0: α₁ = 0.875', 'L0H1: α₁ = 0.375', '', '']);
+    expect(view.says(cells)).toEqual([
+      'L1H0: α₁ = 0.875, 7.0 times uniform',
+      'L0H1: α₁ = 0.375, 3.0 times uniform',
+      '',
+      '',
+    ]);
     view.map.events.onPoint!({ row: 0, col: 1 });
     view.map.events.onPoint!(undefined);
     view.map.events.onChoose!({ row: 0, col: 1 });
@@ -1910,12 +1915,12 @@ describe('further views of a frame', () => {
         .all('.thumb')[0]!
         .getAttribute('aria-label');
     expect(labelOf({ first_alphas: tensor([2, 4], [0.5, 0, 0, 0, 0, 0, 0, 0]) })).toBe(
-      'L0H0 gives <s> 50% on the first prompt',
+      'L0H0 gives <s> 50% on the first prompt, 4.0 times uniform',
     );
-    expect(labelOf({})).toBe('L0H0 gives <s> 75% on the first prompt');
+    expect(labelOf({})).toBe('L0H0 gives <s> 75% on the first prompt, 6.0 times uniform');
     const blocks = tensor([2, 2, 2, 1, 1], new Float32Array(8));
     expect(labelOf({ att: blocks }, { pooled: 1 })).toBe(
-      'L0H0 gives <s> 13% on average over 2 prompts',
+      'L0H0 gives <s> 13% on average over 2 prompts, 1.0 times uniform',
     );
   });
 
@@ -1942,10 +1947,10 @@ describe('further views of a frame', () => {
     ]);
     const thumbs = view.all('.thumb');
     expect(thumbs.map((thumb) => thumb.getAttribute('aria-label'))).toEqual([
-      'L0H0 gives <s> 13%',
-      'L0H1 gives <s> 38%',
-      'L1H0 gives <s> 88%',
-      'L1H1 gives <s> 25%',
+      'L0H0 gives <s> 13%, 1.0 times uniform',
+      'L0H1 gives <s> 38%, 3.0 times uniform',
+      'L1H0 gives <s> 88%, 7.0 times uniform',
+      'L1H1 gives <s> 25%, 2.0 times uniform',
     ]);
     expect(thumbs.map((thumb) => thumb.textContent)).toEqual(['13%', '38%', '88%', '25%']);
     expect(thumbs.map((thumb) => [thumb.dataset.row, thumb.dataset.column])).toEqual([

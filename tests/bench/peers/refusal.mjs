@@ -21,7 +21,7 @@ export function refusal(answer, expected, { logp, att }) {
     if (!(Math.abs(actualLogp - expectedLogp) <= logp))
       return `log p of token ${token} is ${actualLogp.toFixed(4)}, by PyTorch ${expectedLogp.toFixed(4)}`;
   }
-  for (const [i, expectedRow] of answer.att ? expected.att.entries() : [])
+  for (const [i, expectedRow] of answer.att?.length ? expected.att.entries() : [])
     if (!(Math.abs(answer.att[i] - expectedRow) <= att))
       return `a map gives key ${i} ${answer.att[i]}, by PyTorch ${expectedRow}`;
   return undefined;

@@ -9,11 +9,11 @@ import { SHAPES, randomFile } from './gguf.mjs';
 /** Files, named `shape.type`, and the rows of each. The row `key` replaces the last token of a text that was run. */
 export const TABLE = {
   'gpt2.f32': [
-    ...['decode', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
+    ...['decode', 'decode 256', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
     ...['read 256, all logits', 'read 256', 'measure 256'],
   ],
   'gpt2.q8_0': ['decode', 'read 64', 'read 256'],
-  'smollm2.f32': ['decode', 'key 256', 'read 256', 'measure 256'],
+  'smollm2.f32': ['decode', 'decode 256', 'key 256', 'read 256', 'measure 256'],
   'smollm2.q8_0': ['decode', 'key 64', 'read 64'],
   'smollm2.q4_1': ['decode', 'key 64', 'read 64'],
   'zoo.f32': ['decode', 'read 64', 'measure 64', 'read 128', 'measure 128'],
@@ -28,7 +28,7 @@ export function parsed(row) {
 }
 
 /** Returns the name of a row's text. Several rows may share a text. */
-export const textName = (row) => (parsed(row).kind === 'decode' ? 'decode' : `${parsed(row).T}`);
+export const textName = (row) => (parsed(row).kind === 'decode' ? row : `${parsed(row).T}`);
 
 export function textOf(file, row) {
   const { V } = SHAPES[file.split('.')[0]].sizes;

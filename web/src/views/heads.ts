@@ -17,6 +17,7 @@ import {
   firstPromptWords,
   headName,
   modelName,
+  timesUniform,
   wholePercent,
 } from '../words';
 import { isPreview } from '../claims';
@@ -136,7 +137,7 @@ export const heads: View = {
         const { layer, head } = headAt(i, H);
         const percentage = wholePercent(weights[i]!);
         const isApproximate = isPreview(frame);
-        const label = `${headName({ layer, head }, frame)} gives ${firstName(frame)} ${isApproximate ? 'about ' : ''}${percentage}${promptWords}`;
+        const label = `${headName({ layer, head }, frame)} gives ${firstName(frame)} ${isApproximate ? 'about ' : ''}${percentage}${promptWords}${isApproximate ? '' : timesUniform(frame, weights[i]!)}`;
         setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
         const isSelected = layer === options.at.layer && head === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));

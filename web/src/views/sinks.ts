@@ -1,6 +1,7 @@
 /** Draws the sink map: alpha_1 of every head, without a threshold. */
 import { firstKey, firstTokenWeights, usesRawWeights, type Frame } from '../frame';
 import { sequential } from '../plot/color';
+import type { Cell } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import {
   capitalize,
@@ -14,6 +15,7 @@ import {
   tooShortNote,
   formatValue,
   isFirstHidden,
+  timesUniform,
   wholePercent,
 } from '../words';
 import { createHeadMap } from './head_map';
@@ -71,9 +73,11 @@ export const sinks: View = {
     return (frame, options) => {
       const caption = sinks.says(frame, options.at);
       setText(captionElement, caption);
+      const timesWords = ({ row, col }: Cell) =>
+        timesUniform(frame, cachedAlphas(frame)[row * frame.architecture.H + col]!);
       drawMap(frame, options, {
         data: cachedAlphas(frame),
-        ...(options.isPlain ? { print: wholePercent } : {}),
+        ...(options.isPlain ? { print: wholePercent } : { more: timesWords }),
         scale: sequential(options.theme),
         symbol: alphaName(frame),
         label: `${alphaName(frame)} by layer and head, ${frame.title}: ${caption}`,
