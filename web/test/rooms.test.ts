@@ -729,7 +729,9 @@ describe('Compare', () => {
     expect(room.text('.lead')).toBe(
       'These models are built alike. A head has a sink if it gives the start token <s> over 30% of its attention on this text.',
     );
-    expect(room.text('.verdict')).toBe('Our 3 runs agree with Gu et al. 2025: “sigmoid” minus an even share is −2 to −1 points.');
+    expect(room.text('.verdict')).toBe(
+      'Our 3 runs agree with Gu et al. 2025: “sigmoid” minus an even share is −2 to −1 points.',
+    );
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.view-attention .about')).toEqual([
