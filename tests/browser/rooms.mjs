@@ -20,6 +20,7 @@ import {
   staysWithin,
   text,
   violations,
+  until,
 } from './stage.mjs';
 
 const zoo = (path) => readFile(`${root}models/zoo/${path}`);
@@ -595,6 +596,35 @@ const reading = {
       await viewPage.waitForSelector(`[data-view="${view}"] canvas`);
       assert.deepEqual(viewPage.troubles, []);
     }
+  },
+
+  async 'several keys are selected with Shift, by keyboard and mouse, and are part of the link'(
+    stage,
+  ) {
+    const page = await stage.open('room=explore');
+    await settled(page);
+    const map = page.locator('.stage [data-view="attention"] .heatmap').first();
+    const words = () => text(page, '.stage .span-words');
+    await map.focus();
+    for (const key of ['ArrowRight', 'Enter', 'Shift+ArrowRight', 'Shift+ArrowRight'])
+      await map.press(key);
+    await until(async () => /^Tokens 1–3, “The old man”, together receive/.test(await words()));
+    const { width, height } = await map.boundingBox();
+    await map.click({ position: { x: 0.5 * width, y: 0.9 * height } });
+    const [x, y] = [0.7 * width, 0.9 * height];
+    await map.click({ position: { x, y }, modifiers: ['Shift'] });
+    const said =
+      /^Tokens 13–18, “\. He thought of his child”, .* of the 8 queries that see all of them/;
+    await until(async () => said.test(await words()));
+    assert.match(await map.getAttribute('aria-label'), /Tokens 13–18/);
+    await until(() => page.url().includes('lastKey=18'));
+    const linked = await stage.open(page.url().split('#')[1], { width: 390 });
+    await settled(linked);
+    assert.match(await text(linked, '.stage .span-words'), said);
+    await staysWithin(linked, 390, 'explore');
+    await map.press('Escape');
+    await page.waitForSelector('.stage .span-words', { state: 'hidden' });
+    assert.deepEqual([...page.troubles, ...linked.troubles], []);
   },
 
   async 'the map is operated by the keyboard, and all tokens are one tab stop'(stage) {

@@ -107,8 +107,10 @@ static inline ss_bytes zip_of(const zip_part *records, int n, bool zip64) {
     return copy_of(w.bytes, w.n);
 }
 
-#define STORAGE(key, numbers)                                                                      \
-    "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" key "X\3\0\0\0cpuK" numbers "tQ"
+/* `key` is an opcode that pushes the key. */
+#define STORAGE_AT(key, numbers)                                                                   \
+    "(X\7\0\0\0storagectorch\nFloatStorage\n" key "X\3\0\0\0cpuK" numbers "tQ"
+#define STORAGE(key, numbers) STORAGE_AT("X\1\0\0\0" key, numbers)
 #define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n"
 #define HOOKS "ccollections\nOrderedDict\n)R"
 #define TENSOR(key, numbers, offset, shape, strides)                                               \

@@ -105,7 +105,7 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
     for row in values:
         statistics.add({"x": row})
     result = statistics.tensors()
-    assert np.allclose(result["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
+    assert np.allclose(result["mean.x"], values.astype(np.float64).mean(0), rtol=4 * 2**-24, equal_nan=True)
     assert np.allclose(result["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5, equal_nan=True)
     single_prompt = MetricStatistics()
     single_prompt.add({"x": values[0]})

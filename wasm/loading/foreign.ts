@@ -1,8 +1,9 @@
 /**
  * Names the files of other tools that the engine does not read, each with the command that makes it
  * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
- * The commands for Lightning, LoRA, FP8, NVFP4, MXFP4 and bitsandbytes were run on small checkpoints (transformers 5.23,
- * lightning 2.6, compressed-tensors 0.20, bitsandbytes 0.50); those of the hub, of Meta's script and of llama.cpp were not.
+ * The commands for Lightning, LitGPT, LoRA, MLX, FP8, NVFP4, MXFP4 and bitsandbytes were run on small checkpoints (transformers
+ * 5.23, lightning 2.6, litgpt 0.5.13, mlx-lm 0.32, compressed-tensors 0.20, bitsandbytes 0.50), and what they wrote was opened;
+ * those of the hub, of Meta's script (it needs transformers 4), of llama2.c and of llama.cpp (on no registry) were not.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import type { PlanFile } from './types.ts';

@@ -231,8 +231,11 @@ static bool is_storage(const machine *m, const ss_pickle_value *id) {
     return parts[0].kind == SS_PICKLE_TEXT &&
            ss_bytes_equal(ss_pickle_text(m->pickle, &parts[0]), "storage") &&
            parts[1].kind == SS_PICKLE_NAME && names[parts[1].number].use == USE_STORAGE &&
-           parts[2].kind == SS_PICKLE_TEXT && parts[3].kind == SS_PICKLE_TEXT &&
-           parts[4].kind == SS_PICKLE_NUMBER && parts[4].number >= 0;
+           (parts[2].kind == SS_PICKLE_TEXT ||
+            (parts[2].kind == SS_PICKLE_NUMBER && parts[2].number >= 0 &&
+             parts[2].number <= SS_PICKLE_KEY_MAX)) &&
+           parts[3].kind == SS_PICKLE_TEXT && parts[4].kind == SS_PICKLE_NUMBER &&
+           parts[4].number >= 0;
 }
 
 static void op_storage(machine *m) {

@@ -19,6 +19,9 @@
 /* Upper bound of the bytes of a pickle: a table of ten thousand tensors has about two million. */
 #define SS_PICKLE_BYTES_MAX 4194304
 
+/* Largest key of a storage that is a number, as LitGPT and Lightning write keys. */
+#define SS_PICKLE_KEY_MAX 999999
+
 typedef enum ss_pickle_kind {
     SS_PICKLE_UNSET,
     SS_PICKLE_MARK,

@@ -133,7 +133,13 @@ static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *s
 static ss_status find_numbers(ss_entry *entry, const torch_file *file, const ss_pickle_value *id,
                               uint64_t first, size_t count, ss_error *err) {
     const ss_storage_type *type = ss_pickle_storage_type(&id[1]);
-    const ss_zip_record *record = find_record(file, "data/", ss_pickle_text(&file->pickle, &id[2]));
+    char digits[8];
+    ss_bytes key = {(const unsigned char *)digits, 0};
+    if (id[2].kind == SS_PICKLE_NUMBER)
+        key.n = (size_t)snprintf(digits, sizeof digits, "%d", (int)id[2].number);
+    else
+        key = ss_pickle_text(&file->pickle, &id[2]);
+    const ss_zip_record *record = find_record(file, "data/", key);
     uint64_t numbers = (uint64_t)id[4].number;
     if (!record)
         return ss_fail(err, SS_BAD_FILE, entry->name, "expected its storage in the zip file");
