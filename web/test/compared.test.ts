@@ -114,9 +114,11 @@ describe('chapters and claims', () => {
     const base = { claim: 'A gate weakens.', source: 'Q', recipe: 'gated', seen: [], runs: 3 };
     const effect = [-0.108, -0.15, 0.067] as const;
     const claim = { ...base, effect, verdict: 'differs', against: 'softmax' };
-    expect(verdictWords(claim)).toBe('Q: 3 runs differ, interval −0.15 to +0.07.');
+    expect(verdictWords(claim)).toBe(
+      'Our 3 runs contradict Q: “gated” minus “softmax” is −15 to +7 points.',
+    );
     expect(verdictWords({ ...claim, verdict: 'depends on the outcome' })).toContain(
-      '3 runs give two answers,',
+      '3 runs give two answers to Q',
     );
     expect(effectWords(claim)).toBe(
       '“A gate weakens” (Q). Measured: the first token’s mean attention with “gated”, minus that with “softmax”: −0.11 (interval −0.15 to +0.07, 3 runs with other seeds).',

@@ -417,7 +417,7 @@ describe('Training', () => {
       'softmax@0': { layer: 1, head: 0 },
     });
     expect(room.texts('.before .which, .now .which')).toEqual([
-      'The softmax model, step 0 L1H0 gives <s> 10%, an even share',
+      'The softmax model, step 0 L1H0 gives <s> 10%, an even share on average',
       'The same head, after training L1H0 gives <s> 90%',
     ]);
     expect(room.text('.lead')).toBe(
@@ -473,7 +473,7 @@ describe('Training', () => {
       return room.text('h1');
     };
     expect(await titleOf([0, 30, 60], [0, 1, 2])).toBe(
-      'The sink is learned: no head has one at step 0, 60% at step 40.',
+      'The sink is learned: no head has one at step 0, 60% of heads at step 40.',
     );
     expect(await titleOf([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these training runs.');
     expect(await titleOf([20, 60], [0, 60])).toBe('Training');
@@ -729,7 +729,9 @@ describe('Compare', () => {
     expect(room.text('.lead')).toBe(
       'These models are built alike. A head has a sink if it gives the start token <s> over 30% of its attention on this text.',
     );
-    expect(room.text('.verdict')).toBe('Gu et al. 2025: 3 runs agree, interval −0.02 to −0.01.');
+    expect(room.text('.verdict')).toBe(
+      'Our 3 runs agree with Gu et al. 2025: “sigmoid” minus an even share is −2 to −1 points.',
+    );
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.view-attention .about')).toEqual([

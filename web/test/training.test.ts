@@ -107,8 +107,8 @@ describe('the emergence of the sink', () => {
     const curveWords = (id: string) => courseWords([frameAt(id, { architecture })]);
     expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
       '',
-      'The sigmoid model stays at 2% or less: a head or two at some steps.',
-      'The few model stays at 10% or less: a head or two at some steps.',
+      'The sigmoid model stays at 2% or less.',
+      'The few model stays at 10% or less, about two heads.',
       '',
     ]);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));

@@ -119,22 +119,24 @@ export function claimAbout(
 }
 
 const VERDICTS: Readonly<Record<string, string>> = {
-  agrees: 'agree',
-  differs: 'differ',
-  undecided: 'leave it undecided',
+  agrees: 'agree with',
+  differs: 'contradict',
+  undecided: 'do not decide',
 };
 
-const formatEffect = (x: number) => `${x > 0 ? '+' : ''}${x.toFixed(2)}`.replace('-', '−');
+const formatEffect = (x: number, digits = 2) =>
+  `${x > 0 ? '+' : ''}${x.toFixed(digits)}`.replace('-', '−');
 
-/** States the verdict of our runs on a claim, with the interval of the effect. */
-export function verdictWords({ source, runs, verdict, effect }: TestedClaim): string {
-  const [, low, high] = effect.map(formatEffect);
-  return `${source}: ${runs} runs ${VERDICTS[verdict] ?? 'give two answers'}, interval ${low} to ${high}.`;
+/** States the verdict of our runs on a claim, with the interval of the effect in percentage points. */
+export function verdictWords({ source, runs, verdict, recipe, against, effect }: TestedClaim) {
+  const [, low, high] = effect.map((share) => formatEffect(100 * share, 0));
+  const baseline = against ? `“${against}”` : 'an even share';
+  return `Our ${runs} runs ${VERDICTS[verdict] ?? 'give two answers to'} ${source}: “${recipe}” minus ${baseline} is ${low} to ${high} points.`;
 }
 
 /** Quotes a claim and says what its interval is of. */
 export function effectWords({ claim, source, against, recipe, effect, runs }: TestedClaim): string {
-  const [mean, low, high] = effect.map(formatEffect);
+  const [mean, low, high] = effect.map((share) => formatEffect(share));
   return (
     `“${claim.replace(/\.$/, '')}” (${source}). Measured: the first token’s mean attention with “${recipe}”, minus ${against ? `that with “${against}”` : 'an even share'}: ` +
     `${mean} (interval ${low} to ${high}, ${runs} runs with other seeds).`

@@ -75,7 +75,7 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col">Over 100 passages, by run</th>
+          <th scope="col">Heads with a sink in 100 passages, by run</th>
           <th scope="col">Strongest head</th>
           <th scope="col">Loss</th>
         </tr>

@@ -58,7 +58,7 @@ function headingOf(frames: readonly Frame[]): string {
   if (!learned) return 'No sink appears in these training runs.';
   if (learned.from > 0) return 'Training';
   const { last, start, end } = learned;
-  return `The sink is learned: no head has one at step ${start.toLocaleString('en')}, ${last.toFixed(0)}% at step ${end.toLocaleString('en')}.`;
+  return `The sink is learned: no head has one at step ${start.toLocaleString('en')}, ${last.toFixed(0)}% of heads at step ${end.toLocaleString('en')}.`;
 }
 
 /** States how many heads of each model have a sink at its step, and what the courses say of the models without one. */
@@ -167,7 +167,7 @@ const mapTitle = (frame: Frame, name: string, { headOf, claimAt, isEven }: Chose
   html`<h2>${name}</h2>
     <p class="hint">
       ${headName(headOf(frame), frame)} gives ${firstName(frame)}
-      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share' : ''}
+      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share on average' : ''}
     </p>`;
 
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {

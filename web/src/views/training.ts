@@ -153,7 +153,8 @@ export function courseWords(frames: readonly Frame[]): string {
       const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
       const { L, H } = frame.architecture;
       if (!isNone || !maximum) return [];
-      const few = maximum * L * H <= 250 ? ': a head or two at some steps' : '';
+      const heads = Math.round((maximum * L * H) / 100);
+      const few = heads === 1 ? ', about one head' : heads === 2 ? ', about two heads' : '';
       const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
       return `${capitalize(modelName(course))} stays at ${maximum.toFixed(0)}% or less${few}.`;
     })
