@@ -12,7 +12,11 @@ function read(values) {
     value,
   ]);
   const metadata = new Map(entries);
-  return tokenizerOfGguf((name) => metadata.get(name));
+  const { json, config } = tokenizerOfGguf((name) => metadata.get(name));
+  // As in a tokenizer.json, which has a table and no ranks.
+  const { ranks, vocab, ...model } = json.model;
+  assert.equal(ranks === undefined, json.pre_tokenizer === null);
+  return { json: { ...json, model: { ...model, vocab: Object.fromEntries(vocab) } }, config };
 }
 const assertRefused = (values, where, text, code = 'bad_tokenizer') =>
   assert.throws(() => read(values), { name: 'SinkscopeError', code, where: key + where, text });

@@ -9,7 +9,14 @@ import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { GPT2_WORDS, isolate } from './pre_tokenizers.ts';
 import { spellToken } from './surface.ts';
-import { makeByteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
+import {
+  checkId,
+  makeByteLevelFile,
+  makeTemplate,
+  rankMerges,
+  refuse,
+  splitPair,
+} from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
 const NORMAL = 1;
@@ -146,11 +153,12 @@ function readByteLevel(read: GgufReader): TokenizerFiles {
   const { tokens, types } = readTokens(read);
   const vocabTokens = tokens.map((token, i) => (isAddedType(types[i]) ? token : spellToken(token)));
   const vocab = createIdMap(vocabTokens);
-  const merges = readMerges(read, vocab);
+  const { merges, ranks } = readMerges(read, vocab);
   const roles = readRoles(read, tokens, bos ?? false);
   const json = makeByteLevelFile({
-    vocab: Object.fromEntries(vocab),
+    vocab: vocab,
     merges,
+    ranks,
     addedTokens: listAddedTokens(tokens, types),
     normalizer: normalForm ? { type: normalForm } : null,
     split: split.map(isolate),
@@ -189,7 +197,9 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
     ? tokens.map((_, i) => -i)
     : readNumbers(read, 'tokenizer.ggml.scores', tokens.length);
   const merges =
-    storedMerges === undefined ? listMerges(tokens, types, scores, vocab) : readMerges(read, vocab);
+    storedMerges === undefined
+      ? listMerges(tokens, types, scores, vocab)
+      : readMerges(read, vocab).merges;
   const unknownToken = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
   const addsPrefix = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
@@ -206,7 +216,7 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
       unk_token: unknownToken,
       fuse_unk: true,
       byte_fallback: types.includes(BYTE),
-      vocab: Object.fromEntries(vocab),
+      vocab: vocab,
       merges,
     },
   };
@@ -311,8 +321,7 @@ function readNumbers(read: GgufReader, key: string, n: number): number[] {
 function readMerges(read: GgufReader, vocab: Map<string, number>) {
   const key = 'tokenizer.ggml.merges';
   const merges = readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
-  rankMerges(merges, (token) => vocab.get(token), key);
-  return merges;
+  return { merges, ranks: rankMerges(merges, (token) => vocab.get(token), key) };
 }
 
 function readFlag(read: GgufReader, key: string): boolean | undefined {
@@ -323,6 +332,7 @@ function readFlag(read: GgufReader, key: string): boolean | undefined {
 
 function createIdMap(tokens: readonly string[]) {
   const ids: Map<string, number> = new Map();
+  checkId(tokens.length - 1, 'tokenizer.ggml.tokens');
   tokens.forEach((token, id) => {
     const firstId = ids.get(token);
     if (firstId !== undefined) {

@@ -4,7 +4,7 @@
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import { widthAt } from './aligned.ts';
-import { mergePairs } from './merges.ts';
+import { MergeRanks, mergePairs } from './merges.ts';
 import { checkVocab, rankMerges, refuse, unknownTypeError } from './vocabulary.ts';
 import type { Piece, TokenizerFile } from './shapes.ts';
 
@@ -27,7 +27,7 @@ export function createModel(file: ModelFile | undefined): Model {
   }
   const type = modelTypeOf(file);
   const tokens = type === 'Unigram' ? readScoredPieces(vocab) : readVocabTable(vocab);
-  const ids = new Map(tokens);
+  const ids = vocab instanceof Map ? (vocab as Map<string, number>) : new Map(tokens);
   const idOf = (token: string) => ids.get(token);
   const tokenize = MODELS[type](file, idOf, ids);
   return { tokens, idOf, tokenize: cacheWords(tokenize) };
@@ -44,9 +44,9 @@ function modelTypeOf(file: ModelFile) {
 
 function readVocabTable(vocab: object): [string, number][] {
   if (Array.isArray(vocab)) return refuse('model.vocab', 'expected a table of tokens, got a list');
-  const table = vocab as Record<string, unknown>;
-  checkVocab(table, 'model.vocab');
-  return Object.entries(table);
+  // A converted file has a Map whose ids are those of a list.
+  if (vocab instanceof Map) return [...vocab];
+  return checkVocab(vocab as Record<string, unknown>, 'model.vocab');
 }
 
 function readScoredPieces(vocab: object): [string, number][] {
@@ -115,7 +115,10 @@ const MODELS: Record<
     if (dropout) refuse('model.dropout', `expected none: tokens would be random; got ${dropout}`);
     const prefix = prefixOf(file) ?? '';
     const suffix = file.end_of_word_suffix ?? '';
-    const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
+    const ranks =
+      file.ranks instanceof MergeRanks
+        ? file.ranks
+        : rankMerges(merges, idOf, 'model.merges', prefix.length);
     return (word) => {
       const wordId = ignore_merges ? idOf(word) : undefined;
       if (wordId !== undefined) return wholeWordPiece(word, wordId);

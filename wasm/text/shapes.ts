@@ -65,8 +65,14 @@ export interface AddedToken {
 export interface TokenizerFile {
   readonly model: {
     readonly type?: string;
-    readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[];
+    /** A Map where a GGUF file was converted: a table of 50,000 keys takes as long as all else. */
+    readonly vocab:
+      | Readonly<Record<string, number>>
+      | ReadonlyMap<string, number>
+      | readonly (readonly [string, number])[];
     readonly merges?: readonly (string | readonly string[])[];
+    /** What rankMerges gave, where these files were converted: ranking again would take as long as the rest. */
+    readonly ranks?: unknown;
     readonly unk_token?: string | null;
     readonly unk_id?: number | null;
     readonly fuse_unk?: boolean;
