@@ -46,7 +46,7 @@ export const PAGE_TERMS: readonly Term[] = [
       'The model applies its layers one after the other. Each adds the output of its heads and its feed-forward part to the residual stream. Layers count from 0.',
   },
   {
-    term: 'start token',
+    term: 'start token (BOS)',
     pattern: /[Ss]tart token|BOS/,
     meaning:
       'A token that the tokenizer prepends to every text. It carries no meaning. Papers call it BOS (beginning of sequence).',
