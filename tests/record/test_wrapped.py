@@ -12,7 +12,7 @@ import torch
 from families import FAMILIES, T, make_inputs
 from sinkscope.attention import UnsupportedModel, unwrap
 from torch import nn
-from truth import alpha64, eager64
+from truth import alpha64, eager64, tolerance_of
 
 
 class Wrapper(nn.Module):
@@ -81,8 +81,10 @@ def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     share = att / att.sum(-1, keepdim=True)
     result = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
     assert result.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
-    assert np.abs(result["0.alpha"] - alpha64(share)).max() < 1e-5
-    assert np.abs(result["0.row_mass"] - att.sum(-1).numpy()).max() < 1e-5
+    # A score of the last layer has the errors of the sums of all layers.
+    tolerance = tolerance_of(share, result.model["D"] * result.model["L"])
+    assert np.abs(result["0.alpha"] - alpha64(share)).max() < tolerance
+    assert np.abs(result["0.row_mass"] - att.sum(-1).numpy()).max() < tolerance
     assert (result.model["L"], result.model["D"], result.model["V"]) == (3, 64, 97)
     assert result.model["family"] == name
     assert "0.hidden_norm" in result and "mean.loss_mean" in result
@@ -133,7 +135,7 @@ def test_a_sharded_model_gives_its_own_numbers(name: str, wrap: Callable[[nn.Mod
     expected = sinkscope.record(plain_model, None, prompts, tokens=T, progress=False)
     model = wrap(family.make(family.implementations[0])).eval()
     result = sinkscope.record(model, None, prompts, tokens=T, progress=False)
-    assert np.abs(result["mean.alpha"] - alpha64(share).mean(0)).max() < 1e-5
+    assert np.abs(result["mean.alpha"] - alpha64(share).mean(0)).max() < tolerance_of(share, result.model["D"])
     assert result.tensors.keys() == expected.tensors.keys()
     assert result.model == expected.model
     for key in ("mean.hidden_norm", "mean.loss_mean", "mean.row_mass"):
