@@ -29,6 +29,8 @@ function count() {
       bottom > 0 &&
       left < innerWidth &&
       right > 0 &&
+      // What is clipped away is for screen readers.
+      getComputedStyle(element).clipPath === 'none' &&
       element.checkVisibility({ visibilityProperty: true, opacityProperty: true })
     );
   };
