@@ -727,7 +727,7 @@ describe('Compare', () => {
     const room = await compareRoom();
     expect(room.text('h1')).toBe('With softmax 2 of 4 heads have a sink, with sigmoid none.');
     expect(room.text('.lead')).toBe(
-      'These models are built alike. A head has a sink if it gives the start token <s> over 30% of its attention on this text.',
+      'These models are built alike. A head has a sink if it gives the start token <s> over 30% on this text.',
     );
     expect(room.text('.verdict')).toBe(
       'Our 3 runs agree with Gu et al. 2025: “sigmoid” minus an even share is −2 to −1 points.',
@@ -735,8 +735,8 @@ describe('Compare', () => {
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.view-attention .about')).toEqual([
-      '2 of 4 heads have a sink L1H0, its strongest; each row sums to 100%',
-      '0 of 4 heads have a sink L1H0, its strongest; each row sums to 100%',
+      '2 of 4 heads have a sink L1H0, strongest; each row sums to 100%',
+      '0 of 4 heads have a sink L1H0, strongest; each row sums to 100%',
     ]);
     expect(room.texts('.runs tbody tr')).toEqual([
       'softmax 60% 90% 2.00',
@@ -766,7 +766,7 @@ describe('Compare', () => {
 
   it('changes one thing at a time: a chapter shows its baseline and a contrast, and offers the others', async () => {
     const room = await compareRoom();
-    expect(room.texts('.chapters [aria-current]')).toEqual(['The attention rule']);
+    expect(room.texts('.chapters [aria-current]')).toEqual(['Attention rule']);
     expect(room.pressed('.model-chip')).toEqual(['softmax', 'sigmoid']);
     room.click('ELU+1');
     expect(room.state.value.shown).toEqual(['softmax', 'sigmoid', 'elu1']);
@@ -778,9 +778,9 @@ describe('Compare', () => {
     expect(room.state.value.shown).toEqual(['softmax']);
     expect(room.all<HTMLButtonElement>('.model-chip[aria-pressed="true"]')[0]!.disabled).toBe(true);
     expect(room.text('.lead')).toMatch(/^Add another model to compare\./);
-    room.click('The first token');
+    room.click('First token');
     expect(room.state.value.shown).toEqual(['short', 'no-bos']);
-    expect(room.texts('.chapters [aria-current]')).toEqual(['The first token']);
+    expect(room.texts('.chapters [aria-current]')).toEqual(['First token']);
     room.click('Your models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };

@@ -15,7 +15,7 @@ export interface Chapter {
 
 export const CHAPTERS: readonly Chapter[] = [
   {
-    title: 'The attention rule',
+    title: 'Attention rule',
     members: [
       ['softmax', 'softmax'],
       ['sigmoid', 'sigmoid'],
@@ -46,7 +46,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'The first token',
+    title: 'First token',
     members: [
       ['short', 'a start token'],
       ['no-bos', 'no start token'],

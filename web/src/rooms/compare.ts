@@ -156,7 +156,6 @@ function cardOptions(frame: Frame, state: State) {
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
-  addElement(side, 'hint').textContent = 'What makes a sink?';
   const chaptersPlace = addElement(side, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
@@ -181,7 +180,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const claim = claimOf(frame, selectedHead(frame, context.state.peek()), context.state.peek());
     const { L, H } = frame.architecture;
     const isCounted = verdictOf(frame).conclusive;
-    const strongest = claim.isStrongest ? ', its strongest' : '';
+    const strongest = claim.isStrongest ? ', strongest' : '';
     return html`${
         isCounted
           ? html`<span class="count"
@@ -275,7 +274,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       frames.length
         ? html`${panelButtons(context)}
-            <a href=${context.link({ room: 'purpose' })}>Why sinks matter</a>`
+            <a href=${context.link({ room: 'purpose' })}>Why care?</a>`
         : nothing,
       panelsPlace,
     );

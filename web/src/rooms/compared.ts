@@ -109,5 +109,5 @@ export function headingOf(
 /** Says what counts as a sink. */
 export function sinkWords([frame]: readonly Frame[], first: string): string {
   if (!frame) return '';
-  return `A head has a sink if it gives ${first} over ${formatPercent(frame.eps, 0)} of its attention ${countedOn(frame)}.`;
+  return `A head has a sink if it gives ${first} over ${formatPercent(frame.eps, 0)} ${countedOn(frame)}.`;
 }
