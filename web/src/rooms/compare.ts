@@ -273,8 +273,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(lines.length ? runsTable(lines) : nothing, runsPlace);
     render(
       frames.length
-        ? html`${panelButtons(context)}
-            <a href=${context.link({ room: 'purpose' })}>Why care?</a>`
+        ? html`${panelButtons(context)} <a href=${context.link({ room: 'purpose' })}>Why care?</a>`
         : nothing,
       panelsPlace,
     );
