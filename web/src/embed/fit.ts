@@ -116,12 +116,13 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   const isFitting = () => !hasOverflow(room, layout) && isInside();
   if (side < requiredSide || pictures.some(isTooNarrow)) return false;
   if (isFitting()) return true;
-  const cellsPlace = room.querySelector('.cells')!;
+  const cellsPlace = room.querySelector<HTMLElement>('.cells')!;
   const cellCount = [...cellsPlace.children].filter(isVisible).length;
   const fullWidth = cellsPlace.getBoundingClientRect().width;
   const minWidth = fullWidth - cellCount * (side - requiredSide) + cellCount;
-  const setWidth = (width: number) =>
-    applyLayout(room, layout, `${Math.floor(width / layout.zoom)}px`);
+  // The letters' zoom and a deck of slides scale what the style sets.
+  const scale = cellsPlace.offsetWidth ? fullWidth / cellsPlace.offsetWidth : layout.zoom;
+  const setWidth = (width: number) => applyLayout(room, layout, `${Math.floor(width / scale)}px`);
   setWidth(minWidth);
   if (!isFitting()) return false;
   let [low, high] = [minWidth, fullWidth];
