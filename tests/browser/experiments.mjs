@@ -256,7 +256,7 @@ export const experiments = {
     const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
-    await page.getByText('Try other settings').click();
+    await page.getByText('Settings', { exact: true }).click();
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);

@@ -160,7 +160,7 @@ export function build(
   const heading = addElement(middle, 'room-head');
   const chartPart = addElement(middle, 'experiment-picture');
   const notes = addElement(middle, 'experiment-notes');
-  const settings = isEmbed ? middle : addFold(middle, 'Try other settings');
+  const settings = isEmbed ? middle : addFold(middle, 'Settings');
   const controls = addElement(settings, 'experiment-controls');
   const tablePart = addElement(middle, 'experiment-table');
   const detailPart = addElement(side, 'experiment-detail');
