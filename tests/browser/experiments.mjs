@@ -7,6 +7,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { pictures, root, saveFrom, settled, staysWithin, text, violations } from './stage.mjs';
 
+/** Opens the room with its folded sections open. */
+async function enter(stage, hash, options) {
+  const page = await stage.open(hash, options);
+  await page.waitForSelector('.room-purpose .experiments', { state: 'attached' });
+  await page.$$eval('.room-purpose details.more', (all) => all.forEach((one) => (one.open = true)));
+  return page;
+}
+
 const findingOf = (page) => text(page, '[data-finding]');
 
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
@@ -30,8 +38,8 @@ export const experiments = {
   async 'streaming shows the numbers of the command line, a sentence about them, and models that it refuses'(
     stage,
   ) {
-    const page = await stage.open('room=purpose&runs=3');
-    assert.match(await text(page, 'h1'), /Without the first token, the loss rises/);
+    const page = await enter(stage, 'room=purpose&runs=3');
+    assert.match(await text(page, 'h1'), /^Yes, but not the first token/);
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     const [whole, window, first] = await Promise.all([
       measureByCommand(folder, '', 3),
@@ -46,10 +54,11 @@ export const experiments = {
     const [, rise] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await findingOf(page));
     assert.equal(rise, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
-    assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
+    assert.equal(await page.locator('[data-view="loss"] .cell').count(), 1);
+    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /KV cache of 24 keys, policy first, first tokens kept: 1/,
+      /last 24 no first token from token 24 on.*first 1 \+ last 23 the first token stays/,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -59,10 +68,12 @@ export const experiments = {
     ]);
     await page.getByLabel('recent keys').fill('40');
     await settled(page);
-    assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
+    const names = await page.locator('[data-view="loss"] .name').allTextContents();
+    assert.deepEqual(names.sort(), ['baseline', 'first 1 + last 40', 'last 41']);
     await page.waitForFunction(() => location.hash.includes('recentKeys=40'));
     // Learned positions cannot be moved: the page says so and keeps the last figure.
-    const movedPage = await stage.open(
+    const movedPage = await enter(
+      stage,
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
     assert.match(await findingOf(movedPage), /last 10 keys/);
@@ -77,7 +88,7 @@ export const experiments = {
     const invalidPage = await stage.open('room=purpose&runs=2&length=40&firstKeys=99', {
       waits: false,
     });
-    await invalidPage.waitForSelector('.settings');
+    await invalidPage.waitForSelector('.settings', { state: 'attached' });
     assert.match(
       await text(invalidPage, '.message'),
       /firstKeys the value “99”, which it cannot have/,
@@ -87,7 +98,7 @@ export const experiments = {
   },
 
   async 'streaming continues beyond the trained length with positions in the cache'(stage) {
-    const page = await stage.open('room=purpose&shown=softmax&runs=1&length=300&positions=cache');
+    const page = await enter(stage, 'room=purpose&shown=softmax&runs=1&length=300&positions=cache');
     assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, cache positions/);
     assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
     const ticks = await page.locator('.chart-picture text').allTextContents();
@@ -122,7 +133,7 @@ export const experiments = {
   },
 
   async 'streaming runs a long text in little memory, and states the memory that it needs'(stage) {
-    const page = await stage.open('room=purpose&shown=softmax&runs=1');
+    const page = await enter(stage, 'room=purpose&shown=softmax&runs=1');
     await page.getByLabel('a text of 4,000 tokens').click();
     await page.waitForFunction(() => /length=4000/.test(location.hash));
     await settled(page);
@@ -140,7 +151,7 @@ export const experiments = {
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
-    assert.match(await text(page, 'h1'), /Without the first token, the loss rises/);
+    assert.match(await text(page, 'h1'), /^Yes, but not the first token/);
     assert.deepEqual(page.troubles, []);
     return sentence;
   },
@@ -148,7 +159,8 @@ export const experiments = {
   async 'the cache experiment shows which heads keep the first token, and names an invalid budget'(
     stage,
   ) {
-    const page = await stage.open(
+    const page = await enter(
+      stage,
       'room=purpose&experiment=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
     );
     assert.match(
@@ -210,7 +222,7 @@ export const experiments = {
   },
 
   async 'in quantization the first token stretches the scale of the softmax model only'(stage) {
-    const page = await stage.open('room=purpose&experiment=quantization&runs=2&length=64');
+    const page = await enter(stage, 'room=purpose&experiment=quantization&runs=2&length=64');
     const costs = [
       ...(await findingOf(page)).matchAll(
         /by \+([\d.]+) nats \(relative.+?kept exact, by .([\d.]+)/g,
@@ -244,6 +256,7 @@ export const experiments = {
     const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
     await page.getByRole('link', { name: 'Why it matters' }).click();
     await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
+    await page.getByText('Settings', { exact: true }).click();
     await page.getByRole('button', { name: 'repeat a token' }).click();
     await page.waitForSelector('[data-view="likeness"] .chart-picture');
     await settled(page);
@@ -255,7 +268,7 @@ export const experiments = {
     await page.locator('[data-view="likeness"] .how summary').click();
     await page.locator('[data-view="likeness"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
-    for (const part of ['shown="softmax,sigmoid"', 'view="likeness"', 'input="repeat"', 't="41"'])
+    for (const part of ['shown="softmax"', 'view="likeness"', 'input="repeat"', 't="41"'])
       assert.ok(code.includes(` ${part}`), code);
     await page.locator('.embed-dialog').getByLabel('Close').click();
     for (const [name, view] of [

@@ -11,8 +11,8 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [30, 120],
   training: [26, 120],
-  purpose: [40, 230],
-  lab: [30, 120],
+  purpose: [30, 120],
+  lab: [30, 119],
 };
 
 /**

@@ -7,7 +7,7 @@ const ROOMS = {
   explore: ['room=explore', '.stamp'],
   compare: ['room=compare&panel=numbers', '.metrics caption'],
   training: ['room=training', '.which .hint'],
-  purpose: ['room=purpose&runs=1', '.stamp'],
+  purpose: ['room=purpose&runs=1', '.lead'],
   lab: ['room=lab', '.room-lab select'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };

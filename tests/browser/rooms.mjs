@@ -174,7 +174,10 @@ const start = {
         await page.addInitScript(WATCHES_SHIFTS);
         await page.goto(`${stage.origin}/index.html#room=${room}&runs=1`);
         await page.waitForSelector('.room.late', { state: 'attached' });
-        await page.locator('.room :is(textarea, select):visible').first().waitFor();
+        await page
+          .locator('.room :is(textarea, select, .experiments button):visible')
+          .first()
+          .waitFor();
         release();
         await page.waitForSelector('.room:not(.awaited)');
         await settled(page);
@@ -1112,7 +1115,7 @@ const commands = {
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
       const page = await stage.open(`room=purpose&${hash}`);
-      await page.waitForSelector('.settings tbody tr');
+      await page.waitForSelector('.settings tbody tr', { state: 'attached' });
       await settled(page);
       const rows = await page.$$eval('.settings tbody tr', (all) =>
         all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),

@@ -227,14 +227,6 @@ export function stampWords(frame: Frame): string {
   return `${CLASS_WORDS[frame.class]} · ${settingWords} · ${title}${recordedNote}${storageNote}`;
 }
 
-/** Returns the parts of their stamps that all frames share. */
-export function sharedConditions(frames: readonly Frame[]): string[] {
-  const stamps = frames.map((frame) => stampWords(frame).split(' · '));
-  return (stamps[0] ?? []).filter((condition) =>
-    stamps.every((stamp) => stamp.includes(condition)),
-  );
-}
-
 /** Judges Sink_k of one key, by default of the first token. */
 export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation, architecture } = frame;

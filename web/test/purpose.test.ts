@@ -72,9 +72,9 @@ function createRoom(
 ) {
   const shown = ['softmax', 'sigmoid'];
   const choices = shown.map((id) => ({ id, title: names[id], source: 'zoo' }));
-  const frames = ['softmax~evict(first,24,1)', 'sigmoid~evict(first,24,1)'].map((subject) =>
-    frameFor(subject),
-  );
+  const frames = ['softmax', 'sigmoid']
+    .flatMap((id) => [`${id}~evict(window,24)`, `${id}~evict(first,24,1)`])
+    .map((subject) => frameFor(subject));
   const page = pageOf({ shown, experiment: 'streaming', ...change }, frames, {
     models: { choices, describe: describe_ },
     queue: { studyEntry: known },
@@ -99,7 +99,7 @@ describe('the room', () => {
       measures: ['loss_at', 'loss_mean'],
     });
     expect(asked()).toMatchObject({
-      subjects: ['softmax~evict(first,24,1)'],
+      subjects: ['softmax~evict(window,24)', 'softmax~evict(first,24,1)'],
       question: { T: 120, n: 1 },
     });
     expect(asked().reads).toContain('evicted');
@@ -116,10 +116,14 @@ describe('the room', () => {
 
   it('gives the results of the settings in a sentence, a chart and a table', async () => {
     const room = createRoom();
-    expect(room.text('h1')).toBe('Without the first token, the loss rises');
+    expect(room.text('h1')).toBe('Yes, but not the first token');
     expect(room.text('.lead')).toBe(
-      'With only the last 24 keys in the KV cache, the loss of Softmax model rises by 1.000 nats per token. Keeping the ' +
-        'first token recovers all but 0.250 nats. Sigmoid model: by +1.000, with the first token kept by +0.250.',
+      'With only the last 24 keys in the KV cache, the loss of Softmax model rises by 1.000 nats per token: perplexity grows by ' +
+        '172%. Keeping the first token recovers all but 0.250 nats.',
+    );
+    expect(room.text('.experiment-notes p')).toBe(
+      'Softmax model: +1.000 ± 0.000, with the first token kept +0.250 ± 0.000. Sigmoid model: +1.000 ± 0.000, with the ' +
+        'first token kept +0.250 ± 0.000.',
     );
     expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
@@ -151,7 +155,7 @@ describe('the room', () => {
       expect(room.asked().subjects).toEqual(['sigmoid']);
     }
     const room = createRoom({}, masked);
-    expect(room.text('h1')).toBe('Without the first token, the loss rises');
+    expect(room.text('h1')).toBe('Yes, but not the first token');
     expect(room.text('.lead')).toMatch(
       /^With only .* recovers all but 0\.250 nats\. Sigmoid model/,
     );
@@ -169,7 +173,7 @@ describe('the room', () => {
 
   it('lets the reader choose an experiment, the shown model, and the compared models', () => {
     const room = createRoom({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
-    expect(room.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
+    expect(room.pressed('.experiments button')).toEqual(['Can a model forget old words?']);
     expect(room.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
     expect(room.pressed('.chosen')).toEqual(['Softmax model']);
     room.all('.chosen')[1]!.click();
@@ -181,7 +185,7 @@ describe('the room', () => {
     });
     expect([room.pressed('.chosen'), room.asked().subjects]).toEqual([
       ['Sigmoid model'],
-      ['sigmoid~evict(first,24,1)'],
+      ['sigmoid~evict(window,24)', 'sigmoid~evict(first,24,1)'],
     ]);
     room.click('Remove Sigmoid model');
     expect(room.state.value).toMatchObject({ shown: ['softmax'], at: 0 });
@@ -215,17 +219,17 @@ describe('the room', () => {
     const subjects = ['softmax', 'sigmoid'].flatMap((base) =>
       settings.map((edits) => base + edits),
     );
-    const firstSubject = [subjects[2]];
+    const mapSubjects = subjects.slice(1, 3);
     expect(linkedRoom()).toEqual([
       { shown: subjects, n: 10, at: 0, T: 120, hide: [], facts },
-      { shown: firstSubject, n: 1, at: 0, T: 120, hide: [], facts },
+      { shown: mapSubjects, n: 1, at: 0, T: 120, hide: [], facts },
     ]);
     // On another site the run of a long text is not kept for later views, so the map is of no more tokens than can be
     // visible.
     const [chart, map] = linkedRoom({ length: 513, at: 1 });
     expect([chart!.hide, chart!.T, map!.T, map!.at, map!.shown]).toEqual([
       ...[['links'], 513, 256, 0],
-      [subjects[5]],
+      subjects.slice(4, 6),
     ]);
     expect(linkedRoom({ length: 512 })[0]!.hide).toEqual([]);
   });
@@ -339,7 +343,7 @@ describe('the room', () => {
 describe('the figure', () => {
   it('has the sentence, the chart, the controls and a link to the page, but no choices of its host', () => {
     const room = createRoom({}, undefined, true);
-    expect(room.text('h2')).toBe('Without the first token, the loss rises');
+    expect(room.text('h2')).toBe('Yes, but not the first token');
     expect(room.all('h1, .experiments, .subject-list, .question-controls, table')).toEqual([]);
     expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss']);
     expect(room.all('.experiment-controls input').length).toBeGreaterThan(0);

@@ -21,23 +21,24 @@ import {
 import {
   hideUntilDrawn,
   requestFrames,
+  framesOf,
   entriesOf,
   type Context,
   type Engine,
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure } from '../page/figure';
-import { predictsNext, type Frame } from '../frame';
+import { Figure, type FigureLook } from '../page/figure';
+import { predictsNext, selectedHead, type Frame } from '../frame';
 import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
-import { explainTerms } from '../page/terms';
 import { hasNumbersOf, addElement, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
-import { sharedConditions } from '../words';
+import { queryWithoutFirst } from '../views/loss';
+import { settingName } from '../views/settings';
 
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
@@ -72,6 +73,71 @@ function interleave(lists: readonly (readonly Study[])[], leadCount: number): St
   return studies.sort((a, b) => a.turn - b.turn);
 }
 
+/** Returns the fields of the prompts, and says what ran of them. */
+function questionTemplate(context: Context, frames: readonly Frame[]): TemplateResult {
+  const { source, length } = context.state.value;
+  const framesOfSource = frames.filter(({ question }) => question.input === source);
+  const lengths = [...new Set(framesOfSource.map(({ T }) => T))];
+  const shorterLengths = lengths.filter((T) => T < length);
+  const exceptionNote = shorterLengths.length < lengths.length ? ' without eviction' : '';
+  const promptCountText = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
+  return html`<div class="question-controls">
+    ${choiceField(
+      'prompts from',
+      source,
+      SOURCES.map((name) => [name, INPUTS[name]] as const),
+      (value) => context.set({ source: value as State['source'] }),
+    )}
+    ${source === 'text' ? textField(context, 3, 'source') : source === 'file' ? fileField(context) : nothing}
+    <div class="numbers">
+      ${numberField('tokens ≤', 'length', context)} ${numberField('prompts ≤', 'runs', context)}
+      ${startTokenField(context, frames)}
+    </div>
+    <p class="hint">
+      ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${promptCountText === '1' ? '1 prompt.' : promptCountText ? `${promptCountText} prompts; means ± standard deviation.` : ''}
+    </p>
+  </div>`;
+}
+
+function experimentButtons({ state, set }: Context): TemplateResult[] {
+  return experiments.map(
+    ({ name, title }) =>
+      html`<button
+        type="button"
+        aria-pressed=${name === state.value.experiment}
+        @click=${() => set({ experiment: name, measure: 'loss', sweep: 'some' })}
+      >
+        ${title}
+      </button>`,
+  );
+}
+
+function addFold(place: Element, title: string): HTMLElement {
+  const details = addElement(place, 'more', 'details');
+  addElement(details, '', 'summary').textContent = title;
+  return addElement(details, '');
+}
+
+function firstTokenNote(frame: Frame): string {
+  const query = queryWithoutFirst(frame);
+  return Number.isFinite(query) ? `no first token from token ${query} on` : 'the first token stays';
+}
+
+/** Returns how the maps of a broken and a repaired case are drawn: the same head, with the number of its first column. */
+function pairLook(frames: () => readonly Frame[]): FigureLook {
+  const headOf = (frame: Frame) => selectedHead(frames().at(-1) ?? frame, { layer: -1, head: -1 });
+  const isBroken = (frame: Frame) => frames().length > 1 && frame === frames()[0];
+  return {
+    headOf,
+    about: (frame) => ({
+      text: html`<strong class="setting">${settingName(frame)}</strong>
+        <span class="hint">${firstTokenNote(frame)}</span>`,
+      color: isBroken(frame) ? '--sink' : '--query',
+    }),
+    extra: () => ({ isPlain: true }),
+  };
+}
+
 /**
  * Builds the room.
  * @param isEmbed whether to build only the figure of an embed: sentence, chart and controls
@@ -90,18 +156,15 @@ export function build(
   const experimentList = addElement(rail, 'experiments', 'nav');
   experimentList.setAttribute('aria-label', 'Experiments');
   const modelList = addElement(rail, 'subjects');
-  const questionPart = addElement(rail, 'question');
+  const questionPart = addElement(addFold(rail, 'Passages'), 'question');
   const heading = addElement(middle, 'room-head');
   const chartPart = addElement(middle, 'experiment-picture');
-  const conditions = addElement(middle, 'stamp', 'p');
-  const controls = addElement(middle, 'experiment-controls');
+  const notes = addElement(middle, 'experiment-notes');
+  const settings = isEmbed ? middle : addFold(middle, 'Settings');
+  const controls = addElement(settings, 'experiment-controls');
   const tablePart = addElement(middle, 'experiment-table');
   const detailPart = addElement(side, 'experiment-detail');
-  const footer = addElement(isEmbed ? root : side, isEmbed ? 'figure-foot' : 'experiment-foot');
-
-  // The room states, under its charts, the conditions that all models share; an embed's figure states all of its own.
-  let statedConditions: readonly string[] = [];
-  const figureOptions = isEmbed ? {} : { roomConditions: () => statedConditions };
+  const footer = addElement(isEmbed ? root : middle, isEmbed ? 'figure-foot' : 'experiment-foot');
 
   const experiment = () =>
     experiments.find(({ name }) => name === roomContext.state.value.experiment)!;
@@ -120,8 +183,20 @@ export function build(
    */
   const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().needsDetailFrame) return [];
-    const bases = experiment().needsDetailFrame ? basesOf(roomContext.state.value) : [chosenBase()];
-    return bases.map((base) => detailSubject(engine, base));
+    if (experiment().needsDetailFrame)
+      return basesOf(roomContext.state.value).map((base) => detailSubject(engine, base));
+    return detailSubjects(engine);
+  };
+
+  /** Returns the subjects of the detail's pictures: the broken case, if the experiment has one, and the repaired one. */
+  const detailSubjects = (engine: Engine): string[] => {
+    const base = chosenBase();
+    const { brokenEditsOf } = experiment();
+    const broken =
+      brokenEditsOf && planOf(engine, base).isApplicable
+        ? [`${base}${brokenEditsOf(requestOf(engine))}`]
+        : [];
+    return [...new Set([...broken, detailSubject(engine, base)])];
   };
 
   const detailSubject = (engine: Engine, base: string): string =>
@@ -185,19 +260,26 @@ export function build(
       ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
-  const detailContext = contextOf(
-    (engine) => [detailSubject(engine, chosenBase())],
-    ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
-  );
+  const detailContext = contextOf(detailSubjects, ({ T }) => ({
+    n: 1,
+    at: 0,
+    T: Math.min(T, MAX_MAP_TOKENS),
+  }));
 
   requestFrames(roomContext, scope, (_, engine) => {
     const request = requestOf(engine);
     const { question } = request;
+    const subjects = shownSubjects(engine);
+    // Both maps show the head that is strongest in the repaired case.
+    const repaired = experiment().brokenEditsOf ? subjects.at(-1) : undefined;
+    const { frame } = entriesOf(roomContext, repaired ? [repaired] : [])[0] ?? {};
+    const at = frame && selectedHead(frame, { layer: -1, head: -1 });
     return {
+      heads: at ? Object.fromEntries(subjects.map((subject) => [subject, at])) : {},
       views: [experiment().detail],
       // If the shown edits evict keys, the run also records which.
       more: experiment().editsOf(request).includes('~evict') ? ['evicted'] : [],
-      subjects: shownSubjects(engine),
+      subjects,
       question: { ...question, n: 1, T: Math.min(question.T, MAX_MAP_TOKENS) },
       studies: interleave(
         plansOf(engine).map(({ studies }) => studies),
@@ -235,11 +317,12 @@ export function build(
       };
     });
 
-  // Shows the sentence and the detail's picture together.
+  // Shows the sentence and the detail's pictures together, as soon as the chosen model is measured.
   hideUntilDrawn(root, scope, () => {
     const engine = roomContext.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
-    const leadEntries = groupsOf(engine).map(
+    const chosenGroups = groupsOf(engine).filter(({ base }) => isEmbed || base === chosenBase());
+    const leadEntries = chosenGroups.map(
       ({ base, frames, errors, requiredCount }): SubjectEntry => {
         const frame = frames.length >= requiredCount ? frames[0] : undefined;
         return { subject: base, isStale: false, frame, error: errors[0] };
@@ -255,17 +338,18 @@ export function build(
 
   function sideNotes(): TemplateResult {
     const bases = basesOf(roomContext.state.value);
-    return html`${experiment().footer?.() ?? nothing}
-      <p>
-        <button
-          type="button"
-          @click=${() => roomContext.embed(EXPERIMENT, roomContext, { shown: bases })}
-        >
-          Embed this experiment
-        </button>
-      </p>`;
+    return html`<p>
+      <button
+        type="button"
+        @click=${() => roomContext.embed(EXPERIMENT, roomContext, { shown: bases })}
+      >
+        Embed this experiment
+      </button>
+    </p>`;
   }
 
+  /** The frames of the detail's pictures, the broken case first. */
+  let shownFrames: readonly Frame[] = [];
   let reportedText = '';
   /** Dispatches the event `ended`, with the sentence and the numbers of all settings, once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
@@ -286,37 +370,30 @@ export function build(
     const engine = roomContext.engine.value;
     const state = roomContext.state.value;
     void roomContext.theme.value;
-    const { name: experimentName, detail, viewOf } = experiment();
+    const { detail, viewOf } = experiment();
     const view = viewOf?.(state) ?? experiment().view;
     if (figures?.view !== view || figures.detail !== detail) {
       figures?.list.forEach((figure) => figure.end());
-      const chart = new Figure(chartPart, view, context, scope, { isEmbed, ...figureOptions });
+      const chart = new Figure(chartPart, view, context, scope, { isEmbed, isUnstamped: !isEmbed });
+      const detailLook = experiment().brokenEditsOf ? pairLook(() => shownFrames) : {};
       const figureList = isEmbed
         ? [chart]
-        : [chart, new Figure(detailPart, detail, detailContext, scope, figureOptions)];
+        : [
+            chart,
+            new Figure(detailPart, detail, detailContext, scope, {
+              ...detailLook,
+              isUnstamped: true,
+            }),
+          ];
       figures = { view, detail, list: figureList };
     }
-    render(
-      experiments.map(
-        ({ name, title, hint }) =>
-          html`<button
-            type="button"
-            aria-pressed=${name === experimentName}
-            @click=${() => roomContext.set({ experiment: name, measure: 'loss', sweep: 'some' })}
-          >
-            ${title}<small>${hint}</small>
-          </button>`,
-      ),
-      experimentList,
-    );
+    render(experimentButtons(roomContext), experimentList);
     const allGroups = engine ? groupsOf(engine) : [];
     const groups = allGroups.filter(({ isApplicable }) => isApplicable);
     const subjects = engine ? entriesOf(roomContext, shownSubjects(engine)) : [];
     drawModels(state);
-    drawQuestion(
-      state,
-      allGroups.flatMap(({ frames }) => frames),
-    );
+    const allFrames = allGroups.flatMap(({ frames }) => frames);
+    render(questionTemplate(roomContext, allFrames), questionPart);
     const shownGroups: Group[] = groups
       .filter(({ frames }) => frames.length)
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
@@ -349,19 +426,22 @@ export function build(
       tablePart,
     );
     render(isEmbed ? embedLink() : sideNotes(), footer);
-    if (!isEmbed) {
-      const leadFrames = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
-      const commonConditions = sharedConditions(leadFrames);
-      statedConditions = [...commonConditions, ...leadFrames.map(({ title }) => title)];
-      render(explainTerms(commonConditions.join(' · '), true), conditions);
-    }
-    figures.list[0]!.update(
-      groups.flatMap(({ frames, isStale }) =>
-        frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
-      ),
+    render(
+      html`${finding.comparison ? html`<p>${finding.comparison}</p>` : nothing}
+      ${isEmbed ? nothing : (experiment().footer?.() ?? nothing)}`,
+      notes,
     );
-    const [shownDetail] = detailContext.state.value.shown;
-    figures.list[1]?.update(subjects.filter(({ subject }) => subject === shownDetail));
+    figures.list[0]!.update(
+      groups
+        .filter(({ base }) => isEmbed || base === chosenBase())
+        .flatMap(({ frames, isStale }) =>
+          frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
+        ),
+    );
+    const shownDetails = detailContext.state.value.shown;
+    const details = subjects.filter(({ subject }) => shownDetails.includes(subject));
+    shownFrames = framesOf(details);
+    figures.list[1]?.update(details);
     if (isEmbed && allGroups.length && allGroups.every(({ isComplete }) => isComplete))
       report(text, shownGroups);
   });
@@ -385,34 +465,6 @@ export function build(
           </button>`,
       ),
       modelList,
-    );
-  }
-
-  function drawQuestion(state: State, frames: readonly Frame[]): void {
-    const { source, length } = state;
-    const framesOfSource = frames.filter(({ question }) => question.input === source);
-    const lengths = [...new Set(framesOfSource.map(({ T }) => T))];
-    const shorterLengths = lengths.filter((T) => T < length);
-    const exceptionNote = shorterLengths.length < lengths.length ? ' without eviction' : '';
-    const promptCountText = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
-    render(
-      html`<div class="question-controls">
-        ${choiceField(
-          'prompts from',
-          source,
-          SOURCES.map((name) => [name, INPUTS[name]] as const),
-          (value) => roomContext.set({ source: value as State['source'] }),
-        )}
-        ${source === 'text' ? textField(roomContext, 3, 'source') : source === 'file' ? fileField(roomContext) : nothing}
-        <div class="numbers">
-          ${numberField('tokens ≤', 'length', roomContext)}
-          ${numberField('prompts ≤', 'runs', roomContext)} ${startTokenField(roomContext, frames)}
-        </div>
-        <p class="hint">
-          ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${promptCountText === '1' ? '1 prompt.' : promptCountText ? `${promptCountText} prompts; means ± standard deviation.` : ''}
-        </p>
-      </div>`,
-      questionPart,
     );
   }
 }

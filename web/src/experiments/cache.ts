@@ -29,8 +29,7 @@ const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data
 
 export const cache: Experiment = {
   name: 'cache',
-  title: 'Cache',
-  hint: 'which keys should stay',
+  title: 'Which words must stay?',
   view: sweep,
   detail: cacheView,
   editsOf: ({ state: { policy, budget }, question }) => editOf(policy, budget, question.T),

@@ -34,8 +34,8 @@ export interface Group {
 
 export interface Experiment {
   readonly name: State['experiment'];
+  /** The question that the experiment answers. */
   readonly title: string;
-  readonly hint: string;
   readonly view: View;
   /** The chosen model's picture of one prompt, at the side. */
   readonly detail: View;
@@ -45,6 +45,8 @@ export interface Experiment {
   readonly embedStateOf?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
   readonly editsOf: (request: ExperimentRequest) => string;
+  /** Returns the edit that the detail shows before the other one, which repairs what this one breaks. */
+  readonly brokenEditsOf?: (request: ExperimentRequest) => string;
   /** Whether `plan` needs the frame that the detail's picture shows for the same model. */
   readonly needsDetailFrame?: boolean;
   /** Returns the settings to measure; `detailFrame` is this model's frame of the detail, if it is needed and read. */
@@ -67,4 +69,6 @@ export interface Column {
 export interface Finding {
   readonly heading: string;
   readonly text: string;
+  /** The same numbers of all models, with their spread. */
+  readonly comparison?: string;
 }

@@ -219,8 +219,7 @@ const CHOICES = [
 
 export const fragility: Experiment = {
   name: 'fragility',
-  title: 'Fragility',
-  hint: 'one channel, one weight, one token',
+  title: 'What breaks it?',
   view: likeness,
   viewOf: ({ perturbation }) => (perturbation === 'repeat' ? likeness : perturbations),
   detail: channels,

@@ -57,7 +57,7 @@ export function choicesIn(
   return describe ? choicesOf(describe, edit, parameter) : [[current, current]];
 }
 
-function costWords({ mean, deviation }: Cost): string {
+export function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
   return `${formatLossChange(mean)}${spread}`;
 }
@@ -102,9 +102,6 @@ export const SINK_COLUMN: Column = {
   valueOfFrame: (frame) => formatPercent(sinkShare(frame)),
 };
 
-/** A table with more rows is folded. */
-const MAX_OPEN_ROWS = 12;
-
 /**
  * Returns the table of an experiment's settings.
  * @param file the reader's file of prompts, which the commands name
@@ -117,7 +114,7 @@ export function settingsTable(
   const caption = `${experiment.caption} (number of prompts in brackets)`;
   const columns = [...LOSS_COLUMNS, ...experiment.columnsOf(groups)];
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
-  return html`<details class="more" ?open=${count <= MAX_OPEN_ROWS}>
+  return html`<details class="more">
     <summary>All numbers: ${count} settings</summary>
     ${tableRegion(
       caption,

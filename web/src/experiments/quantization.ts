@@ -33,8 +33,7 @@ const exactCountOf = ({ quantized, exactTokens }: State) =>
 
 export const quantization: Experiment = {
   name: 'quantization',
-  title: 'Quantization',
-  hint: 'which token sets the scale',
+  title: 'Can numbers be rounded?',
   view: sweep,
   detail: channels,
   editsOf: () => '',

@@ -74,6 +74,7 @@ export const loss: View = {
       return {
         kind: 'lines',
         tight: true,
+        named: true,
         xLabel: 'token',
         yLabel: `loss, mean of ${span} tokens, nats`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
