@@ -569,8 +569,7 @@ export const open = {
     const download = hub.seen(WEIGHTS, 'cdn').at(-1);
     await until(() => download.isWhole !== undefined);
     assert.equal(download.isWhole, false);
-    assert.ok(await page.locator(STAMP).isVisible());
-    assert.match(await stampText(page), /pythia-14m@step0$/);
+    assert.ok(await page.locator('.training-grid .heatmap').first().isVisible());
   },
 
   async 'another special token can be put first, and the tokenizer’s own tokens are shown'(stage) {
