@@ -315,7 +315,8 @@ export const recording = {
       assert.equal(await page.locator('[data-recorded]').count(), 1);
       // A recording shows the number that a paper reports for its model, as the opened model does.
       await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
-      await page.getByRole('button', { name: 'Reported in papers' }).click();
+      await page.getByText('More numbers').click();
+      await page.getByRole('button', { name: 'In papers?' }).click();
       await page.waitForSelector('.reported-rows');
       const reportedText = await text(page, '.reported-rows');
       assert.match(reportedText, /Softmax model’s counterpart REPORTED [\d.]+%/);

@@ -1434,7 +1434,7 @@ const links = {
       () => (location.hash = '#room=compare&shown=softmax,softmax~sigmoid(-4.8)'),
     );
     await page.waitForFunction(
-      () => document.querySelectorAll('.metrics tr[data-subject]').length === 2,
+      () => document.querySelectorAll('.runs tbody tr').length === 2,
     );
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));

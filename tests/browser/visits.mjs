@@ -100,7 +100,7 @@ export const visits = {
     }
     await settled(page);
     assert.match(await text(page, '.subject-list'), /Softmax model/);
-    assert.match(await text(page, '.lab-numbers'), /\d/);
+    assert.match(await text(page, '[data-finding]'), /\d/);
     assert.ok(page.workers().length <= workers + 1, `${page.workers().length} workers`);
     assert.deepEqual(page.troubles, []);
   },

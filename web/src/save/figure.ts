@@ -17,7 +17,10 @@ const STYLES = [
   'stroke-width',
   'stroke-opacity',
   'stroke-dasharray',
+  // The outline of a curve's name lies below the letters.
+  'paint-order',
   'font-size',
+  'font-weight',
   'font-family',
   'font-variant',
   'text-anchor',
