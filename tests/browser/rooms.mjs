@@ -1433,9 +1433,7 @@ const links = {
     await page.evaluate(
       () => (location.hash = '#room=compare&shown=softmax,softmax~sigmoid(-4.8)'),
     );
-    await page.waitForFunction(
-      () => document.querySelectorAll('.runs tbody tr').length === 2,
-    );
+    await page.waitForFunction(() => document.querySelectorAll('.runs tbody tr').length === 2);
     assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
     await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
     await page.getByText('Choose a file of prompts').first().waitFor();
