@@ -115,7 +115,9 @@ export class Figure {
     if (look.isMain) this.#addHeader();
     const watcher = new IntersectionObserver(
       ([entry]) => {
-        this.#isVisible = entry!.isIntersecting;
+        // A figure whose cells stand in a grid of the room has no box of its own, which would never count as visible.
+        const hasBox = getComputedStyle(this.root).display !== 'contents';
+        this.#isVisible = entry!.isIntersecting || !hasBox;
         if (this.#isVisible && this.#isDue) this.#draw();
       },
       { rootMargin: '120px' },
