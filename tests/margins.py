@@ -170,7 +170,7 @@ def measure(file: str, seed: int) -> dict[str, tuple[float, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+")
+    parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=5)
     arguments = parser.parse_args()
@@ -181,13 +181,13 @@ def main() -> None:
         worst: dict[str, tuple[float, float]] = {}
         start, seeds = time.monotonic(), 0
         while seeds < arguments.seeds and (not seeds or time.monotonic() - start < 60 * arguments.minutes):
-            for place, (difference, allowed) in measure(file, seeds).items():
+            for place, (difference, allowed) in measure(str(file), seeds).items():
                 before = worst.get(place, (0.0, 1.0))
                 if before[0] / before[1] <= difference / max(allowed, 1e-300) < OWN_SEED:
                     worst[place] = difference, allowed
             seeds += 1
         head, rows = TABLE.read_text().split("|---|---|---|---|---|\n", 1)
-        lines = [line for line in rows.splitlines() if not line.startswith(f"| {Path(file).name}::")]
+        lines = [line for line in rows.splitlines() if not line.startswith(f"| {file.name}::")]
         for place, (difference, allowed) in worst.items():
             name = place.replace("|", "\\|")
             lines.append(f"| {name} | {allowed:.2g} | {difference:.2g} | {difference / allowed:.2g} | {seeds} |")
