@@ -26,8 +26,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "models" / "record" / "src"))
+sys.path[:0] = [str(ROOT / "models" / "record" / "src"), str(ROOT / "tests" / "record")]
 import sinkscope  # noqa: E402
+from foreign import Encoder, HandWritten  # noqa: E402
 
 GOLDEN, README = ROOT / "tests" / "golden", ROOT / "tests" / "bench" / "README.md"
 IDS = [5, 9, 40, 12, 33]
@@ -191,27 +192,6 @@ def run_cli(folder: Path, maker: Maker) -> str:
 
 
 # ---- the recorder ----------------------------------------------------------------------------------------------------
-
-
-class HandWritten(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.qk = nn.Embedding(61, 8), nn.Linear(8, 16)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        x = self.embed(ids)
-        q, k = self.qk(x).chunk(2, -1)
-        return torch.softmax(q @ k.mT, -1) @ x
-
-
-class Encoder(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(61, 8)
-        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.layers(self.embed(ids))
 
 
 def record(make: Callable[[], nn.Module], text: Any = IDS) -> Callable[[], str]:

@@ -11,6 +11,7 @@ import sinkscope
 import torch
 import transformers as tf
 from families import FAMILIES, T, make_inputs, to_batch
+from foreign import Encoder, HandWritten
 from sinkscope.attention import Place, UnsupportedModel
 from sinkscope.probe import _tower_name
 from sinkscope.recorder import Recorder, split_batch
@@ -321,27 +322,6 @@ def test_weights_that_a_model_returns_on_request_are_recorded(name: str) -> None
     assert np.ptp(result["0.alpha"]) > 0.05  # the maps differ from uniform ones
 
 
-class HandWrittenAttention(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.qk = nn.Embedding(97, 8), nn.Linear(8, 16)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        x = self.embed(ids)
-        q, k = self.qk(x).chunk(2, -1)
-        return torch.softmax(q @ k.mT, -1) @ x
-
-
-class Encoder(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(97, 8)
-        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.layers(self.embed(ids))
-
-
 NO_ATTENTION = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}
 LONG_T5 = {"vocab_size": 97, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_ff": 40}
 OWN_MAPS = r".*does not go through the interface.*maps\.append\(.*sinkscope\.record_maps"
@@ -353,7 +333,7 @@ OWN_MAPS = r".*does not go through the interface.*maps\.append\(.*sinkscope\.rec
         (lambda: tf.MambaForCausalLM(tf.MambaConfig(**NO_ATTENTION)), "nothing to record"),
         (lambda: tf.RwkvForCausalLM(tf.RwkvConfig(**NO_ATTENTION)), "nothing to record"),
         (lambda: tf.FNetModel(tf.FNetConfig(**NO_ATTENTION)), "nothing to record"),
-        (HandWrittenAttention, rf"a softmax of its own over \[1, 5, 5\]{OWN_MAPS}"),
+        (HandWritten, rf"a softmax of its own over \[1, 5, 5\]{OWN_MAPS}"),
         (Encoder, f"found nn.MultiheadAttention{OWN_MAPS}"),
         (lambda: tf.YosoModel(tf.YosoConfig(**SIZES)), f"attention modules without a softmax{OWN_MAPS}"),
         (lambda: tf.LongT5EncoderModel(tf.LongT5Config(**LONG_T5)), rf"a softmax of its own over \[1, .*\]{OWN_MAPS}"),

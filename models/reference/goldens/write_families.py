@@ -341,6 +341,21 @@ MAMBA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
 OLMO3_SIZES = SIZES | dict(num_hidden_layers=5, max_position_embeddings=256, sliding_window=5)
 EXAONE_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, rope_parameters=default_rope(100.0))
 GEMMA_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, query_pre_attn_scalar=7, sliding_window=5)
+GPT_OSS_SIZES: dict[str, Any] = SIZES | dict(
+    head_dim=16,
+    max_position_embeddings=384,
+    num_local_experts=5,
+    num_experts_per_tok=2,
+    rope_parameters={
+        "rope_type": "yarn",
+        "rope_theta": 50.0,
+        "factor": 6.0,
+        "beta_fast": 4.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 64,
+    },
+)
 GEMMA4_SIZES = SIZES | dict(
     head_dim=8,
     num_hidden_layers=3,
@@ -1022,25 +1037,7 @@ CASES: dict[str, Case] = {
     ),
     "hf-gpt_oss": Case(
         transformers.GptOssForCausalLM,
-        SIZES
-        | dict(
-            head_dim=16,
-            intermediate_size=24,
-            max_position_embeddings=384,
-            num_local_experts=5,
-            num_experts_per_tok=2,
-            sliding_window=6,
-            swiglu_limit=1.5,
-            rope_parameters={
-                "rope_type": "yarn",
-                "rope_theta": 50.0,
-                "factor": 6.0,
-                "beta_fast": 4.0,
-                "beta_slow": 1.0,
-                "truncate": False,
-                "original_max_position_embeddings": 64,
-            },
-        ),
+        GPT_OSS_SIZES | dict(intermediate_size=24, sliding_window=6, swiglu_limit=1.5),
         "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
         dtype=torch.bfloat16,
         edit=to_old_rope,

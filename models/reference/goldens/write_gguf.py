@@ -27,7 +27,16 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, drop_keys, fill_weights, trace_fields
+from .write_families import (
+    FALCON_SIZES,
+    GPT_OSS_SIZES,
+    MPT_SIZES,
+    SIZES,
+    default_rope,
+    drop_keys,
+    fill_weights,
+    trace_fields,
+)
 from .write_goldens import build_model, describe, scaled_error, store, write_cases
 
 T = 12
@@ -689,24 +698,7 @@ CASES: dict[str, Case] = {
         partial(
             random_model,
             transformers.GptOssForCausalLM,
-            SIZES
-            | dict(
-                head_dim=16,
-                intermediate_size=32,
-                max_position_embeddings=384,
-                num_local_experts=5,
-                num_experts_per_tok=2,
-                sliding_window=5,
-                rope_parameters={
-                    "rope_type": "yarn",
-                    "rope_theta": 50.0,
-                    "factor": 6.0,
-                    "beta_fast": 4.0,
-                    "beta_slow": 1.0,
-                    "truncate": False,
-                    "original_max_position_embeddings": 64,
-                },
-            ),
+            GPT_OSS_SIZES | dict(intermediate_size=32, sliding_window=5),
         ),
         "MXFP4",
         "Experts in MXFP4, gate and up apart; sink logits; a window in even layers; YaRN with bounds between pairs.",

@@ -35,7 +35,7 @@ import { INPUTS, questionOf } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
-import { hasNumbersOf, addElement, type View } from '../page/view';
+import { hasNumbersOf, addElement, addFold, type View } from '../page/view';
 import { EXPERIMENT } from '../views/index';
 import { queryWithoutFirst } from '../views/loss';
 import { settingName } from '../views/settings';
@@ -110,12 +110,6 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
         ${title}
       </button>`,
   );
-}
-
-function addFold(place: Element, title: string): HTMLElement {
-  const details = addElement(place, 'more', 'details');
-  addElement(details, '', 'summary').textContent = title;
-  return addElement(details, '');
 }
 
 function firstTokenNote(frame: Frame): string {

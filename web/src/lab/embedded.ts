@@ -6,7 +6,7 @@ import { html, render } from 'lit';
 import { elapsed } from '../page/elapsed';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
-import { addElement, setText } from '../page/view';
+import { addElement, addFold, setText } from '../page/view';
 import { createCharts, MAIN_CHARTS } from './charts';
 import { addSaveMenu } from './export';
 import { createMap } from './map';
@@ -35,8 +35,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   progress.hidden = !isEmbed;
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
   const grid = addElement(container, 'lab-grid');
-  const numbers = isEmbed ? undefined : addElement(container, 'more', 'details');
-  if (numbers) addElement(numbers, '', 'summary').textContent = 'Numbers';
+  const numbers = isEmbed ? undefined : addFold(container, 'Numbers');
   const numbersText = numbers && addElement(numbers, '', 'p');
   const footer = addElement(root, 'figure-foot', 'p');
   const pair = new Pair(context, scope, true);

@@ -153,6 +153,13 @@ export function addElement(root: Element, name: string, tag = 'div'): HTMLElemen
   return element;
 }
 
+/** Adds a section that is folded below its title. */
+export function addFold(root: Element, title: string): HTMLDetailsElement {
+  const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
+  addElement(details, '', 'summary').textContent = title;
+  return details;
+}
+
 /** Sets an element's text only if it changes, since a screen reader would read it again. */
 export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text;

@@ -14,7 +14,7 @@ import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { claimWords, rowNotes, shortVerdictWords, verdictWords } from '../lab/words';
-import { addElement, setText } from '../page/view';
+import { addElement, addFold, setText } from '../page/view';
 import { makeMenu } from '../save/menu';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
@@ -25,11 +25,7 @@ const FRAME_MS = 100;
 /** Adds the folded sections: the settings, further curves, and the numbers in words. Returns their places. */
 function addFoot(root: HTMLElement): readonly [HTMLElement, HTMLElement, HTMLElement] {
   const foot = addElement(root, 'lab-foot');
-  const add = (name: string, title: string) => {
-    const details = addElement(foot, 'more', 'details');
-    addElement(details, '', 'summary').textContent = title;
-    return addElement(details, name);
-  };
+  const add = (name: string, title: string) => addElement(addFold(foot, title), name);
   return [
     add('lab-controls', 'Settings'),
     add('lab-charts', 'More curves'),

@@ -22,7 +22,7 @@ import { framesOf, entriesOf, type Context, type Scope, type SubjectEntry } from
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explainTerms } from '../page/terms';
-import { addElement, setText, type View } from '../page/view';
+import { addElement, addFold, setText, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { Study } from '../run/request';
 import { coursesOf, lineSeries, SINK_QUANTITY, type Course } from '../timeline/course';
@@ -206,8 +206,7 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
   const figure = new Figure(place, row, rowContext, scope, { isBare: true });
   const comparisonPlace = addElement(place, '', 'p');
   const vectorsNote = addElement(place, 'hint', 'p');
-  const scoresSection = addElement(place, 'more', 'details');
-  addElement(scoresSection, '', 'summary').textContent = 'Where do the scores come from?';
+  const scoresSection = addFold(place, 'Where do the scores come from?');
   const scoresText = addElement(scoresSection, '', 'p');
   const arrowsFigure = new Figure(scoresSection, arrows, rowContext, scope, {
     isBare: true,

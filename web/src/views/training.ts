@@ -29,7 +29,7 @@ import {
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
 import type { Timelines } from '../timeline/timelines';
 import { capitalize, modelName, verdictOf } from '../words';
-import { addElement, setText, type View } from '../page/view';
+import { addElement, addFold, setText, type View } from '../page/view';
 
 /**
  * The courses of the zoo's runs and of the series that were shown, once loaded. Views and rooms that state the courses'
@@ -309,8 +309,7 @@ export const training: View = {
     // If the room states the answer, the chart shows only the chosen models' curves. A switch adds the others, and a
     // section has the other quantities.
     const runsSwitch = addElement(root, 'check', 'label');
-    const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
-    addElement(details, '', 'summary').textContent = 'More curves';
+    const details = addFold(root, 'More curves');
     let showsRuns = false;
     const toggleRuns = (event: Event) => {
       showsRuns = (event.target as HTMLInputElement).checked;
