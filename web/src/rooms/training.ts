@@ -121,7 +121,7 @@ function addFigures(
     extra: (frame) => ({
       isPlain: true,
       ...(isEven(frame)
-        ? { remark: { kind: 'corner', text: '◀ dark: early rows see few tokens' } }
+        ? { remark: { kind: 'corner', text: '◀ large shares: early rows see few tokens' } }
         : {}),
     }),
   });
