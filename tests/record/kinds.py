@@ -8,6 +8,7 @@ FOLDER is tests/golden/recordings by default; the series is written beside it.
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,11 @@ def _replace_tokens(recording: sinkscope.Recording, strings: list[str]) -> sinks
     return sinkscope.Recording(conditions, recording.tensors)
 
 
-def _record(name: str, prompts: Any, make: Callable[[], Any], **options: Any) -> sinkscope.Recording:
+def _record(
+    name: str, prompts: Any, make: Callable[[], Any], processor: Any = None, **options: Any
+) -> sinkscope.Recording:
     options = {"tokens": T, "keep": 1, "fields": ALL_FIELDS, "progress": False} | options
-    recording = sinkscope.record(make(), None, prompts, model_id=name, **options)
+    recording = sinkscope.record(make(), processor, prompts, model_id=name, **options)
     return _replace_tokens(recording, WORDS) if len(recording.conditions["tokens"][0]) == T else recording
 
 
@@ -88,11 +91,13 @@ def _record_registers() -> sinkscope.Recording:
     y, x = torch.meshgrid(torch.arange(48), torch.arange(48), indexing="ij")
     disc = ((x - 20) ** 2 + (y - 26) ** 2 < 200).float()
     picture = torch.stack([x / 48, disc, 1 - y / 48]) + 0.05 * torch.randn(3, 48, 48)
-    picture[:, 8:16, 32:40] += 12
+    picture[:, 8:16, 32:40] += 3
     pixels = torch.stack([picture, picture.flip(-1)])
     model = tf.Dinov2WithRegistersModel(config).eval()
     fields = ("hidden_norm", "key_norm", "value_norm", "picture")
-    return _record("DINOv2 with registers, random", [{"pixel_values": pixels}], lambda: model, tokens=None, fields=fields)
+    processor = SimpleNamespace(image_mean=[0.0] * 3, image_std=[1.0] * 3)
+    prompts = [{"pixel_values": pixels}]
+    return _record("DINOv2 with registers, random", prompts, lambda: model, processor, tokens=None, fields=fields)
 
 
 def _padded_inputs() -> dict[str, torch.Tensor]:

@@ -205,7 +205,8 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
   const isSpecial = (text: string) => isNamedToken(text) && /^(<.*>|\[.*\])$/.test(text);
   return (conditions.tokens[0] ?? []).map((text, t) => {
     const special = t === 0 && isSpecial(text);
-    return { id: tokens[t] ?? 0, text, start: 0, end: 0, special };
+    // Without ids no two tokens count as the same one.
+    return { id: tokens[t] ?? t, text, start: 0, end: 0, special };
   });
 }
 

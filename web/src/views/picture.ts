@@ -3,8 +3,8 @@ import type { Tensor } from 'sinkscope';
 import { largestMagnitude } from '../frame';
 import { addElement } from '../page/view';
 
-/** How much a patch that receives nothing is covered. */
-const COVER = 0.8;
+/** How much a patch that receives nothing is covered; the cover falls with the square root of what it receives. */
+const COVER = 0.75;
 
 interface Grid {
   readonly rows: number;
@@ -41,7 +41,7 @@ export function createPicture(root: HTMLElement) {
     const largest = largestMagnitude([data]);
     const covers = Array.from(data, (weight) => [
       ...[128, 128, 128],
-      255 * COVER * (1 - (weight > 0 ? weight : 0) / largest),
+      255 * COVER * (1 - Math.sqrt((weight > 0 ? weight : 0) / largest)),
     ]);
     paintPixels(cover as HTMLCanvasElement, [rows, cols], Uint8ClampedArray.from(covers.flat()));
     figure.style.aspectRatio = `${cols} / ${rows}`;

@@ -334,9 +334,7 @@ class KindShares:
     def shares(self, att: Tensor, rows: slice) -> dict[str, Tensor]:
         """Returns what these queries add to each share.  [B, H, t, T] -> [B, H] each"""
         queries = self.queries[:, rows].to(att)
-        return {
-            name: torch.einsum("bhts,bs,bt->bh", att, keys.to(att), queries) for name, keys in self.keys.items()
-        }
+        return {name: torch.einsum("bhts,bs,bt->bh", att, keys.to(att), queries) for name, keys in self.keys.items()}
 
 
 def stream_metrics(states: Tensor, first: int) -> dict[str, Tensor]:

@@ -1,7 +1,8 @@
 """The image of a prompt: which tokens are its patches, how these lie in rows and columns, and the picture itself."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import torch
@@ -42,6 +43,13 @@ def find_patches(model: nn.Module, inputs: Mapping[str, Tensor], T: int) -> Imag
         return None
     names = [*VISION_SPECIALS[:specials], *(f"register {i + 1}" for i in range(registers))]
     return Image([*names, *patch_names(rows, cols)], "s" * len(names) + "i" * (rows * cols), rows, cols)
+
+
+def read_images(processor: Any, paths: Sequence[str | PathLike[str]]) -> list[Any]:
+    """Returns the inputs of a vision model for each image file."""
+    from PIL import Image as Pictures
+
+    return [processor(images=Pictures.open(path).convert("RGB"), return_tensors="pt") for path in paths]
 
 
 def patch_names(rows: int, cols: int) -> list[str]:
