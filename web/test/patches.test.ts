@@ -77,7 +77,7 @@ describe('attention over patches', () => {
     view.map.events.onChoose!({ row: 1, col: 0 });
     expect(view.set).toHaveBeenLastCalledWith({ query: 4 });
     view.map.events.onPoint!({ row: 0, col: 1 });
-    expect(view.map.lit).toEqual({ row: 0, col: 1 });
+    expect(view.point).toHaveBeenLastCalledWith({ key: 3 });
   });
 
   it('is no view of a frame without a grid of patches', () => {
