@@ -22,6 +22,7 @@ import torch
 import transformers as tf
 from families import FAMILIES
 from hybrids import HYBRIDS
+from vlms import make_ids, make_llava
 
 T, LONG = 12, 132  # lengths of prompts; maps of more than 128 tokens are pooled
 WORDS = ["<s>", " the", " old", " man", " sat", " at", " the", " door", ",", " and", " looked", "."]
@@ -80,6 +81,14 @@ def _clip_inputs() -> dict[str, torch.Tensor]:
     }
 
 
+def _draw_disc() -> torch.Tensor:
+    y, x = torch.meshgrid(torch.arange(48), torch.arange(48), indexing="ij")
+    disc = ((x - 20) ** 2 + (y - 26) ** 2 < 200).float()
+    picture = torch.stack([x / 48, disc, 1 - y / 48]) + 0.05 * torch.randn(3, 48, 48)
+    picture[:, 8:16, 32:40] += 3
+    return picture
+
+
 def _record_registers() -> sinkscope.Recording:
     """Records a model with registers on a drawn picture, a disc before a slope, of which one patch is far brighter: its
     norm is high."""
@@ -88,16 +97,25 @@ def _record_registers() -> sinkscope.Recording:
     config = tf.Dinov2WithRegistersConfig(
         **sizes, image_size=48, patch_size=8, num_register_tokens=4, initializer_range=0.2
     )
-    y, x = torch.meshgrid(torch.arange(48), torch.arange(48), indexing="ij")
-    disc = ((x - 20) ** 2 + (y - 26) ** 2 < 200).float()
-    picture = torch.stack([x / 48, disc, 1 - y / 48]) + 0.05 * torch.randn(3, 48, 48)
-    picture[:, 8:16, 32:40] += 3
+    picture = _draw_disc()
     pixels = torch.stack([picture, picture.flip(-1)])
     model = tf.Dinov2WithRegistersModel(config).eval()
     fields = ("hidden_norm", "key_norm", "value_norm", "picture")
     processor = SimpleNamespace(image_mean=[0.0] * 3, image_std=[1.0] * 3)
     prompts = [{"pixel_values": pixels}]
     return _record("DINOv2 with registers, random", prompts, lambda: model, processor, tokens=None, fields=fields)
+
+
+def _record_llava() -> sinkscope.Recording:
+    torch.manual_seed(7)
+    model, _ = make_llava(6)
+    inputs = {"input_ids": make_ids(36), "pixel_values": _draw_disc()[None]}
+    model, processor = model.eval(), SimpleNamespace(image_mean=[0.0] * 3, image_std=[1.0] * 3)
+    recording = sinkscope.record(
+        model, processor, [inputs], model_id="LLaVA, random", fields=("hidden_norm", "picture"), progress=False
+    )
+    words = ["<s>", "USER:", *recording.tokens()[2:38], " What", " is", " in", " the", " image", "?"]
+    return _replace_tokens(recording, words)
 
 
 def _padded_inputs() -> dict[str, torch.Tensor]:
@@ -130,6 +148,7 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     ),
     "vision": lambda: _record("CLIP, vision tower", [_clip_inputs()], _make_clip, part="vision_model", tokens=None),
     "registers": _record_registers,
+    "llava": _record_llava,
     "text": lambda: _record("CLIP, text tower", [_clip_inputs()], _make_clip, part="text_model"),
     "padded": lambda: _record("llama, a padded batch", [_padded_inputs()], _family_maker("llama")),
     "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family_maker("gpt_oss")),

@@ -12,8 +12,11 @@ import sinkscope
 import torch
 import transformers as tf
 from PIL import Image as Pictures
+from sinkscope.images import make_picture
 from torch import Tensor, nn
+from vlms import VLMS, T, make
 
+ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 GRID = {"image_size": 24, "patch_size": 8, "initializer_range": 0.3}
 VISION = {
@@ -40,8 +43,8 @@ def eager_maps(model: nn.Module, inputs: dict[str, Tensor]) -> np.ndarray:
 @pytest.mark.parametrize("name", VISION)
 def test_a_vision_model_names_its_tokens_and_shares_its_attention_by_kind(name: str, tmp_path: Path) -> None:
     torch.manual_seed(3)
-    make, specials = VISION[name]
-    model, inputs = make().eval(), {"pixel_values": torch.randn(1, 3, 24, 24)}
+    build, specials = VISION[name]
+    model, inputs = build().eval(), {"pixel_values": torch.randn(1, 3, 24, 24)}
     path = tmp_path / "r.safetensors"
     sinkscope.record(model, None, [inputs], tokens=None, progress=False).save(path)
     recording = sinkscope.open_recording(path)
@@ -55,6 +58,81 @@ def test_a_vision_model_names_its_tokens_and_shares_its_attention_by_kind(name: 
         np.testing.assert_allclose(recording["mean.special_share"], maps[..., :n].sum(-1).mean(-1), atol=1e-5)
     np.testing.assert_allclose(recording.patches(1, 2, query=0), maps[1, 2, 0, n:].reshape(3, 3), atol=1e-3)  # float16
     np.testing.assert_allclose(recording["mean.alpha"], maps.mean(-2), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", VLMS)
+def test_a_vision_language_model_is_recorded_with_its_image_among_the_tokens(name: str, tmp_path: Path) -> None:
+    model, inputs = make(name)
+    path, mask = tmp_path / "r.safetensors", "bidirectional" if name == "gemma3" else None
+    fields = ("hidden_norm", "picture")
+    sinkscope.record(model, None, [inputs], mask=mask, fields=fields, progress=False).save(path)
+    recording = sinkscope.open_recording(path)
+    states: list[np.ndarray] = []
+    for block in model.get_decoder().layers:
+        block.register_forward_pre_hook(lambda _, args: states.append(args[0][0].numpy()))
+    maps = eager_maps(model, inputs)
+    queries = np.full(T, T) if mask else np.arange(T, 0, -1)
+    np.testing.assert_allclose(recording["mean.alpha"], maps.sum(-2) / queries, atol=1e-5)
+    kinds = np.array(list(recording.conditions["images"][0]["kinds"]))
+    assert "".join(kinds) == "st" + "iiii" + "t" * 6
+    for letter, kind in (("i", "image"), ("t", "text"), ("s", "special")):
+        share = maps[..., 6:, :][..., kinds == letter].sum(-1).mean(-1)
+        np.testing.assert_allclose(recording[f"mean.{kind}_share"], share, atol=1e-5)
+    np.testing.assert_allclose(recording.patches(2, 1, query=9), maps[2, 1, 9, 2:6].reshape(2, 2), atol=1e-3)  # float16
+    for layer, x in enumerate(states):
+        channels = np.argsort(-abs(x[0]))[:2]
+        phi = abs(x[:, channels]).max(1) / np.sqrt((x**2).mean(1))
+        np.testing.assert_allclose(recording["0.sink_value"][layer], phi, rtol=1e-4)
+    assert len(states) == 3 and recording.tokens()[1:6] == ["5", "patch 0,0", "patch 0,1", "patch 1,0", "patch 1,1"]
+    # Of a list of patches as of rows of pixels, the picture has the extremes of the pixels.
+    assert recording["0.picture"].min() == 0 and recording["0.picture"].max() == 255
+
+
+def test_patches_of_a_list_are_joined_as_the_processor_cut_them() -> None:
+    processor = tf.Qwen2VLImageProcessor(patch_size=8, min_pixels=256, max_pixels=2**20)
+    rng = np.random.default_rng(3)
+    image = rng.integers(0, 255, (32, 48, 3), dtype=np.uint8)
+    inputs = processor(images=image, return_tensors="pt")
+    model, _ = make("qwen2_vl")
+    np.testing.assert_allclose(make_picture(model, inputs, processor), image, atol=1)
+
+
+def test_the_command_records_an_image_with_its_text(tmp_path: Path) -> None:
+    folder, out, image = tmp_path / "llava", tmp_path / "r.safetensors", tmp_path / "a.png"
+    model, _ = make("llava")
+    tokenizer = tf.AutoTokenizer.from_pretrained(ROOT / "models/zoo/softmax")
+    tokenizer.add_tokens(["<image>"], special_tokens=True)
+    model.resize_token_embeddings(len(tokenizer))
+    model.config.image_token_id = tokenizer.convert_tokens_to_ids("<image>")
+    model.save_pretrained(folder)
+    pictures = tf.CLIPImageProcessor(size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16})
+    options = {"patch_size": 8, "vision_feature_select_strategy": "default", "num_additional_image_tokens": 1}
+    tf.LlavaProcessor(pictures, tokenizer, **options).save_pretrained(folder)
+    Pictures.fromarray(np.random.default_rng(3).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(image)
+    (tmp_path / "texts.json").write_text('["What is in the image?"]')
+    command = [sys.executable, "-m", "sinkscope", "record", str(folder), "--out", str(out), "--images", str(image)]
+    texts = ["--texts", str(tmp_path / "texts.json")]
+    result = subprocess.run([*command, *texts, "--picture"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    recording = sinkscope.open_recording(out)
+    assert [x for x in recording.tokens() if x.startswith("patch")] == [
+        "patch 0,0",
+        "patch 0,1",
+        "patch 1,0",
+        "patch 1,1",
+    ]
+    assert recording["0.picture"].shape == (16, 16, 3)
+    refused = subprocess.run([*command, str(image), *texts], capture_output=True, text=True)
+    assert "--images: expected 1, one for each text, found 2" in refused.stderr
+
+
+def test_prompts_with_and_without_an_image_are_not_one_recording() -> None:
+    model, inputs = make("llava")
+    text = {"input_ids": torch.tensor([list(range(3, 15))])}
+    with pytest.raises(ValueError, match="expected an image in each prompt or in none, found none in 1"):
+        sinkscope.record(model, None, [inputs, text], progress=False)
+    alone = sinkscope.record(model, None, [text], tokens=None, part="model.language_model", progress=False)
+    assert "images" not in alone.conditions
 
 
 def test_tokens_that_are_no_grid_of_patches_have_positions_as_names() -> None:

@@ -84,7 +84,7 @@ def recording() -> sinkscope.Recording:
     recording = sinkscope.record_maps(maps, [["a", "b", "c", "d"]] * 2, eps=[0.1, 0.3])
     recording.conditions["images"] = [{"kinds": "siit", "rows": 1, "cols": 2}, {"kinds": "tttt"}]
     shares = {f"{kind}.image_share": np.full((2, 2), 0.5, np.float32) for kind in ("mean", "deviation")}
-    picture = {"0.picture": np.zeros((5, 4, 3), np.uint8)}
+    picture = {"0.picture": np.zeros((5, 4, 3), np.uint8), "0.sink_value": np.ones((3, 4), np.float32)}
     return sinkscope.Recording(recording.conditions, recording.tensors | shares | picture)
 
 

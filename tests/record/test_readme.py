@@ -11,6 +11,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
+from vlms import make_ids, make_llava
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "models" / "record" / "README.md").read_text()
@@ -46,6 +47,19 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"model": make_model(3), "tokenizer": tokenizer, "texts": TEXTS, "dataset": dataset, "step": 100}
 
 
+class FakeProcessor:
+    """Reads images as a vision model's processor does, and a text with an image as the ids of tests/record/vlms.py."""
+
+    def __init__(self, images: Any) -> None:
+        self.image_processor = images
+
+    def __call__(self, images: Any, text: str | None = None, **options: Any) -> Any:
+        inputs = self.image_processor(images=images, **options)
+        return (
+            inputs if text is None else {"input_ids": make_ids(), "pixel_values": inputs["pixel_values"][..., :16, :16]}
+        )
+
+
 def test_the_example_of_images_runs() -> None:
     [block] = re.findall(r"^## Images\n+```python\n(.*?)^```", README, re.M | re.S)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -53,8 +67,12 @@ def test_the_example_of_images_runs() -> None:
     processor = tf.ViTImageProcessor(size={"height": 24, "width": 24})
     images = np.random.default_rng(3).integers(0, 255, (2, 30, 40, 3), dtype=np.uint8)
     names: dict[str, Any] = {"vision": vision, "processor": processor, "images": list(images)}
+    language, _ = make_llava()
+    names |= {"language": language.eval(), "text": "<image>", "image": images[0]}
+    names["processor"] = FakeProcessor(processor)
     exec(block, names)
-    assert names["recording"].tokens()[:6] == ["[CLS]", *(f"register {i}" for i in range(1, 5)), "patch 0,0"]
+    recording = names["recording"]
+    assert recording.tokens()[2:4] == ["patch 0,0", "patch 0,1"] and recording["0.sink_value"].shape == (4, 12)
 
 
 def make_trainer(model: Any, folder: Path) -> tf.Trainer:

@@ -33,7 +33,7 @@ export function readImages(
 
 /** Refuses pictures and shares of attention of other types and shapes. */
 export function checkImageTensors(
-  { model: { L, H }, tokens }: Conditions,
+  { model: { L, H, blocks }, tokens }: Conditions,
   entries: Readonly<Record<string, TensorEntry | undefined>>,
 ): void {
   const refuse = (name: string, expected: string, { dtype, shape }: TensorEntry) => {
@@ -41,13 +41,16 @@ export function checkImageTensors(
     throw new SinkscopeError('bad_tensor', name, `expected ${expected}, ${found}`);
   };
   const isLong = (n: number) => n !== 1;
-  const expectedShape = [L, H].filter(isLong).join();
-  for (const name of SHARES.flatMap((share) => [`mean.${share}`, `deviation.${share}`])) {
+  const checkFloats = (name: string, shape: readonly number[]) => {
     const entry = entries[name];
-    if (entry && !(/^B?F/.test(entry.dtype) && entry.shape.filter(isLong).join() === expectedShape))
-      refuse(name, `floats of shape [${L}, ${H}]`, entry);
-  }
-  tokens.forEach((_, i) => {
+    const hasShape = entry?.shape.filter(isLong).join() === shape.filter(isLong).join();
+    if (entry && !(/^B?F/.test(entry.dtype) && hasShape))
+      refuse(name, `floats of shape [${shape.join(', ')}]`, entry);
+  };
+  for (const share of SHARES)
+    for (const statistic of ['mean', 'deviation']) checkFloats(`${statistic}.${share}`, [L, H]);
+  tokens.forEach(({ length }, i) => {
+    checkFloats(`${i}.sink_value`, [blocks + 1, length]);
     const name = `${i}.picture`;
     const entry = entries[name];
     const [height = 0, width = 0, channels] = entry?.shape ?? [];

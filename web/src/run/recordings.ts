@@ -291,9 +291,10 @@ function fillGaps(frame: Frame): Frame {
 async function imageOf(recording: Recording): Promise<Pick<Frame, 'image'>> {
   const [image] = recording.conditions.images ?? [];
   if (!image) return {};
-  const name = '0.picture';
-  const hasPicture = recording.tensors.has(name);
-  return { image: { ...image, ...(hasPicture ? { picture: await recording.tensor(name) } : {}) } };
+  const read = async (key: 'picture' | 'sinkValue', name: string) =>
+    recording.tensors.has(name) ? { [key]: await recording.tensor(name) } : {};
+  const picture = await read('picture', '0.picture');
+  return { image: { ...image, ...picture, ...(await read('sinkValue', '0.sink_value')) } };
 }
 
 function classOf({ conditions }: Recording): NumberClass {

@@ -12,6 +12,7 @@ import { length, threshold } from './curves';
 import { diagonal } from './diagonal';
 import { domains } from './domains';
 import { effects } from './effects';
+import { kinds } from './kinds';
 import { likeness } from './likeness';
 import { gate } from './gate';
 import { geometry } from './geometry';
@@ -38,6 +39,7 @@ import { sinkTag } from './sink_tag';
 import { tasks } from './tasks';
 import { training } from './training';
 import { maskedLoss } from './masked_loss';
+import { visualSinksView } from './visual_sinks';
 import { unmasking } from './unmasking';
 import { compression } from './compression';
 import type { View } from '../page/view';
@@ -70,7 +72,10 @@ export const QUESTIONS: readonly Question[] = [
     hint: 'the attention map',
     tabs: [
       createTab('This head', attention),
-      { ...createTab('Image', patches), isOffered: ({ image }) => Boolean(image?.rows) },
+      {
+        ...createTab('Image', patches, kinds, visualSinksView),
+        isOffered: ({ image }) => Boolean(image?.rows),
+      },
       createTab('All heads', sinks, heads, threshold, length, domains),
       createTab('Other tokens', scores, secondary, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },

@@ -1,5 +1,5 @@
 /** Draws attention over the patches of an image, in their rows and columns, with the picture itself if a recording has it. */
-import { render } from 'lit';
+import { nothing, render, type TemplateResult } from 'lit';
 import type { State } from '../ask/state';
 import { defaults } from '../ask/state';
 import {
@@ -11,7 +11,7 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { sequential } from '../plot/color';
+import { sequential, type Scale } from '../plot/color';
 import { choiceField } from '../page/controls';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -25,7 +25,7 @@ import {
   modelName,
   tokenText,
 } from '../words';
-import { addElement, setText, type View } from '../page/view';
+import { addElement, setText, type DrawOptions, type View, type ViewApi } from '../page/view';
 import { createPicture } from './picture';
 
 /** A patch has a high norm above this multiple of the median patch. */
@@ -45,7 +45,7 @@ export const queryOf = (frame: Frame, { query }: Pick<State, 'query'>): number =
   frame.pooled || !mapsOf(frame) ? -1 : Math.min(query, frame.T - 1);
 
 /** Returns the attention of a query, or of all, on each token of the first prompt; NaN where the query does not see it. */
-function attentionOnTokens(frame: Frame, at: Head, query: number): Float32Array {
+export function attentionOnTokens(frame: Frame, at: Head, query: number): Float32Array {
   const { T, head } = frame;
   if (query >= 0) return mapsOf(frame)!.weights.subarray(query * T, (query + 1) * T);
   const alpha = head?.tensors.alpha;
@@ -68,7 +68,7 @@ export function highNorms(frame: Frame) {
   return { ...found, patches };
 }
 
-const sumAt = (values: ArrayLike<number>, places: readonly number[]): number =>
+export const sumAt = (values: ArrayLike<number>, places: readonly number[]): number =>
   places.reduce((sum, t) => sum + (Number.isNaN(values[t]) ? 0 : values[t]!), 0);
 
 const tokenName = (frame: Frame, t: number): string =>
@@ -81,7 +81,7 @@ function shareWords(frame: Frame, query: number, weights: Float32Array): string 
   const places = tokensOfKind(frame, 'i');
   if (!places.some((t) => weights[t]! >= 0))
     return `${who} the patches nothing: it is before them and does not see them.`;
-  if (query < 0 && !isBidirectional(frame)) return '';
+  if (query < 0 && !isBidirectional(frame)) return 'means over the queries that see a patch.';
   const seen = weights.filter((weight) => !Number.isNaN(weight)).length;
   const seenPatches = places.filter((t) => !Number.isNaN(weights[t])).length;
   const sinks = tokensOfKind(frame, 's')
@@ -121,6 +121,64 @@ function says(frame: Frame, at: Head, state: Pick<State, 'query'> = defaults): s
   return `${head}: ${shares}${strongestWords} ${largest ? normWords : ''}`.trim();
 }
 
+interface PatchNumbers {
+  /** A number for each patch, row by row. */
+  readonly data: Float32Array;
+  readonly scale: Scale;
+  readonly ends: readonly [string, string];
+  readonly sentence: string;
+  /** The patches that are outlined for their numbers. */
+  readonly outlined: readonly number[];
+  readonly query: number;
+  readonly controls?: TemplateResult;
+  /** Returns the readout of a patch, without its name. */
+  readonly describe: (patch: number) => string;
+}
+
+/** Returns the draw function of a view of one number for each patch: a map of the image, and the picture beside it. */
+export function createPatchesDraw(
+  numbersOf: (frame: Frame, options: DrawOptions, set: ViewApi['set']) => PatchNumbers,
+): View['draw'] {
+  return (root, { set, point, pointed, effect }) => {
+    const controls = addElement(root, 'lens');
+    const legend = addElement(root, 'legend-place');
+    const caption = addElement(root, 'caption', 'p');
+    const pair = addElement(root, 'patches');
+    let [places, cols]: [readonly number[], number] = [[], 1];
+    const cellAt = (i: number): Cell => ({ row: Math.floor(i / cols), col: i % cols });
+    const tokenAt = ({ row, col }: Cell) => places[row * cols + col] ?? -1;
+    const cellOf = (token: number): Cell | undefined =>
+      places.includes(token) ? cellAt(places.indexOf(token)) : undefined;
+    const heatmap = createHeatmap(addElement(pair, 'plot'), {
+      onPoint: (cell) => point(cell ? { key: tokenAt(cell) } : {}),
+      onChoose: (cell) => set({ query: tokenAt(cell) }),
+    });
+    const drawPicture = createPicture(pair);
+    effect(() => heatmap.highlight(cellOf(pointed.value.key ?? -1)));
+    return (frame, options) => {
+      if (!frame.image?.rows || !frame.head) return;
+      const { rows, cols: columnCount = 1, picture } = frame.image;
+      [places, cols] = [tokensOfKind(frame, 'i'), columnCount];
+      const numbers = numbersOf(frame, options, set);
+      const { data, scale, ends, sentence, outlined, query } = numbers;
+      render(numbers.controls ?? nothing, controls);
+      drawLegend(legend, scale, ends);
+      setText(caption, sentence);
+      heatmap.draw({
+        ...{ rows, cols, data, scale },
+        label: sentence,
+        outlined: outlined.map(cellAt),
+        chosen: cellOf(query),
+        describe: (cell) =>
+          cell.row < 0 || cell.col < 0
+            ? ''
+            : `${tokenName(frame, tokenAt(cell))}: ${numbers.describe(cell.row * cols + cell.col)}`,
+      });
+      drawPicture(picture, { rows, cols, data });
+    };
+  };
+}
+
 /** Returns the choices of the query: all, each token that is no patch, and the chosen patch. */
 function queryChoices(frame: Frame, query: number) {
   const kinds = frame.image!.kinds;
@@ -155,52 +213,21 @@ export const patches: View = {
     ];
   },
   says,
-  draw(root, { set, point, pointed, effect }) {
-    const controls = addElement(root, 'lens');
-    const legend = addElement(root, 'legend-place');
-    const caption = addElement(root, 'caption', 'p');
-    const pair = addElement(root, 'patches');
-    let [places, cols]: [readonly number[], number] = [[], 1];
-    const tokenAt = ({ row, col }: Cell) => places[row * cols + col] ?? -1;
-    const cellOf = (token: number): Cell | undefined => {
-      const i = places.indexOf(token);
-      return i < 0 ? undefined : { row: Math.floor(i / cols), col: i % cols };
+  draw: createPatchesDraw((frame, { state, theme, at }, set) => {
+    const query = queryOf(frame, state);
+    const data = ofPatches(frame, attentionOnTokens(frame, at, query));
+    const scale = sequential(theme, largestMagnitude([data]));
+    const { multiples, patches: outlined } = highNorms(frame);
+    const choose = (value: string) => set({ query: Number(value) });
+    return {
+      ...{ data, scale, outlined, query },
+      sentence: says(frame, at, state),
+      ends: ['attention 0', formatPercent(scale.high)],
+      controls: choiceField('Query', String(query), queryChoices(frame, query), choose),
+      describe: (i) => {
+        const weight = Number.isNaN(data[i]) ? 'not visible' : formatPercent(data[i]!, 2);
+        return `${weight}, norm ${formatValue(multiples[i]!, 1)} times the median`;
+      },
     };
-    const heatmap = createHeatmap(addElement(pair, 'plot'), {
-      onPoint: (cell) => point(cell ? { key: tokenAt(cell) } : {}),
-      onChoose: (cell) => set({ query: tokenAt(cell) }),
-    });
-    const drawPicture = createPicture(pair);
-    effect(() => heatmap.highlight(cellOf(pointed.value.key ?? -1)));
-    return (frame, { state, theme, at }) => {
-      if (!frame.image?.rows || !frame.head) return;
-      const { rows, cols: columnCount = 1, picture } = frame.image;
-      [places, cols] = [tokensOfKind(frame, 'i'), columnCount];
-      const query = queryOf(frame, state);
-      const data = ofPatches(frame, attentionOnTokens(frame, at, query));
-      const scale = sequential(theme, largestMagnitude([data]));
-      const choose = (value: string) => set({ query: Number(value) });
-      render(choiceField('Query', String(query), queryChoices(frame, query), choose), controls);
-      drawLegend(legend, scale, ['attention 0', formatPercent(scale.high)]);
-      setText(caption, says(frame, at, state));
-      const { multiples, patches: high } = highNorms(frame);
-      const cells = high.map((i) => ({ row: Math.floor(i / cols), col: i % cols }));
-      heatmap.draw({
-        rows,
-        cols,
-        data,
-        scale,
-        label: says(frame, at, state),
-        outlined: cells,
-        chosen: cellOf(query),
-        describe: ({ row, col }) => {
-          const i = row * cols + col;
-          if (row < 0 || col < 0) return '';
-          const weight = Number.isNaN(data[i]) ? 'not visible' : formatPercent(data[i]!, 2);
-          return `${tokenName(frame, places[i]!)}: ${weight}, norm ${formatValue(multiples[i]!, 1)} times the median`;
-        },
-      });
-      drawPicture(picture, { rows, cols, data });
-    };
-  },
+  }),
 };

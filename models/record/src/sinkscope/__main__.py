@@ -52,7 +52,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
     )
     record.add_argument("--part", help="the part of a model of several towers that is recorded, such as vision_model")
-    record.add_argument("--images", nargs="+", metavar="FILE", help="images for a vision model, in place of texts")
+    record.add_argument("--images", nargs="+", metavar="FILE", help="images for a vision model, or one for each text")
     record.add_argument("--picture", action="store_true", help="keep the images in the file, at most 256 pixels a side")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
     study.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
@@ -185,7 +185,7 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     if images:
         from .images import read_images
 
-        texts = read_images(loaded.tokenizer, images)
+        texts = read_images(loaded.tokenizer, images, texts)
         options["fields"] = (*FIELDS, "picture") if keeps_picture else FIELDS
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")

@@ -321,7 +321,8 @@ class KindShares:
 
     def __init__(self, images: Sequence[Image]) -> None:
         self.images = images
-        present = {kind for image in images for kind in image.kinds}
+        kinds = {kind for image in images for kind in image.kinds}
+        present = set(KINDS) if "t" in kinds else kinds  # a prompt of a language model may have no special token
         self.names = [f"{name}_share" for letter, name in KINDS.items() if letter in present]
         masks = [image.masks() for image in images]
         self.keys = {name: torch.stack([mask[name.removesuffix("_share")] for mask in masks]) for name in self.names}
@@ -356,8 +357,9 @@ class StreamMetrics:
     """Gathers the metrics of the residual stream: of the input of every layer, with attention or not, and of the last
     layer's output before the final norm."""
 
-    def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
-        self.facts, self.settings, self.keep = facts, settings, keep
+    def __init__(self, facts: Facts, settings: Settings, keep: int, has_visual_sinks: bool = False) -> None:
+        self.facts, self.settings, self.keep, self.has_visual_sinks = facts, settings, keep, has_visual_sinks
+        self.sinks: list[Tensor] = []
         self.states: list[dict[str, Tensor]] = []
         self.store: list[Tensor] = []
 
@@ -390,6 +392,8 @@ class StreamMetrics:
         with torch.no_grad(), without_autocast():
             h = hidden.detach().float()
             self.states.append({name: x.cpu() for name, x in stream_metrics(h, self.settings.first).items()})
+            if self.keep and self.has_visual_sinks:
+                self.sinks.append(metrics.sink_value(h[: self.keep], self.settings.first).cpu())
             if self.keep and "hidden" in self.settings.fields:
                 self.store.append(h[: self.keep].cpu())
 
@@ -406,6 +410,8 @@ class StreamMetrics:
         fields = {}
         if self._is_complete and "hidden_norm" in self.settings.fields:
             fields["hidden_norm"] = results["hidden_norm"].copy()
+        if self._is_complete and self.sinks:
+            fields["sink_value"] = torch.stack([x[b] for x in self.sinks]).numpy()
         if self._is_complete and self.store:
             fields["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
         return fields

@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from . import __version__, metrics
 from .attention import UnsupportedModel, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
-from .images import Image, find_patches, make_picture
+from .images import Image, find_image_tokens, find_language_model, find_patches, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import Settings
@@ -169,7 +169,9 @@ class Recorder:
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole_model = getattr(model, "_orig_mod", model)
         self.model = _find_part(self.whole_model, part)
-        self.tokenizer, self.settings = tokenizer, settings
+        text_reader = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor, which may read images alone
+        self.tokenizer = text_reader if hasattr(text_reader, "convert_ids_to_tokens") else None
+        self.processor, self.settings, self.part = tokenizer, settings, part
         self.facts: Facts | None = None
         self.device = find_device(self.model)
         self.config: Any = config_of(self.model)
@@ -195,6 +197,11 @@ class Recorder:
         self._warn_of_repeated_starts(parsed_prompts)
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
+        language_model = (
+            None if self.part else find_language_model(self.whole_model, [p.inputs for p in parsed_prompts])
+        )
+        if language_model is not None:
+            self.model, T = language_model, min(lengths)  # a prompt that is cut to `tokens` would lose patches
         if lengths and T < 2:
             raise ValueError(
                 f"texts: expected two tokens or more in each, found {'one' if T else 'none'} in the shortest"
@@ -407,7 +414,7 @@ class Recorder:
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
         heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
-        stream = StreamMetrics(facts, settings, keep)
+        stream = StreamMetrics(facts, settings, keep, bool(heads.kinds.images) and self.reads_ids)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
@@ -415,7 +422,10 @@ class Recorder:
 
     def _image_of(self, prompt: Prompt) -> Image | None:
         assert self.facts is not None
-        return None if self.reads_ids else find_patches(self.model, prompt.inputs, self.facts.T)
+        if not self.reads_ids:
+            return find_patches(self.model, prompt.inputs, self.facts.T)
+        tokens = prompt.tokens or token_strings(self.tokenizer, prompt.ids or [])
+        return find_image_tokens(self.whole_model, prompt.inputs, tokens, self.tokenizer)
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
@@ -425,6 +435,7 @@ class Recorder:
         if (
             facts.kind == "causal"
             and self.reads_ids
+            and not heads.kinds.images  # the placeholder of a patch is no token to predict
             and "input_ids" in inputs
             and logits is not None
             and logits.shape[:2] == inputs["input_ids"].shape
@@ -440,7 +451,11 @@ class Recorder:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-                picture = make_picture(prompt.inputs, self.tokenizer) if "picture" in settings.fields else None
+                picture = (
+                    make_picture(self.whole_model, prompt.inputs, self.processor)
+                    if "picture" in settings.fields
+                    else None
+                )
                 kept |= {} if picture is None else {"picture": picture}
             first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
             tokens = image.tokens if image else prompt.tokens or positions

@@ -59,6 +59,7 @@ KEPT_SHAPES = {
     "hidden_norm": "BT",
     "key_norm": "LGT",
     "value_norm": "LGT",
+    "sink_value": "BT",
 }
 MAX_POOLED_SIDE = 128
 MAX_PICTURE_SIDE = 256
