@@ -131,6 +131,9 @@ def test_prompts_with_and_without_an_image_are_not_one_recording() -> None:
     text = {"input_ids": torch.tensor([list(range(3, 15))])}
     with pytest.raises(ValueError, match="expected an image in each prompt or in none, found none in 1"):
         sinkscope.record(model, None, [inputs, text], progress=False)
+    later = {**inputs, "input_ids": torch.cat([torch.full((1, 9), 7), inputs["input_ids"]], 1)}
+    with pytest.raises(ValueError, match="expected each image within 12 tokens, the length of the shortest prompt"):
+        sinkscope.record(model, None, [inputs, later], progress=False)
     alone = sinkscope.record(model, None, [text], tokens=None, part="model.language_model", progress=False)
     assert "images" not in alone.conditions
 

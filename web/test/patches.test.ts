@@ -10,6 +10,7 @@ import { bytesOf, openPage, stubScreen } from './engine';
 import { frameOf, isBuilt, tensor, UNBUILT } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
 const NAMES = ['[CLS]', 'register 1', ...['0,0', '0,1', '1,0', '1,1'].map((p) => `patch ${p}`)];
 const UNIFORM_ROW = Array.from({ length: 6 }, () => 1 / 6);

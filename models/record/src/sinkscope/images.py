@@ -72,7 +72,7 @@ def _pair(processor: Any, picture: Any, text: str) -> Any:
 def find_language_model(model: nn.Module, prompts: Sequence[Mapping[str, Tensor]]) -> nn.Module | None:
     """Returns the language model of a vision-language model that reads an image among the tokens of these prompts; None
     for other models and prompts."""
-    token, get_decoder = _image_token(model), getattr(unwrap(model), "get_decoder", None)
+    token, get_decoder = image_token(model), getattr(unwrap(model), "get_decoder", None)
     have_images = ["pixel_values" in x and token is not None and token in x.get("input_ids", ()) for x in prompts]
     if not any(have_images) or get_decoder is None:
         return None
@@ -83,7 +83,7 @@ def find_language_model(model: nn.Module, prompts: Sequence[Mapping[str, Tensor]
     return get_decoder()
 
 
-def _image_token(model: nn.Module) -> int | None:
+def image_token(model: nn.Module) -> int | None:
     """Returns the id of the token that stands for a patch."""
     config = getattr(unwrap(model), "config", None)
     return getattr(config, "image_token_id", getattr(config, "image_token_index", None))
@@ -93,7 +93,7 @@ def find_image_tokens(
     model: nn.Module, inputs: Mapping[str, Tensor], tokens: list[str], tokenizer: Any
 ) -> Image | None:
     """Returns the kinds of the tokens of a prompt of a vision-language model; None without an image in it."""
-    token = _image_token(model)
+    token = image_token(model)
     ids = inputs["input_ids"][0].tolist() if "input_ids" in inputs else []
     if token is None or token not in ids or "pixel_values" not in inputs:
         return None

@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from . import __version__, metrics
 from .attention import UnsupportedModel, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
-from .images import Image, find_image_tokens, find_language_model, find_patches, make_picture
+from .images import Image, find_image_tokens, find_language_model, find_patches, image_token, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import Settings
@@ -202,6 +202,11 @@ class Recorder:
         )
         if language_model is not None:
             self.model, T = language_model, min(lengths)  # a prompt that is cut to `tokens` would lose patches
+            if any(image_token(self.whole_model) in (p.ids or [])[T:] for p in parsed_prompts):
+                raise ValueError(
+                    f"texts: expected each image within {T} tokens, the length of the shortest prompt, found patches "
+                    "after them: record prompts of one length together"
+                )
         if lengths and T < 2:
             raise ValueError(
                 f"texts: expected two tokens or more in each, found {'one' if T else 'none'} in the shortest"
