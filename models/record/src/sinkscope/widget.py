@@ -196,7 +196,7 @@ def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
     att = recording.attention(prompt)
     share = np.abs(att) / np.maximum(np.abs(att).sum(-1, keepdims=True), 1e-8)
     is_bidirectional = (recording.model.get("mask") or {}).get("kind") == "bidirectional"
-    return share[..., first].sum(-1) / (att.shape[-1] - (0 if is_bidirectional else first))
+    return share[..., first].sum(-1) / (att.shape[-2] - (0 if is_bidirectional else first))
 
 
 def _select_head(
