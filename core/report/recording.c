@@ -180,7 +180,8 @@ static void read_model(ss_recording *r, ss_json *json) {
     snprintf(arch->family, sizeof arch->family, "%s", require_text(&model, "family"));
     require_text(&model, "id");
     check_texts(&model, (const char *const[]){"revision", "sha256", "weights_sha256",
-                                              "tokenizer_sha256", "dtype", "attention", NULL});
+                                              "tokenizer_sha256", "part", "dtype", "attention",
+                                              NULL});
     read_layers(r, &model);
     read_mask(r, &model);
     read_operation(r, &model);
@@ -231,8 +232,21 @@ static void read_versions(ss_json *json) {
 
 /* Reads the token strings of each kept prompt; the length of a prompt is the number of its strings.
  */
+static int count_strings(ss_json *json, const cJSON *prompt) {
+    const cJSON *item;
+    int length = 0;
+    if (!cJSON_IsArray(prompt)) ss_json_fail(json, "tokens", "a list of strings for each prompt");
+    cJSON_ArrayForEach(item, prompt) {
+        length++;
+        if (!cJSON_IsString(item))
+            ss_json_fail(json, "tokens", "a list of strings for each prompt");
+    }
+    if (length < 1) ss_json_fail(json, "tokens", "one token or more in each prompt");
+    return length;
+}
+
 static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
-    const cJSON *list = list_of(json, "tokens", true), *prompt, *item;
+    const cJSON *list = list_of(json, "tokens", true), *prompt;
     int *lengths =
             ss_arena_take(arena, list ? (size_t)cJSON_GetArraySize(list) : 0, sizeof *lengths),
         n = 0;
@@ -240,20 +254,33 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
         *json->status = ss_fail(json->err, SS_NO_MEMORY, "tokens", "no room for their lengths");
     cJSON_ArrayForEach(prompt, list) {
         if (*json->status != SS_OK) return;
-        int length = 0;
-        if (!cJSON_IsArray(prompt))
-            ss_json_fail(json, "tokens", "a list of strings for each prompt");
-        cJSON_ArrayForEach(item, prompt) {
-            length++;
-            if (!cJSON_IsString(item))
-                ss_json_fail(json, "tokens", "a list of strings for each prompt");
-        }
-        if (length < 1) ss_json_fail(json, "tokens", "one token or more in each prompt");
+        int length = count_strings(json, prompt);
+        if (r->queries && length != r->T) ss_json_fail(json, "tokens", "prompts.T strings in each list");
         if (length <= r->first) ss_json_fail(json, "first.position", "a token of each kept prompt");
         lengths[n++] = length;
     }
     if (n != r->kept_n) ss_json_fail(json, "tokens", "as many lists as prompts were kept");
     r->lengths = lengths;
+}
+
+static void read_cross(ss_recording *r, ss_json *json) {
+    ss_json cross = ss_json_object(json, "cross");
+    if (!cross.object) return;
+    r->queries = ss_json_int(&cross, "T", SS_JSON_REQUIRED, 1, INT_MAX);
+    const char *key = require_text(&cross, "keys");
+    if (strcmp(key, "token") && strcmp(key, "frame") && strcmp(key, "patch"))
+        ss_json_fail(&cross, "cross.keys", "token, frame or patch");
+    if (r->model.arch.prefix != SS_EVERY_KEY)
+        ss_json_fail(json, "model.mask", "the kind bidirectional, since queries see every key");
+    const cJSON *list = list_of(&cross, "tokens", true), *prompt;
+    int n = 0;
+    cJSON_ArrayForEach(prompt, list) {
+        if (*json->status != SS_OK) return;
+        if (count_strings(&cross, prompt) != r->queries)
+            ss_json_fail(&cross, "cross.tokens", "cross.T strings in each list");
+        n++;
+    }
+    if (n != r->kept_n) ss_json_fail(&cross, "cross.tokens", "as many lists as prompts were kept");
 }
 
 static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *arena,
@@ -268,6 +295,7 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_versions(&json);
     require_text(&json, "class");
     check_texts(&json, (const char *const[]){"license", "command", NULL});
+    read_cross(r, &json);
     read_tokens(r, &json, arena);
     return status;
 }
@@ -332,6 +360,9 @@ static bool shape_of(ss_tensor *s, const ss_trace *sizes, const char *const *let
     return true;
 }
 
+/* Fields [L][H][T]... with a row for each query. */
+#define FIELDS_OF_QUERIES (SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_ATT))
+
 /* The tensors with summaries that replace a field: name, field, and shape of the tensor. */
 static const struct {
     const char *name;
@@ -358,8 +389,9 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     const ss_entry *scale = prompt_entry(r, prompt, "att_scale");
     size_t P = maps->tensor.rank == 4 ? maps->tensor.dims[3] : 0;
     size_t L = (size_t)r->model.arch.L, H = (size_t)r->model.arch.H;
+    size_t rows = r->queries ? (size_t)r->queries : P;
     ss_status status =
-        check_entry(maps, &(ss_tensor){.rank = 4, .dims = {L, H, P, P}}, 1 << SS_U8, false, err);
+        check_entry(maps, &(ss_tensor){.rank = 4, .dims = {L, H, rows, P}}, 1 << SS_U8, false, err);
     if (status == SS_OK && (P < 1 || P > 128 || P > (size_t)r->lengths[prompt]))
         status = ss_fail(err, SS_BAD_TENSOR, maps->name,
                          "expected maps of 1 to 128 cells a side, and of no more than the tokens, "
@@ -394,6 +426,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
         if (!entry || !shape_of(&s, &sizes, row->shape) || lacks_first_token(entry, field, T))
             continue;
+        if (r->queries && SS_BIT(field) & FIELDS_OF_QUERIES) s.dims[2] = (size_t)r->queries;
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
         if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
@@ -552,6 +585,7 @@ static void read_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
         ss_tensor s;
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
+        if (r->queries && SS_BIT(field) & FIELDS_OF_QUERIES) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
         trace->fields |= SS_BIT(field);
         trace->buffers[field] = lacks_first_token(entry, field, trace->T)
@@ -617,6 +651,7 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
         numbers[i] = entry ? numbers_of(entry, arena) : NULL;
     }
     summaries->pooled_side = pooled_map ? (int)pooled_map->tensor.dims[3] : 0;
+    summaries->is_cross = r->queries > 0;
     summaries->alpha = numbers[SUMMARY_ALPHA];
     summaries->row_mass = numbers[SUMMARY_ROW_MASS];
     summaries->alpha_raw = numbers[SUMMARY_ALPHA_RAW];

@@ -74,12 +74,15 @@ export function readConditions(json: string): Conditions {
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const generated = integerOf(prompts, 'generated', null);
   const modelWindow = kind === 'window' ? window : null;
+  const cross = objectOf(root, 'cross');
+  const part = textOf(model, 'part');
   return {
     model: {
       id: textOf(model, 'id') ?? '',
       revision: textOf(model, 'revision'),
       sha256: textOf(model, 'sha256'),
       family: textOf(model, 'family') ?? '',
+      ...(part ? { part } : {}),
       L,
       blocks: integerOf(model, 'blocks', L),
       layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
@@ -105,6 +108,15 @@ export function readConditions(json: string): Conditions {
       position: integerOf(first, 'position', 0),
     },
     tokens: listOf(root, 'tokens', isTokens, 'lists of strings'),
+    ...(root.cross
+      ? {
+          cross: {
+            T: integerOf(cross, 'T'),
+            keys: textOf(cross, 'keys') as 'token' | 'frame' | 'patch',
+            tokens: listOf<string[]>(cross, 'tokens', isTokens, 'lists of strings'),
+          },
+        }
+      : {}),
     prompts: {
       source: textOf(prompts, 'source'),
       sha256: textOf(prompts, 'sha256'),

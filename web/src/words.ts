@@ -91,13 +91,37 @@ export function quote(frame: Frame, t: number): string {
   return `“${tokenWord(frame.tokens[t]?.text ?? '')}”`;
 }
 
+/** Returns what a key of cross-attention stands for: an encoder token, an encoder frame, an image patch. */
+export const keyUnit = ({ recording }: Pick<Frame, 'recording'>): string => {
+  const { keys = 'token' } = recording?.cross ?? {};
+  return keys === 'patch' ? 'image patch' : `encoder ${keys}`;
+};
+
+/** Whether keys have no text: they are the frames or patches of another sequence. */
+const areKeysNumbered = ({ recording }: Pick<Frame, 'recording'>): boolean =>
+  Boolean(recording?.cross && recording.cross.keys !== 'token');
+
+/** Returns the text of a key, or its number among the frames or patches. */
+export const keyText = (frame: Frame, key: number): string =>
+  areKeysNumbered(frame) ? `${keyUnit(frame)} ${key}` : quote(frame, key);
+
+export const keyName = (frame: Frame, key: number): string =>
+  areKeysNumbered(frame) ? keyText(frame, key) : `key ${key} ${quote(frame, key)}`;
+
+/** Returns the text of a query, which in cross-attention is a token of the decoder. */
+export const quoteQuery = (frame: Frame, query: number): string =>
+  quote({ ...frame, tokens: frame.queries ?? frame.tokens }, query);
+
+export const queryName = (frame: Frame, query: number): string =>
+  `query ${query} ${quoteQuery(frame, query)}`;
+
 /** Says how much of a long text is left out. */
 export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =>
   `${dropped.toLocaleString('en')} more ${dropped === 1 ? 'token' : 'tokens'} of this text not read (T = ${T})`;
 
 /** Returns a token after a space, for a number of all prompts; empty if they differ in it. */
 export const commonQuote = (frame: Frame, t: number): string =>
-  isCommonToken(frame, t) ? ` ${quote(frame, t)}` : '';
+  isCommonToken(frame, t) && !areKeysNumbered(frame) ? ` ${quote(frame, t)}` : '';
 
 /** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
@@ -220,8 +244,11 @@ export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'specia
 export function stampWords(frame: Frame): string {
   const { eps, T, sequences, model, title } = frame;
   const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  const settingWords =
-    frame.setting ?? `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
+  const { cross } = frame.recording ?? {};
+  const sizeWords = cross
+    ? `${cross.T} decoder tokens × ${T} ${keyUnit(frame)}s`
+    : `T = ${T} · ${startTokenWords(frame)}`;
+  const settingWords = frame.setting ?? `ε = ${eps} · ${sizeWords} · ${promptWords}`;
   const recordedNote = model.source === 'recording' ? ' · recorded' : '';
   const storageNote = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
   return `${CLASS_WORDS[frame.class]} · ${settingWords} · ${title}${recordedNote}${storageNote}`;
@@ -264,7 +291,10 @@ export const isFirstHidden = (frame: Pick<Frame, 'edits' | 'firstAt'>): boolean 
 const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];
 
 /** Says over which tokens uniform attention is spread. Its definition ignores windows and edits that hide keys. */
-export function spreadWords(frame: Pick<Frame, 'architecture' | 'edits' | 'T'>): string {
+export function spreadWords(
+  frame: Pick<Frame, 'architecture' | 'edits' | 'T' | 'recording'>,
+): string {
+  if (frame.recording?.cross) return `over the ${frame.T} ${keyUnit(frame)}s`;
   const { windows = [], bias_key } = frame.architecture;
   const hidesKeys =
     windows.some((size) => size !== null && size < frame.T) ||
@@ -282,12 +312,13 @@ export function tooShortNote(frame: Frame): string {
   if (conclusive) return '';
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
-    `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
+    `Heads are not counted: ${frame.recording?.cross ? `over ${T} ${keyUnit(frame)}s` : `in a text of ${T} ${T === 1 ? 'token' : 'tokens'}`}, uniform attention alone gives ` +
     `${firstName(frame)} ${formatPercent(even, 0)}, above ε = ${eps}${minimumWords}.`
   );
 }
 
 const startsSpecial = (frame: Frame): boolean =>
+  !frame.recording?.cross &&
   Boolean(frame.tokens[firstKey(frame)]?.special) && isCommonToken(frame, firstKey(frame));
 
 /**
@@ -299,12 +330,15 @@ export function firstTokenName(frame: Frame): string {
   const positionNote = key ? ` (position ${key})` : '';
   return startsSpecial(frame)
     ? `the start token ${firstTokenText(frame)}${positionNote}`
-    : `the first token${commonQuote(frame, key)}${positionNote}`;
+    : `${firstOf(frame)}${commonQuote(frame, key)}${positionNote}`;
 }
+
+const firstOf = (frame: Frame): string =>
+  frame.recording?.cross ? `the first ${keyUnit(frame)}` : 'the first token';
 
 /** Returns the one name that sentences have for the first token: the text of a start token. */
 export const firstName = (frame: Frame): string =>
-  startsSpecial(frame) ? firstTokenText(frame) : 'the first token';
+  startsSpecial(frame) ? firstTokenText(frame) : firstOf(frame);
 
 /** Returns a model's name within a sentence: “the softmax model”. */
 export const modelName = ({ title }: Pick<Frame, 'title'>): string =>

@@ -101,7 +101,7 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
 const answerWords = (kind: Kind, frame: Frame) =>
   attendsToFirst(kind)
     ? kindSentence(kind, `the first one: ${introduced(frame)}`)
-    : kindSentence(kind, firstTokenName(frame));
+    : kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token');
 
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
