@@ -232,21 +232,8 @@ static void read_versions(ss_json *json) {
 
 /* Reads the token strings of each kept prompt; the length of a prompt is the number of its strings.
  */
-static int count_strings(ss_json *json, const cJSON *prompt) {
-    const cJSON *item;
-    int length = 0;
-    if (!cJSON_IsArray(prompt)) ss_json_fail(json, "tokens", "a list of strings for each prompt");
-    cJSON_ArrayForEach(item, prompt) {
-        length++;
-        if (!cJSON_IsString(item))
-            ss_json_fail(json, "tokens", "a list of strings for each prompt");
-    }
-    if (length < 1) ss_json_fail(json, "tokens", "one token or more in each prompt");
-    return length;
-}
-
 static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
-    const cJSON *list = list_of(json, "tokens", true), *prompt;
+    const cJSON *list = list_of(json, "tokens", true), *prompt, *item;
     int *lengths =
             ss_arena_take(arena, list ? (size_t)cJSON_GetArraySize(list) : 0, sizeof *lengths),
         n = 0;
@@ -254,8 +241,15 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
         *json->status = ss_fail(json->err, SS_NO_MEMORY, "tokens", "no room for their lengths");
     cJSON_ArrayForEach(prompt, list) {
         if (*json->status != SS_OK) return;
-        int length = count_strings(json, prompt);
-        if (r->queries && length != r->T) ss_json_fail(json, "tokens", "prompts.T strings in each list");
+        int length = 0;
+        if (!cJSON_IsArray(prompt))
+            ss_json_fail(json, "tokens", "a list of strings for each prompt");
+        cJSON_ArrayForEach(item, prompt) {
+            length++;
+            if (!cJSON_IsString(item))
+                ss_json_fail(json, "tokens", "a list of strings for each prompt");
+        }
+        if (length < 1) ss_json_fail(json, "tokens", "one token or more in each prompt");
         if (length <= r->first) ss_json_fail(json, "first.position", "a token of each kept prompt");
         lengths[n++] = length;
     }
@@ -265,22 +259,7 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
 
 static void read_cross(ss_recording *r, ss_json *json) {
     ss_json cross = ss_json_object(json, "cross");
-    if (!cross.object) return;
-    r->queries = ss_json_int(&cross, "T", SS_JSON_REQUIRED, 1, INT_MAX);
-    const char *key = require_text(&cross, "keys");
-    if (strcmp(key, "token") && strcmp(key, "frame") && strcmp(key, "patch"))
-        ss_json_fail(&cross, "cross.keys", "token, frame or patch");
-    if (r->model.arch.prefix != SS_EVERY_KEY)
-        ss_json_fail(json, "model.mask", "the kind bidirectional, since queries see every key");
-    const cJSON *list = list_of(&cross, "tokens", true), *prompt;
-    int n = 0;
-    cJSON_ArrayForEach(prompt, list) {
-        if (*json->status != SS_OK) return;
-        if (count_strings(&cross, prompt) != r->queries)
-            ss_json_fail(&cross, "cross.tokens", "cross.T strings in each list");
-        n++;
-    }
-    if (n != r->kept_n) ss_json_fail(&cross, "cross.tokens", "as many lists as prompts were kept");
+    if (cross.object) r->queries = ss_json_int(&cross, "T", SS_JSON_REQUIRED, 1, INT_MAX);
 }
 
 static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *arena,

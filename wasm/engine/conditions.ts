@@ -51,15 +51,37 @@ function listOf<T>(
   return value;
 }
 
+const isText = (x: unknown) => typeof x === 'string';
+const isTokens = (x: unknown) => Array.isArray(x) && x.every(isText);
+
+const KEY_UNITS = ['token', 'frame', 'patch'] as const;
+
+/** Reads what the queries of cross-attention are. @param keys the tokens of each kept prompt, T each */
+function readCross(
+  json: Json,
+  keys: readonly string[][],
+  { T: keyCount, kind }: { T: number; kind: string },
+): NonNullable<Conditions['cross']> {
+  const T = integerOf(json, 'T');
+  const unit = KEY_UNITS.find((name) => name === json.keys);
+  const tokens: string[][] = listOf(json, 'tokens', isTokens, 'lists of strings');
+  const areLists = Array.isArray(json.tokens) && tokens.length === keys.length;
+  if (!unit) throw conditionError('cross.keys', KEY_UNITS.join(' or '));
+  if (!areLists || tokens.some(({ length }) => length !== T))
+    throw conditionError('cross.tokens', `${keys.length} lists of ${T} strings`);
+  if (kind !== 'bidirectional') throw conditionError('model.mask', 'the kind bidirectional');
+  if (keys.some(({ length }) => length !== keyCount))
+    throw conditionError('tokens', `lists of ${keyCount} strings`);
+  return { T, keys: unit, tokens };
+}
+
 export function readConditions(json: string): Conditions {
   const root: Json = parseJson(json, 'bad_config', 'recording');
   const model = objectOf(root, 'model');
   const mask = objectOf(model, 'mask');
   const first = objectOf(root, 'first');
   const prompts = objectOf(root, 'prompts');
-  const isText = (x: unknown) => typeof x === 'string';
   const isWindow = (x: unknown) => x === null || Number.isInteger(x);
-  const isTokens = (x: unknown) => Array.isArray(x) && x.every(isText);
   const isEdit = (x: unknown) => {
     const { kind, label } = isObject(x) ? (x as Json) : {};
     return isText(kind) && isText(label);
@@ -74,7 +96,8 @@ export function readConditions(json: string): Conditions {
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const generated = integerOf(prompts, 'generated', null);
   const modelWindow = kind === 'window' ? window : null;
-  const cross = objectOf(root, 'cross');
+  const tokens: string[][] = listOf(root, 'tokens', isTokens, 'lists of strings');
+  const T = integerOf(prompts, 'T');
   const part = textOf(model, 'part');
   return {
     model: {
@@ -107,23 +130,15 @@ export function readConditions(json: string): Conditions {
       id: integerOf(first, 'id', null),
       position: integerOf(first, 'position', 0),
     },
-    tokens: listOf(root, 'tokens', isTokens, 'lists of strings'),
-    ...(root.cross
-      ? {
-          cross: {
-            T: integerOf(cross, 'T'),
-            keys: textOf(cross, 'keys') as 'token' | 'frame' | 'patch',
-            tokens: listOf<string[]>(cross, 'tokens', isTokens, 'lists of strings'),
-          },
-        }
-      : {}),
+    tokens,
+    ...(root.cross ? { cross: readCross(objectOf(root, 'cross'), tokens, { T, kind }) } : {}),
     prompts: {
       source: textOf(prompts, 'source'),
       sha256: textOf(prompts, 'sha256'),
       source_sha256: textOf(prompts, 'source_sha256'),
       count: integerOf(prompts, 'count'),
       kept: integerOf(prompts, 'kept'),
-      T: integerOf(prompts, 'T'),
+      T,
       ...(generated ? { generated } : {}),
     },
     eps: listOf(root, 'eps', (x) => Number.isFinite(x), 'numbers'),

@@ -66,6 +66,7 @@ def _with_decoder_ids(recorder: Recorder, prompt: Prompt, generate: int) -> dict
                 num_beams=1,
                 max_new_tokens=generate,
                 min_new_tokens=generate,
+                use_cache=False,  # a model may have more layers in its decoder than its cache expects
             )
         inputs["decoder_input_ids"] = out[:, :generate].cpu()
     if "decoder_input_ids" not in inputs and recorder.pair_part != "encoder":
