@@ -103,9 +103,9 @@ def is_read_by_both(name: str) -> bool:
 def cross_recording() -> sinkscope.Recording:
     """Two queries attend to three keys."""
     rng = np.random.default_rng(3)
-    maps = rng.random((1, 2, 2, 3)).astype(np.float32)
+    maps = rng.random((2, 2, 2, 3)).astype(np.float32)
     alpha = maps.mean(-2)
-    model = {"id": "m", "family": "m", "L": 1, "H": 2, "G": 2, "K": 1, "D": 2, "V": 5, "part": "cross"}
+    model = {"id": "m", "family": "m", "L": 2, "H": 2, "G": 2, "K": 1, "D": 2, "V": 5, "part": "cross"}
     conditions = {
         "model": model | {"mask": {"kind": "bidirectional"}},
         "first": {"token": None, "id": None, "position": 0},
@@ -116,8 +116,8 @@ def cross_recording() -> sinkscope.Recording:
         "class": "MEASURED",
     }
     tensors = {"0.att": maps, "0.alpha": alpha, "mean.alpha": alpha, "deviation.alpha": alpha}
-    tensors |= {"mean.sink_ratio": np.ones((1, 3), np.float32), "0.att_scale": np.ones((1, 2), np.float32)}
-    return sinkscope.Recording(conditions, tensors | {"0.att_pooled": np.ones((1, 2, 2, 3), np.uint8)})
+    tensors |= {"mean.sink_ratio": np.ones((1, 3), np.float32), "0.att_scale": np.ones((2, 2), np.float32)}
+    return sinkscope.Recording(conditions, tensors | {"0.att_pooled": np.ones((2, 2, 2, 3), np.uint8)})
 
 
 def write_variants(recording: sinkscope.Recording, folder: Path, version: str = "1") -> None:

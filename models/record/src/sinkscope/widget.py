@@ -184,6 +184,7 @@ def _draw_map(recording: Recording, prompt: int, layer: int | None, head: int | 
     aspect = "auto" if is_cross else "equal"
     axes.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1, aspect=aspect)
     xlabel, ylabel = (f"{_key_unit(recording)} (key)", "decoder token (query)") if is_cross else ("key", "query")
+    axes.locator_params(integer=True)
     axes.set(xlabel=xlabel, ylabel=ylabel, title=f"attention of L{recording.layers[row]}H{head}")
 
 
