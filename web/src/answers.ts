@@ -23,6 +23,7 @@ import { normProfile } from './views/norms';
 import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import {
+  axesClause,
   capitalize,
   firstName,
   firstPromptWords,
@@ -247,6 +248,7 @@ export function answerOf(
 }
 
 export function firstTokenClause(frame: Frame): string {
+  if (frame.queries) return axesClause(frame);
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
     return `${name} is the start token, which begins every text`;

@@ -91,10 +91,10 @@ export function quote(frame: Frame, t: number): string {
   return `“${tokenWord(frame.tokens[t]?.text ?? '')}”`;
 }
 
-/** Returns what a key of cross-attention stands for: an encoder token, an encoder frame, an image patch. */
+/** Returns what a key is: a token; in cross-attention an encoder token, an encoder frame or an image patch. */
 export const keyUnit = ({ recording }: Pick<Frame, 'recording'>): string => {
-  const { keys = 'token' } = recording?.cross ?? {};
-  return keys === 'patch' ? 'image patch' : `encoder ${keys}`;
+  const keys = recording?.cross?.keys;
+  return keys === 'patch' ? 'image patch' : keys ? `encoder ${keys}` : 'token';
 };
 
 /** Whether keys have no text: they are the frames or patches of another sequence. */
@@ -107,6 +107,17 @@ export const keyText = (frame: Frame, key: number): string =>
 
 export const keyName = (frame: Frame, key: number): string =>
   areKeysNumbered(frame) ? keyText(frame, key) : `key ${key} ${quote(frame, key)}`;
+
+/** Returns the text of a recording's first prompt; of cross-attention what the encoder read, and what the decoder did. */
+export function recordedText(frame: Frame): string {
+  const join = (tokens: Frame['tokens']) => tokens.map(({ text }) => shortToken(text)).join('');
+  const keysText = areKeysNumbered(frame) ? `${frame.T} ${keyUnit(frame)}s` : join(frame.tokens);
+  return frame.queries ? `${keysText} → ${join(frame.queries)}` : keysText;
+}
+
+/** Says what the rows and columns of cross-attention are. */
+export const axesClause = (frame: Pick<Frame, 'recording' | 'T'>): string =>
+  `rows are the decoder’s ${frame.recording!.cross!.T} tokens, columns ${frame.T} ${keyUnit(frame)}s, and each row sees all of them`;
 
 /** Returns the text of a query, which in cross-attention is a token of the decoder. */
 export const quoteQuery = (frame: Frame, query: number): string =>
@@ -333,8 +344,7 @@ export function firstTokenName(frame: Frame): string {
     : `${firstOf(frame)}${commonQuote(frame, key)}${positionNote}`;
 }
 
-const firstOf = (frame: Frame): string =>
-  frame.recording?.cross ? `the first ${keyUnit(frame)}` : 'the first token';
+const firstOf = (frame: Frame): string => `the first ${keyUnit(frame)}`;
 
 /** Returns the one name that sentences have for the first token: the text of a start token. */
 export const firstName = (frame: Frame): string =>

@@ -277,7 +277,7 @@ export const attention: View = {
       : `. ${rowSumSentence(claim, frame)}`.replace(/\.$/, '');
     const { side, block, rows, rowBlock } = gridOf(frame);
     const blocksNote = frame.pooled
-      ? `, as ${rows} by ${side} means over blocks of ${rowBlock} by ${block} ${frame.queries ? keyUnit(frame) : 'token'}s${firstPromptWords(frame)}`
+      ? `, as ${rows} by ${side} means over blocks of ${rowBlock} by ${block} ${keyUnit(frame)}s${firstPromptWords(frame)}`
       : '';
     const sizes = frame.queries
       ? `${frame.queries.length} queries of the decoder by ${T} ${keyUnit(frame)}s`
@@ -414,6 +414,8 @@ export const attention: View = {
       heatmap.draw({
         rows: grid.rows,
         cols: grid.side,
+        // A short text by many frames would be a thin strip.
+        cellShape: frame.queries && Math.min(1, (2 * grid.rows) / grid.side),
         data: cells,
         scale,
         rowTitle: isUnlabeled && !frame.queries ? '' : rowTitle,
