@@ -147,7 +147,8 @@ typedef struct ss_lister {
 } ss_lister;
 
 /* Lists every tensor that ss_model_open would look for in a safetensors file. *bytes becomes the
- * bytes of arena that ss_model_open takes if the container of the file is live. */
+ * bytes of arena that ss_model_open takes if the container of the file is live, without its piece
+ * of a byte for each tensor. */
 ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister, ss_error *err);
 
 #endif

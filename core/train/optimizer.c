@@ -62,7 +62,7 @@ void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *me
         const ss_entry *entry = &container->entries[i];
         size_t n = ss_tensor_count(&entry->tensor);
         size_t offset = (size_t)((const float *)entry->tensor.data - weights->numbers);
-        r.remaining = (float)(1.0 - rate * ss_parameters_decay(entry, recipe));
+        r.remaining = (float)(1.0 - rate * ss_parameters_decay(weights, i, recipe));
         if (is_adam)
             adamw(weights->numbers + offset, gradients->numbers + offset, mean + offset,
                   square + offset, &r, n);

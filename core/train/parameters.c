@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A header and its length so far; if text is NULL, the header is only measured. */
-typedef struct header {
-    char *text;
-    size_t capacity, used;
+/* What is listed so far: the tensors, and the header of the file. Without entries they are only
+ * counted, and a tensor that the model reads twice counts twice. */
+typedef struct draft {
+    ss_entry *entries; /* in the order of the file */
+    size_t n;
+    char *names, *text; /* NULL without entries */
+    size_t names_n, text_n, text_capacity;
     size_t floats, panels, model_bytes;
     const ss_operation *operation;
-} header;
+} draft;
 
 static bool ends_with(const char *name, const char *end) {
     size_t n = strlen(name), m = strlen(end);
@@ -24,60 +27,76 @@ static bool ends_with(const char *name, const char *end) {
 /* Returns whether the file has an optional tensor: sink logits and kernels if the operation reads
  * them, any other tensor always, so that GPT-2's names get the prefix "transformer.". */
 static bool has_tensor(void *context, const char *name) {
-    const header *draft = context;
-    if (ends_with(name, ".sinks")) return draft->operation->parameters[0].per_head;
-    if (ends_with(name, ".kernel_in.weight")) return draft->operation->feature == SS_FEATURE_MLP;
+    const draft *listed = context;
+    if (ends_with(name, ".sinks")) return listed->operation->parameters[0].per_head;
+    if (ends_with(name, ".kernel_in.weight")) return listed->operation->feature == SS_FEATURE_MLP;
     return true;
 }
 
-static void append_text(header *draft, const char *piece) {
+static void append_text(draft *listed, const char *piece) {
     size_t n = strlen(piece);
-    if (draft->text && draft->used + n <= draft->capacity)
-        memcpy(draft->text + draft->used, piece, n);
-    draft->used += n;
+    if (listed->text && listed->text_n + n <= listed->text_capacity)
+        memcpy(listed->text + listed->text_n, piece, n);
+    listed->text_n += n;
 }
 
-/* Writes ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} unless the header has that
- * name. */
+/* Writes ,"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}. */
+static void append_entry(draft *listed, const ss_entry *entry) {
+    char piece[256];
+    const ss_tensor *tensor = &entry->tensor;
+    snprintf(piece, sizeof piece, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[",
+             listed->floats ? "," : "", entry->name);
+    append_text(listed, piece);
+    for (int i = 0; i < tensor->rank; i++) {
+        snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)tensor->dims[i]);
+        append_text(listed, piece);
+    }
+    snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)entry->begin,
+             (unsigned long)entry->end);
+    append_text(listed, piece);
+}
+
+/* Copies a name behind those before it; returns the name itself while only counting. */
+static const char *keep_name(draft *listed, const char *name) {
+    size_t n = strlen(name) + 1;
+    char *kept = listed->names ? listed->names + listed->names_n : NULL;
+    listed->names_n += n;
+    return kept ? memcpy(kept, name, n) : name;
+}
+
 static void put_tensor(void *context, const char *name, const ss_tensor *shape) {
-    header *draft = context;
-    char piece[256], quoted_name[128];
-    size_t count = ss_tensor_count(shape);
-    snprintf(quoted_name, sizeof quoted_name, "\"%s\":", name);
-    if (draft->text) {
-        draft->text[draft->used] = 0;
-        if (strstr(draft->text, quoted_name)) return;
-    }
-    snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", draft->floats ? "," : "",
-             quoted_name);
-    append_text(draft, piece);
-    for (int i = 0; i < shape->rank; i++) {
-        snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)shape->dims[i]);
-        append_text(draft, piece);
-    }
-    snprintf(piece, sizeof piece, "],\"data_offsets\":[%lu,%lu]}", (unsigned long)draft->floats * 4,
-             (unsigned long)(draft->floats + count) * 4);
-    append_text(draft, piece);
-    draft->floats += count;
+    draft *listed = context;
+    for (size_t i = 0; listed->entries && i < listed->n; i++)
+        if (!strcmp(listed->entries[i].name, name)) return;
+    size_t count = ss_tensor_count(shape), begin = listed->floats * sizeof(float);
+    ss_entry entry = {.name = keep_name(listed, name),
+                      .tensor = *shape,
+                      .begin = begin,
+                      .end = begin + count * sizeof(float),
+                      .readable = true};
+    append_entry(listed, &entry);
+    if (listed->entries) listed->entries[listed->n] = entry;
+    listed->n++;
+    listed->floats += count;
     /* A matrix is packed as [in][out] or [out][in] and in at most three parts. After each part come
      * the rest of its last panel and the arena's gap. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) draft->panels += count + 3 * (SS_PANEL * ss_max_size(a, b) + SS_ARENA_OVERHEAD / 4);
+    if (b) listed->panels += count + 3 * (SS_PANEL * ss_max_size(a, b) + SS_ARENA_OVERHEAD / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
 
-static ss_status write_header(header *draft, const ss_arch *arch, ss_error *err) {
+static ss_status list_tensors(draft *listed, const ss_arch *arch, ss_error *err) {
     int index = ss_operation_find(arch->attention.operation);
     if (index < 0)
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
                        "expected an operation of this build's table, found %s",
                        arch->attention.operation);
-    draft->operation = &ss_operations(NULL)[index];
-    ss_lister lister = {draft, put_tensor, has_tensor};
-    append_text(draft, "{");
-    ss_status status = ss_model_list(&draft->model_bytes, arch, &lister, err);
-    append_text(draft, "," METADATA "}");
+    listed->operation = &ss_operations(NULL)[index];
+    ss_lister lister = {listed, put_tensor, has_tensor};
+    append_text(listed, "{");
+    ss_status status = ss_model_list(&listed->model_bytes, arch, &lister, err);
+    append_text(listed, "," METADATA "}");
     return status;
 }
 
@@ -87,76 +106,146 @@ static size_t padded_length(size_t header_bytes) {
     return (8 + header_bytes + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN - 8;
 }
 
-static void write_length(unsigned char *file, size_t n) {
-    for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)n >> 8 * i);
+/* Takes the file and what describes its tensors; `counted` becomes the draft to list them into. */
+static unsigned char *take_pieces(draft *counted, ss_parameters *parameters, ss_arena *arena) {
+    size_t header = 8 + padded_length(counted->text_n);
+    unsigned char *file = ss_arena_take(arena, header + counted->floats * sizeof(float), 1);
+    ss_entry *entries = ss_arena_take(arena, counted->n, sizeof *entries);
+    char *names = ss_arena_take(arena, counted->names_n, 1);
+    parameters->roles = ss_arena_take(arena, counted->n, sizeof(const ss_role *));
+    if (arena->block && !arena->full)
+        *counted = (draft){.entries = entries,
+                           .names = names,
+                           .text = (char *)file + 8,
+                           .text_capacity = header - 8};
+    return file;
 }
 
 ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
                              ss_error *err) {
-    header draft = {0};
-    ss_status status = write_header(&draft, arch, err);
+    draft counted = {0};
+    ss_status status = list_tensors(&counted, arch, err);
     if (status != SS_OK) return status;
-    unsigned char length[8];
-    size_t capacity = padded_length(draft.used);
-    write_length(length, capacity);
     ss_arena arena = ss_arena_measure();
-    ss_arena_take(&arena, 8 + capacity, 1);
-    ss_arena_take(&arena, draft.floats, sizeof(float));
-    ss_arena_take(&arena, ss_container_size(&(ss_bytes){length, SIZE_MAX}, 1), 1);
-    ss_arena_take(&arena, draft.model_bytes, 1);
+    take_pieces(&counted, &(ss_parameters){0}, &arena);
+    ss_arena_take(&arena, counted.n, 1); /* a byte for each tensor, which the listing has not */
+    ss_arena_take(&arena, counted.model_bytes, 1);
     if (arena.full)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "%lu numbers do not fit this machine",
-                       (unsigned long)draft.floats);
-    *bytes = arena.used;
-    *numbers = draft.floats;
-    *panels = draft.panels;
+                       (unsigned long)counted.floats);
+    *bytes = arena.used + SS_ARENA_OVERHEAD; /* so that a second one may follow it */
+    *numbers = counted.floats;
+    *panels = counted.panels;
     return SS_OK;
+}
+
+/* What the first values and the decay of a tensor follow from. */
+typedef enum kind {
+    VECTOR, /* zeros */
+    GAIN,   /* ones */
+    MATRIX,
+    MATRIX_IN_OUT, /* [in][out], like GPT-2's Conv1D */
+    TOKEN_EMBEDDING,
+    POSITION_EMBEDDING
+} kind;
+
+struct ss_role {
+    size_t offset; /* of the pointer to the tensor, in ss_model or ss_layer */
+    kind kind;
+    bool is_added; /* a variant has it where the base model has none */
+};
+
+static const ss_role model_roles[] = {
+    {offsetof(ss_model, embedding.w.data), TOKEN_EMBEDDING, false},
+    {offsetof(ss_model, positions), POSITION_EMBEDDING, false},
+    {offsetof(ss_model, norm.gain), GAIN, false}};
+
+/* Matrices that may lie as [in][out]; all others are [out][in]. */
+static const size_t linears[] = {offsetof(ss_layer, q), offsetof(ss_layer, o),
+                                 offsetof(ss_layer, ffn.up), offsetof(ss_layer, ffn.down)};
+
+static const ss_role layer_roles[] = {{offsetof(ss_layer, attention_norm.gain), GAIN, false},
+                                      {offsetof(ss_layer, ffn_norm.gain), GAIN, false},
+                                      {offsetof(ss_layer, sinks), VECTOR, true},
+                                      {offsetof(ss_layer, bias_keys), MATRIX, true},
+                                      {offsetof(ss_layer, bias_values), MATRIX, true},
+                                      {offsetof(ss_layer, value_biases), MATRIX, true},
+                                      {offsetof(ss_layer, gate.w.data), MATRIX, true},
+                                      {offsetof(ss_layer, kernel_in.w.data), MATRIX, true},
+                                      {offsetof(ss_layer, kernel_out.w.data), MATRIX, true}};
+
+static const ss_role other_roles[] = {
+    {0, VECTOR, false}, {0, MATRIX, false}, {0, MATRIX_IN_OUT, false}};
+
+static void set_role(ss_parameters *parameters, const void *numbers, const ss_role *role) {
+    const ss_container *container = &parameters->container;
+    for (size_t i = 0; numbers && i < container->n; i++) {
+        const ss_tensor *tensor = &container->entries[i].tensor;
+        /* Positions of OPT begin inside their tensor. */
+        size_t at = (size_t)((uintptr_t)numbers - (uintptr_t)tensor->data);
+        if (at < ss_tensor_count(tensor) * sizeof(float)) parameters->roles[i] = role;
+    }
+}
+
+static void set_roles(ss_parameters *parameters, const void *owner, const ss_role *roles,
+                      size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const void *numbers;
+        memcpy(&numbers, (const char *)owner + roles[i].offset, sizeof numbers);
+        set_role(parameters, numbers, &roles[i]);
+    }
+}
+
+/* Gives each tensor the role that the model, which points to it, has for it. */
+static void find_roles(ss_parameters *parameters) {
+    const ss_model *model = &parameters->model;
+    for (size_t i = 0; i < parameters->container.n; i++)
+        parameters->roles[i] = &other_roles[parameters->container.entries[i].tensor.rank > 1];
+    set_roles(parameters, model, model_roles, sizeof model_roles / sizeof *model_roles);
+    for (int l = 0; l < model->arch.blocks; l++) {
+        const ss_layer *layer = &model->layers[l];
+        set_roles(parameters, layer, layer_roles, sizeof layer_roles / sizeof *layer_roles);
+        for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
+            ss_linear linear;
+            memcpy(&linear, (const char *)layer + linears[i], sizeof linear);
+            if (linear.w.in_out) set_role(parameters, linear.w.data, &other_roles[2]);
+        }
+    }
 }
 
 ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_arena *arena,
                              ss_error *err) {
-    header draft = {0};
-    ss_status status = write_header(&draft, arch, err);
+    draft listed = {0};
+    ss_status status = list_tensors(&listed, arch, err);
     if (status != SS_OK) return status;
-    size_t capacity = padded_length(draft.used), numbers_n = draft.floats;
-    unsigned char *file = ss_arena_take(arena, 8 + capacity + numbers_n * sizeof(float), 1);
-    if (!file)
+    ss_parameters result = {0};
+    unsigned char *file = take_pieces(&listed, &result, arena);
+    if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "parameters", "no room for %lu numbers",
-                       (unsigned long)numbers_n);
-    draft = (header){.text = (char *)file + 8, .capacity = capacity};
-    status = write_header(&draft, arch, err);
-    write_length(file, capacity);
-    memset(file + 8 + draft.used, ' ', capacity - draft.used);
-    memset(file + 8 + capacity, 0, draft.floats * sizeof(float));
-    ss_parameters result = {
-        .file = {file, 8 + capacity + draft.floats * sizeof(float)},
-        .numbers = (float *)(void *)(file + 8 + capacity),
-        .n = draft.floats,
-        .panels = draft.panels,
-    };
-    if (status == SS_OK) status = ss_container_open(&result.container, &result.file, 1, arena, err);
+                       (unsigned long)listed.floats);
+    list_tensors(&listed, arch, err); /* the first call had the same answer */
+    size_t header = listed.text_capacity;
+    for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)header >> 8 * i);
+    memset(file + 8 + listed.text_n, ' ', header - listed.text_n);
+    unsigned char *numbers = file + 8 + header;
+    memset(numbers, 0, listed.floats * sizeof(float));
+    for (size_t i = 0; i < listed.n; i++)
+        listed.entries[i].tensor.data = numbers + listed.entries[i].begin;
+    result.file = (ss_bytes){file, 8 + header + listed.floats * sizeof(float)};
+    result.numbers = (float *)(void *)numbers;
+    result.n = listed.floats;
+    result.panels = listed.panels;
+    status = ss_container_make(&result.container, (ss_entries){listed.entries, listed.n}, err);
     result.container.live = true;
     if (status == SS_OK) status = ss_model_open(&result.model, arch, &result.container, arena, err);
-    if (status == SS_OK) *parameters = result;
-    return status;
+    if (status != SS_OK) return status;
+    find_roles(&result);
+    *parameters = result;
+    return SS_OK;
 }
 
 static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
-}
-
-static bool is_addition(const char *name) {
-    static const char *const names[] = {".sinks",
-                                        ".bias_key",
-                                        ".bias_key_value",
-                                        ".value_bias",
-                                        ".gate_proj.weight",
-                                        ".kernel_in.weight",
-                                        ".kernel_out.weight"};
-    if (!strstr(name, ".self_attn.")) return ends_with(name, ".attn.sinks");
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ends_with(name, names[i])) return true;
-    return false;
 }
 
 /* Returns the scales of an I8 matrix's rows, "NAME_scale", F32 [rows][1]; NULL where the file has
@@ -192,7 +281,7 @@ ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *sour
         const ss_entry *entry = &parameters->container.entries[i];
         const ss_entry *source_entry = ss_container_find(source, entry->name);
         const ss_tensor *expected = &entry->tensor;
-        if (!source_entry && is_addition(entry->name)) continue;
+        if (!source_entry && parameters->roles[i]->is_added) continue;
         if (!source_entry || source_entry->tensor.rank != expected->rank ||
             memcmp(source_entry->tensor.dims, expected->dims, sizeof expected->dims) ||
             !unpack(numbers_of(entry), source, source_entry))
@@ -204,42 +293,15 @@ ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *sour
     return SS_OK;
 }
 
-/* What initial values and weight decay depend on, by parts of names. */
-typedef enum tensor_kind {
-    VECTOR_OF_ONES, /* gains of norms */
-    VECTOR_OF_ZEROS,
-    TOKEN_EMBEDDING,
-    POSITION_EMBEDDING,
-    MATRIX_IN_OUT, /* [in][out], like GPT-2's Conv1D */
-    MATRIX
-} tensor_kind;
-
-static tensor_kind kind_of(const ss_entry *entry) {
-    static const struct {
-        const char *part;
-        tensor_kind kind;
-    } kinds[] = {{"embed_tokens", TOKEN_EMBEDDING},
-                 {"wte.", TOKEN_EMBEDDING},
-                 {"embed_positions", POSITION_EMBEDDING},
-                 {"wpe.", POSITION_EMBEDDING},
-                 {"c_attn", MATRIX_IN_OUT},
-                 {"c_proj", MATRIX_IN_OUT},
-                 {"c_fc", MATRIX_IN_OUT}};
-    if (entry->tensor.rank < 2)
-        return ends_with(entry->name, "bias") || ends_with(entry->name, "sinks") ? VECTOR_OF_ZEROS
-                                                                                 : VECTOR_OF_ONES;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strstr(entry->name, kinds[i].part)) return kinds[i].kind;
-    return MATRIX;
-}
-
-static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
-    tensor_kind kind = kind_of(entry);
-    if (kind == TOKEN_EMBEDDING) return recipe->embedding_deviation;
-    if (kind == POSITION_EMBEDDING) return recipe->position_deviation;
+/* Returns the deviation of a tensor's first values; 0 for a vector, whose values are all alike. */
+static double deviation_of(const ss_parameters *parameters, size_t i, const ss_recipe *recipe) {
+    const size_t *dims = parameters->container.entries[i].tensor.dims;
+    kind what = parameters->roles[i]->kind;
+    if (what == VECTOR || what == GAIN) return 0.0;
+    if (what == TOKEN_EMBEDDING) return recipe->embedding_deviation;
+    if (what == POSITION_EMBEDDING) return recipe->position_deviation;
     if (recipe->deviation > 0.0) return recipe->deviation;
-    size_t inputs = entry->tensor.dims[kind == MATRIX_IN_OUT ? 0 : 1];
-    return 1.0 / sqrt(3.0 * (double)inputs);
+    return 1.0 / sqrt(3.0 * (double)dims[what == MATRIX_IN_OUT ? 0 : 1]);
 }
 
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
@@ -247,21 +309,19 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
         const ss_entry *entry = &parameters->container.entries[i];
         size_t n = ss_tensor_count(&entry->tensor);
         float *numbers = numbers_of(entry);
+        double deviation = deviation_of(parameters, i, recipe);
+        float value = parameters->roles[i]->kind == GAIN ? 1.0f : 0.0f;
         ss_random random = ss_random_stream((uint64_t)recipe->seed, entry->name, 0);
-        if (entry->tensor.rank < 2) {
-            float value = kind_of(entry) == VECTOR_OF_ONES ? 1.0f : 0.0f;
-            for (size_t j = 0; j < n; j++) numbers[j] = value;
-            continue;
-        }
-        double deviation = deviation_of(entry, recipe);
-        for (size_t j = 0; j < n; j++) numbers[j] = (float)(deviation * ss_random_normal(&random));
+        for (size_t j = 0; j < n; j++)
+            numbers[j] =
+                entry->tensor.rank < 2 ? value : (float)(deviation * ss_random_normal(&random));
     }
 }
 
-double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe) {
-    switch (kind_of(entry)) {
-    case VECTOR_OF_ONES:
-    case VECTOR_OF_ZEROS: return 0.0;
+double ss_parameters_decay(const ss_parameters *parameters, size_t i, const ss_recipe *recipe) {
+    switch (parameters->roles[i]->kind) {
+    case VECTOR:
+    case GAIN: return 0.0;
     case TOKEN_EMBEDDING:
     case POSITION_EMBEDDING: return recipe->embedding_decay;
     default: return recipe->weight_decay;

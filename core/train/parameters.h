@@ -9,11 +9,14 @@
 #include "../model/model.h"
 #include "recipe.h"
 
+typedef struct ss_role ss_role; /* what a tensor is for */
+
 typedef struct ss_parameters {
     ss_bytes file;
     ss_container container;
-    ss_model model; /* the weights of the model point into the file */
-    float *numbers; /* [n] all weights, in the order of the file */
+    const ss_role **roles; /* [container.n] */
+    ss_model model;        /* the weights of the model point into the file */
+    float *numbers;        /* [n] all weights, in the order of the file */
     size_t n;
     size_t panels; /* upper bound of the floats in the packed matrices of the model */
 } ss_parameters;
@@ -42,8 +45,8 @@ ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *sour
  */
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe);
 
-/* Returns the weight decay of a tensor: matrices have one rate, embeddings of tokens and positions
- * another, vectors none. */
-double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe);
+/* Returns the weight decay of tensor i of the container: matrices have one rate, embeddings of
+ * tokens and positions another, vectors none. */
+double ss_parameters_decay(const ss_parameters *parameters, size_t i, const ss_recipe *recipe);
 
 #endif

@@ -20,7 +20,7 @@ Edit = dict[str, Value]  # "kind" and the parameters, by name
 
 
 def parse_edit(text: str) -> Edit:
-    kind, _, parameters = text.partition(":")
+    kind, _, parameters = text.removesuffix(")").partition("(")
     pairs = [pair.split("=") for pair in parameters.split(",") if pair]
     return {"kind": kind} | {key: _parse_value(value) for key, value in pairs}
 

@@ -235,7 +235,7 @@ def measure_lab_seed(seed: int) -> Columns:
         baseline = measure_run()
         columns = shared_columns(*read_model(folder), torch.tensor(ids))
         for name, key in (("hidden", 0), ("other", 1)):
-            edited_metrics = measure_run("--edit", f"hide_key:key={key}")
+            edited_metrics = measure_run("--edit", f"hide_key(key={key})")
             columns |= {f"{name}_{column}": edited_metrics[column] - baseline[column] for column in baseline}
         return columns
 

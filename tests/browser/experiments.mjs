@@ -43,8 +43,8 @@ export const experiments = {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     const [whole, window, first] = await Promise.all([
       measureByCommand(folder, '', 3),
-      measureByCommand(folder, 'evict:policy=window,budget=24', 3),
-      measureByCommand(folder, 'evict:policy=first,first=1,budget=24', 3),
+      measureByCommand(folder, 'evict(policy=window,budget=24)', 3),
+      measureByCommand(folder, 'evict(policy=first,first=1,budget=24)', 3),
     ]).finally(() => rm(folder, { recursive: true }));
     const losses = (await column(page, 3)).map((cell) => cell.trim());
     assert.deepEqual(

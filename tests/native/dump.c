@@ -1,5 +1,5 @@
 /*
- * dump MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
+ * dump MODEL_FOLDER OUT_FILE [-e NAME(key=value,key=value)]... TOKEN...
  *
  * Runs tokens through a model and writes every recorded field, then every metric, as raw
  * little-endian numbers one after the other. A metric of one head is measured in the last head of

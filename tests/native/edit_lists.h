@@ -97,7 +97,7 @@ static inline void write_edit(char *out, size_t room, int row, const pin *edit_p
                               int T, uint32_t *state) {
     int rows;
     const ss_edit_kind *kind = &ss_edits(&rows)[row];
-    size_t used = (size_t)snprintf(out, room, "%s:", kind->name);
+    size_t used = (size_t)snprintf(out, room, "%s(", kind->name);
     for (int p = 0; p < SS_EDIT_PARAMETERS && kind->parameters[p].name; p++) {
         const ss_edit_parameter *parameter = &kind->parameters[p];
         const long *value = NULL;
@@ -107,7 +107,8 @@ static inline void write_edit(char *out, size_t room, int row, const pin *edit_p
             used += write_parameter(out + used, room - used, parameter, value, T, state);
     }
     if (used >= room) exit(2);
-    out[used - 1] = 0;
+    bool has_values = out[used - 1] == ',';
+    snprintf(out + used - (has_values ? 1 : 0), 2, ")");
 }
 
 /* Draws an edit with this pin whose other parameters are valid in a run of T tokens; returns false

@@ -1,4 +1,4 @@
-/* Parses edits, NAME:key=value,key=value, in the form of the command line. */
+/* Parses edits, NAME(key=value,key=value), in the form of the command line. */
 #ifndef SS_TEST_EDITS_H
 #define SS_TEST_EDITS_H
 
@@ -52,8 +52,8 @@ static inline ss_edit default_edit(const char *name) {
 static inline ss_edit read_edit(const char *text) {
     char copy[256];
     snprintf(copy, sizeof copy, "%s", text);
-    char *values = strchr(copy, ':');
-    if (values) *values++ = 0;
+    char *values = strchr(copy, '(');
+    if (values) *values++ = copy[strlen(copy) - 1] = 0;
     ss_edit edit = default_edit(copy);
     for (char *pair = values; pair && *pair;) {
         char *next = strchr(pair, ','), *value = strchr(pair, '=');

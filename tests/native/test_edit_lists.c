@@ -49,8 +49,8 @@ static void check_borders(const char *folder, int step) {
 static void check_prompts(void) {
     CASE("a prompt that is longer than the text is refused by the edit and the parameter");
     opened_model model = open_model(GPT2);
-    const char *texts[] = {"quantize:what=keys,bits=3,by=tensor",
-                           "quantize:what=queries,bits=5,by=tensor,prompt=5"};
+    const char *texts[] = {"quantize(what=keys,bits=3,by=tensor)",
+                           "quantize(what=queries,bits=5,by=tensor,prompt=5)"};
     ss_edit edits[] = {read_edit(texts[0]), read_edit(texts[1])};
     ss_run_desc desc = {&model.model, 8, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);

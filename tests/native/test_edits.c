@@ -31,20 +31,20 @@ static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 static const struct {
     const char *idle_edit, *effective_edit;
 } pairs[] = {
-    {"operation:operation=softmax", "operation:operation=sigmoid,layer=1"},
-    {"mask:first=0,recent=13,layer=0", "mask:first=1,recent=2"},
-    {"hide_key:key=5,query=4", "hide_key:key=0,layer=1"},
-    {"self_only:token=0", "self_only:token=6"},
-    {"scale_value:key=3,factor=1", "scale_value:key=0,layer=0,group=1"},
-    {NULL, "silence:layer=0,head=1"}, /* silencing a head always has an effect */
-    {"park:layer=0,head=0,key=12", "park:layer=1,head=0"},
-    {"clamp_channel:channel=2,layer=0,token=12,to=value", "clamp_channel:channel=3,to=mean"},
-    {"project:key=12,from=heads", "project:direction=random"},
-    {"swap_positions:a=4,b=4", "swap_positions:a=0,b=5"},
-    {"evict:policy=window,budget=13", "evict:policy=h2o,budget=5"},
-    {"quantize:what=keys,bits=4,first=13", "quantize:what=values,bits=3,by=channel"},
-    {"scale_weight:matrix=o,layer=0,row=1,column=2,factor=1",
-     "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40"},
+    {"operation(operation=softmax)", "operation(operation=sigmoid,layer=1)"},
+    {"mask(first=0,recent=13,layer=0)", "mask(first=1,recent=2)"},
+    {"hide_key(key=5,query=4)", "hide_key(key=0,layer=1)"},
+    {"self_only(token=0)", "self_only(token=6)"},
+    {"scale_value(key=3,factor=1)", "scale_value(key=0,layer=0,group=1)"},
+    {NULL, "silence(layer=0,head=1)"}, /* silencing a head always has an effect */
+    {"park(layer=0,head=0,key=12)", "park(layer=1,head=0)"},
+    {"clamp_channel(channel=2,layer=0,token=12,to=value)", "clamp_channel(channel=3,to=mean)"},
+    {"project(key=12,from=heads)", "project(direction=random)"},
+    {"swap_positions(a=4,b=4)", "swap_positions(a=0,b=5)"},
+    {"evict(policy=window,budget=13)", "evict(policy=h2o,budget=5)"},
+    {"quantize(what=keys,bits=4,first=13)", "quantize(what=values,bits=3,by=channel)"},
+    {"scale_weight(matrix=o,layer=0,row=1,column=2,factor=1)",
+     "scale_weight(matrix=o,layer=0,row=1,column=2,factor=40)"},
 };
 #define PAIRS ((int)(sizeof pairs / sizeof *pairs))
 
@@ -109,17 +109,17 @@ static void check_edits_with_nothing_to_do(void) {
         for (int i = 0; i < 8 + 8 * is_rotary + 16; i++) {
             char text[96];
             if (i < 16)
-                snprintf(text, sizeof text, "quantize:what=%s,bits=2,by=%s,first=13", kinds[i % 4],
+                snprintf(text, sizeof text, "quantize(what=%s,bits=2,by=%s,first=13)", kinds[i % 4],
                          (const char *[]){"tensor", "token", "channel", "group"}[i / 4]);
             else
-                snprintf(text, sizeof text, "evict:policy=%s,budget=13%s", evictions[i % 8],
+                snprintf(text, sizeof text, "evict(policy=%s,budget=13%s)", evictions[i % 8],
                          i < 24 ? "" : ",positions=cache");
             opened_run unedited_run = run_edit(&model, text);
             check_same(&baseline.run.trace, &unedited_run.run.trace, T_MAX);
             close_run(&unedited_run);
         }
-        ss_edit edits[] = {read_edit("silence:layer=1,head=1"), read_edit("silence:layer=1")};
-        opened_run layer_run = run_edit(&model, "silence:layer=1");
+        ss_edit edits[] = {read_edit("silence(layer=1,head=1)"), read_edit("silence(layer=1)")};
+        opened_run layer_run = run_edit(&model, "silence(layer=1)");
         opened_run two_edit_run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
         check_same(&layer_run.run.trace, &two_edit_run.run.trace, T_MAX);
         close_run(&two_edit_run);
@@ -157,10 +157,10 @@ static void check_tokens_after_a_prompt(void) {
     CASE(
         "after an edit has read its prompt, later tokens give the same bits in pieces of any size");
     static const char *const texts[] = {
-        "clamp_channel:channel=3,to=mean,prompt=6",
-        "quantize:what=hidden,bits=4,by=tensor,prompt=6,first=1",
-        "quantize:what=keys,bits=3,by=channel,prompt=6,symmetric=no",
-        "quantize:what=queries,bits=3,by=channel,prompt=6"};
+        "clamp_channel(channel=3,to=mean,prompt=6)",
+        "quantize(what=hidden,bits=4,by=tensor,prompt=6,first=1)",
+        "quantize(what=keys,bits=3,by=channel,prompt=6,symmetric=no)",
+        "quantize(what=queries,bits=3,by=channel,prompt=6)"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -200,7 +200,7 @@ static void check_budgets(void) {
          */
         const char *policy = p < policies_n ? policies[p] : "h2o,first=4";
         char text[96];
-        snprintf(text, sizeof text, "evict:policy=%s,budget=5", policy);
+        snprintf(text, sizeof text, "evict(policy=%s,budget=5)", policy);
         opened_run run = run_edit(&model, text);
         const ss_trace *trace = &run.run.trace;
         bool is_snapkv = strstr(policy, "snapkv") != NULL;
@@ -232,8 +232,8 @@ static void check_window_is_a_mask(void) {
     CASE("6. evicting the oldest keys gives the bits of the Lambda-shaped mask");
     opened_model model = open_model(GPT2);
     const char *equal_edits[][2] = {
-        {"evict:policy=window,budget=4", "mask:first=0,recent=4"},
-        {"evict:policy=first,first=2,budget=6", "mask:first=2,recent=4"},
+        {"evict(policy=window,budget=4)", "mask(first=0,recent=4)"},
+        {"evict(policy=first,first=2,budget=6)", "mask(first=2,recent=4)"},
     };
     for (int i = 0; i < 2; i++) {
         opened_run eviction_run = run_edit(&model, equal_edits[i][0]),
@@ -254,7 +254,7 @@ static void check_cache_positions(const char *folder) {
     opened_model model = open_model(folder);
     model.model.arch.L = model.model.arch.blocks =
         1; /* in layer 0 keys and values do not depend on the mask */
-    opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
+    opened_run run = run_edit(&model, "evict(policy=first,first=2,budget=6,positions=cache)");
     for (int t = 6; t < T_MAX; t++) {
         int32_t kept_tokens[6] = {prompt[0], prompt[1]};
         for (int i = 2; i < 6; i++) kept_tokens[i] = prompt[t - 5 + i];
@@ -273,17 +273,17 @@ static void check_cache_positions(const char *folder) {
 static void check_texts_beyond_the_context(void) {
     CASE("with positions in the cache, a rotary model reads past its context with the bits of a "
          "longer context");
-    const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
+    const char *text = "evict(policy=first,first=1,budget=6,positions=cache)";
     opened_model model = open_model(LLAMA);
     opened_run edited_run = run_edit(&model, text);
     model.model.arch.context = 6;
     opened_run longer_run = run_edit(&model, text);
     check_same(&edited_run.run.trace, &longer_run.run.trace, T_MAX);
     const char *positional_edits[] = {
-        "evict:policy=first,first=1,budget=7,positions=cache",
-        "evict:policy=first,first=1,budget=6",
-        "evict:policy=first,first=1,budget=6,positions=cache,layer=0",
-        "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
+        "evict(policy=first,first=1,budget=7,positions=cache)",
+        "evict(policy=first,first=1,budget=6)",
+        "evict(policy=first,first=1,budget=6,positions=cache,layer=0)",
+        "evict(policy=snapkv,prompt=6,queries=2,budget=6,positions=cache)"};
     for (size_t i = 0; i < sizeof positional_edits / sizeof *positional_edits; i++) {
         ss_edit edit = read_edit(positional_edits[i]);
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
@@ -317,7 +317,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     int32_t tokens[LONG];
     for (int t = 0; t < T; t++)
         tokens[t] = (t * t + t / 7) % (model->arch.V < 40 ? model->arch.V : 40);
-    snprintf(text, sizeof text, "evict:policy=%s", policy);
+    snprintf(text, sizeof text, "evict(policy=%s)", policy);
     ss_edit edits[] = {read_edit(text), read_edit(other_edit)};
     opened_run reference = stream(model, tokens, T, T, edits, 2, false);
     int group_heads = 1; /* query heads of one key/value head, each of which may keep other keys */
@@ -347,8 +347,8 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
 static void check_streams(void) {
     CASE("a streaming run gives the same losses, also beyond the context and under other edits");
     static const char *const other_edits[] = {
-        "quantize:what=keys,bits=4", "hide_key:key=2",        "self_only:token=9",
-        "park:layer=1,head=1,key=3", "mask:first=2,recent=4", "scale_value:key=1"};
+        "quantize(what=keys,bits=4)", "hide_key(key=2)",        "self_only(token=9)",
+        "park(layer=1,head=1,key=3)", "mask(first=2,recent=4)", "scale_value(key=1)"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (size_t p = 0; p + 1 < sizeof policies / sizeof *policies; p++) {
@@ -377,8 +377,8 @@ static void check_stream_memory(void) {
     size_t bytes[3];
     ss_error err;
     for (int i = 0; i < 3; i++) {
-        ss_edit edit = read_edit(i < 2 ? "evict:policy=window,budget=6,positions=cache"
-                                       : "evict:policy=window,budget=32,positions=cache");
+        ss_edit edit = read_edit(i < 2 ? "evict(policy=window,budget=6,positions=cache)"
+                                       : "evict(policy=window,budget=32,positions=cache)");
         uint32_t fields = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
         ss_run_desc desc = {
             &model.model, i == 1 ? 12288 : 8192, fields, &edit, 1, NULL, 0, NULL, 0};
@@ -401,21 +401,21 @@ static void check_refused_streams(void) {
         uint32_t fields;
         const ss_trace *source;
     } cases[] = {
-        {{"evict:policy=h2o,budget=4"}, "att", "streams", fields | SS_BIT(SS_FIELD_ATT), NULL},
-        {{"evict:policy=h2o,budget=4"}, "k", "streams", fields | SS_BIT(SS_FIELD_K), NULL},
-        {{"silence:layer=0"}, "streams", "eviction in every head", fields, NULL},
-        {{"evict:policy=h2o,budget=4,head=1"}, "streams", "eviction in every head", fields, NULL},
-        {{"evict:policy=snapkv,budget=4,prompt=8,queries=2"},
+        {{"evict(policy=h2o,budget=4)"}, "att", "streams", fields | SS_BIT(SS_FIELD_ATT), NULL},
+        {{"evict(policy=h2o,budget=4)"}, "k", "streams", fields | SS_BIT(SS_FIELD_K), NULL},
+        {{"silence(layer=0)"}, "streams", "eviction in every head", fields, NULL},
+        {{"evict(policy=h2o,budget=4,head=1)"}, "streams", "eviction in every head", fields, NULL},
+        {{"evict(policy=snapkv,budget=4,prompt=8,queries=2)"},
          "streams",
          "query by query",
          fields,
          0},
-        {{"evict:policy=h2o,budget=4", "clamp_channel:channel=1,to=mean"},
+        {{"evict(policy=h2o,budget=4)", "clamp_channel(channel=1,to=mean)"},
          "streams",
          "looks at many",
          fields,
          NULL},
-        {{"evict:policy=h2o,budget=4"},
+        {{"evict(policy=h2o,budget=4)"},
          "streams",
          "begins from its tokens",
          fields,
@@ -423,14 +423,14 @@ static void check_refused_streams(void) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ss_edit edits[] = {read_edit(cases[i].edits[0]),
-                           read_edit(cases[i].edits[1] ? cases[i].edits[1] : "silence:layer=1")};
+                           read_edit(cases[i].edits[1] ? cases[i].edits[1] : "silence(layer=1)")};
         ss_run_desc desc = {&model.model, T_MAX, cases[i].fields, edits, 2, cases[i].source, 0,
                             NULL,         0};
         ss_error err = {0};
         CHECK(try_run(&desc, &err) != SS_OK);
         CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
     }
-    ss_edit edit = read_edit("evict:policy=h2o,budget=4");
+    ss_edit edit = read_edit("evict(policy=h2o,budget=4)");
     ss_run_desc desc = {&model.model, T_MAX, fields, &edit, 1, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_tensor view;
@@ -479,8 +479,8 @@ static void check_reuse_by_tokens(void) {
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
             char text[96];
-            snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
-            ss_edit edits[] = {read_edit(text), read_edit("silence:layer=1")};
+            snprintf(text, sizeof text, "evict(policy=%s,budget=5)", policies[p]);
+            ss_edit edits[] = {read_edit(text), read_edit("silence(layer=1)")};
             for (int n = 1; n <= 2; n++) {
                 opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
                 opened_run resumed_run =
@@ -508,24 +508,24 @@ static void check_reuse_by_edits(void) {
         const char *edit;
         int layer, tokens;
     } expected[] = {
-        {"operation:operation=sigmoid,layer=1", 1, 0},
-        {"mask:first=1,recent=2", 0, 0},
-        {"hide_key:key=5,layer=1", 1, 5},
-        {"hide_key:key=5,query=9", 0, 9},
-        {"self_only:token=6", 0, 6},
-        {"scale_value:key=3,layer=1,factor=2", 1, 3},
-        {"silence:layer=1,head=1", 1, 0},
-        {"park:layer=1,head=0,key=4", 1, 4},
-        {"clamp_channel:channel=3,layer=2,token=7", 1, 7},
-        {"clamp_channel:channel=3,layer=1,to=mean,token=7", 0, 0},
-        {"clamp_channel:channel=3,layer=0", 0, 0},
-        {"project:layer=1,key=4", 0, 4},
-        {"project:layer=1,key=4,from=heads", 0, 4},
-        {"swap_positions:a=8,b=5", 0, 5},
-        {"evict:policy=h2o,budget=5", 0, 5},
-        {"evict:policy=h2o,budget=5,layer=1", 1, 5},
-        {"quantize:what=values,bits=3,layer=1", 0, 0},
-        {"scale_weight:matrix=up,layer=1,row=1,column=2,factor=4", 1, 0},
+        {"operation(operation=sigmoid,layer=1)", 1, 0},
+        {"mask(first=1,recent=2)", 0, 0},
+        {"hide_key(key=5,layer=1)", 1, 5},
+        {"hide_key(key=5,query=9)", 0, 9},
+        {"self_only(token=6)", 0, 6},
+        {"scale_value(key=3,layer=1,factor=2)", 1, 3},
+        {"silence(layer=1,head=1)", 1, 0},
+        {"park(layer=1,head=0,key=4)", 1, 4},
+        {"clamp_channel(channel=3,layer=2,token=7)", 1, 7},
+        {"clamp_channel(channel=3,layer=1,to=mean,token=7)", 0, 0},
+        {"clamp_channel(channel=3,layer=0)", 0, 0},
+        {"project(layer=1,key=4)", 0, 4},
+        {"project(layer=1,key=4,from=heads)", 0, 4},
+        {"swap_positions(a=8,b=5)", 0, 5},
+        {"evict(policy=h2o,budget=5)", 0, 5},
+        {"evict(policy=h2o,budget=5,layer=1)", 1, 5},
+        {"quantize(what=values,bits=3,layer=1)", 0, 0},
+        {"scale_weight(matrix=up,layer=1,row=1,column=2,factor=4)", 1, 0},
     };
     uint32_t common_fields = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
                                                SS_BIT(SS_FIELD_WEIGHT_ROUNDED));
@@ -564,22 +564,22 @@ static void check_tokens_kept_by_updates(void) {
         const char *edit;
         int changed_token, kept_n; /* index of the token that changes; 13: a token is appended */
     } expected[] = {
-        {"silence:layer=1", 13, 13},
-        {"silence:layer=1", 12, 12},
-        {"silence:layer=1", 5, 5},
-        {"silence:layer=1", 0, 0},
-        {"evict:policy=h2o,budget=5", 12, 5},
-        {"evict:policy=h2o,budget=5", 13, 5},
-        {"evict:policy=tova,budget=5", 4, 4},
-        {"evict:policy=snapkv,budget=5,prompt=8,queries=2", 12, 8},
-        {"clamp_channel:channel=3,to=mean,prompt=6", 12, 12},
-        {"clamp_channel:channel=3,to=mean,prompt=6", 5, 0},
-        {"clamp_channel:channel=3,to=mean", 12, 0},
-        {"project:key=3", 12, 12},
-        {"project:key=3", 3, 3},
-        {"quantize:what=keys,bits=4", 12, 12},
-        {"quantize:what=keys,bits=4", 13, 13},
-        {"quantize:what=keys,bits=4,by=channel", 12, 0},
+        {"silence(layer=1)", 13, 13},
+        {"silence(layer=1)", 12, 12},
+        {"silence(layer=1)", 5, 5},
+        {"silence(layer=1)", 0, 0},
+        {"evict(policy=h2o,budget=5)", 12, 5},
+        {"evict(policy=h2o,budget=5)", 13, 5},
+        {"evict(policy=tova,budget=5)", 4, 4},
+        {"evict(policy=snapkv,budget=5,prompt=8,queries=2)", 12, 8},
+        {"clamp_channel(channel=3,to=mean,prompt=6)", 12, 12},
+        {"clamp_channel(channel=3,to=mean,prompt=6)", 5, 0},
+        {"clamp_channel(channel=3,to=mean)", 12, 0},
+        {"project(key=3)", 12, 12},
+        {"project(key=3)", 3, 3},
+        {"quantize(what=keys,bits=4)", 12, 12},
+        {"quantize(what=keys,bits=4)", 13, 13},
+        {"quantize(what=keys,bits=4,by=channel)", 12, 0},
     };
     opened_model model = open_model(LLAMA);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -606,7 +606,7 @@ static void check_tokens_kept_by_updates(void) {
 static void check_updates_of_streams(void) {
     CASE("a streaming run restarts with every text and equals a new one");
     opened_model model = open_model(LLAMA);
-    ss_edit edit = read_edit("evict:policy=h2o,budget=4");
+    ss_edit edit = read_edit("evict(policy=h2o,budget=4)");
     ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
                         NULL,         0};
     opened_run run = open_run(&desc);
@@ -632,7 +632,7 @@ static void check_update_after_abandonment(const ss_run_desc *desc, int steps) {
 static void check_abandoned_extensions(void) {
     CASE("a run whose extension was abandoned after any piece can be updated");
     opened_model model = open_model(LLAMA);
-    ss_edit edit = read_edit("evict:policy=h2o,budget=4");
+    ss_edit edit = read_edit("evict(policy=h2o,budget=4)");
     /* Without hidden states a run keeps only the logits after its last token. */
     static const uint32_t fields[] = {SS_FIELDS_ALL, SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK)};
     for (int edits_n = 0; edits_n < 2; edits_n++)
@@ -687,8 +687,8 @@ static void check_longer_run(const ss_trace *base, int n, const ss_trace *refere
 
 static void check_start_between_capacities(void) {
     CASE("a run can begin from a run with less capacity, or from one that was truncated");
-    static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
-                                        "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
+    static const char *const texts[] = {"silence(layer=1,head=1)", "hide_key(key=5)",
+                                        "park(layer=1,key=4)", "evict(policy=h2o,budget=4)"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -744,7 +744,7 @@ static void check_edits_of_upper_layers(void) {
     CASE("an edit of upper layers gives the bits of a whole run, also with fewer fields");
     opened_model model = open_model(LLAMA);
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_edit edit = read_edit("silence:layer=1,head=2");
+    ss_edit edit = read_edit("silence(layer=1,head=2)");
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     opened_run resumed_run = run_from(&baseline.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
     CHECK(have_same_rows(&reference.run.trace, &resumed_run.run.trace, SS_FIELD_LOSS, T_MAX));
@@ -840,21 +840,21 @@ static bool is_possible(const char *folder, const char *text) {
 static void check_borders_of_numbers(void) {
     CASE("the smallest valid budget and prompt are accepted; one less is refused");
     static const char *const sides[][2] = {
-        {"evict:policy=h2o,first=3,recent=2,budget=5",
-         "evict:policy=h2o,first=3,recent=2,budget=4"},
-        {"evict:policy=first,first=3,budget=4", "evict:policy=first,first=3,budget=3"},
-        {"evict:policy=window,budget=1", "evict:policy=window,budget=1,first=1"},
-        {"evict:policy=snapkv,first=3,queries=2,prompt=10,budget=5",
-         "evict:policy=snapkv,first=3,queries=2,prompt=10,budget=4"},
-        {"evict:policy=snapkv,first=3,queries=2,prompt=10,budget=5",
-         "evict:policy=snapkv,first=3,queries=3,prompt=10,budget=5"},
-        {"evict:policy=snapkv,queries=10,prompt=10,budget=10",
-         "evict:policy=snapkv,queries=10,prompt=9,budget=10"},
-        {"evict:policy=snapkv,queries=2,prompt=10,budget=5,pool=3",
-         "evict:policy=snapkv,queries=2,prompt=10,budget=5,pool=2"},
-        {"evict:policy=h2o,budget=5,layer=1,head=3", "evict:policy=h2o,budget=5,layer=2"},
-        {"hide_key:key=12", "hide_key:key=13"},
-        {"swap_positions:a=0,b=12", "swap_positions:a=0,b=13"},
+        {"evict(policy=h2o,first=3,recent=2,budget=5)",
+         "evict(policy=h2o,first=3,recent=2,budget=4)"},
+        {"evict(policy=first,first=3,budget=4)", "evict(policy=first,first=3,budget=3)"},
+        {"evict(policy=window,budget=1)", "evict(policy=window,budget=1,first=1)"},
+        {"evict(policy=snapkv,first=3,queries=2,prompt=10,budget=5)",
+         "evict(policy=snapkv,first=3,queries=2,prompt=10,budget=4)"},
+        {"evict(policy=snapkv,first=3,queries=2,prompt=10,budget=5)",
+         "evict(policy=snapkv,first=3,queries=3,prompt=10,budget=5)"},
+        {"evict(policy=snapkv,queries=10,prompt=10,budget=10)",
+         "evict(policy=snapkv,queries=10,prompt=9,budget=10)"},
+        {"evict(policy=snapkv,queries=2,prompt=10,budget=5,pool=3)",
+         "evict(policy=snapkv,queries=2,prompt=10,budget=5,pool=2)"},
+        {"evict(policy=h2o,budget=5,layer=1,head=3)", "evict(policy=h2o,budget=5,layer=2)"},
+        {"hide_key(key=12)", "hide_key(key=13)"},
+        {"swap_positions(a=0,b=12)", "swap_positions(a=0,b=13)"},
     };
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
         for (int j = 0; j < 2; j++)
@@ -870,53 +870,53 @@ static void check_refusals(void) {
         ss_status status;
         const char *text;
     } refusals[] = {
-        {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation:operation=softmax,head=4", "edits[0].head", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation:operation=softmax,head=0.5", "edits[0].head", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation:operation=sigmoid,bias=1e9", "edits[0].bias", SS_BAD_REQUEST, NULL},
-        {LLAMA, "mask:first=0,recent=0", "edits[0].recent", SS_BAD_REQUEST, NULL},
-        {LLAMA, "mask:recent=3", "edits[0].first", SS_BAD_REQUEST, NULL},
-        {LLAMA, "hide_key:key=13", "edits[0].key", SS_BAD_REQUEST, NULL},
-        {LLAMA, "self_only:token=-1", "edits[0].token", SS_BAD_REQUEST, NULL},
-        {LLAMA, "scale_value:key=0,group=2", "edits[0].group", SS_BAD_REQUEST, NULL},
-        {LLAMA, "scale_value:key=0,factor=1e35", "edits[0].factor", SS_BAD_REQUEST, NULL},
-        {LLAMA, "clamp_channel:channel=9999", "edits[0].channel", SS_BAD_REQUEST, NULL},
-        {LLAMA, "clamp_channel:channel=0,layer=3", "edits[0].layer", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict:policy=window,budget=0", "edits[0].budget", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict:policy=first,budget=4", "edits[0].evict", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict:policy=window,first=1,budget=4", "edits[0].evict", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict:policy=h2o,budget=4,first=3,recent=2", "edits[0].evict", SS_BAD_REQUEST,
+        {LLAMA, "operation(layer=0)", "edits[0].operation", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation(operation=softmax,layer=2)", "edits[0].layer", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation(operation=softmax,head=4)", "edits[0].head", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation(operation=softmax,head=0.5)", "edits[0].head", SS_BAD_REQUEST, NULL},
+        {LLAMA, "operation(operation=sigmoid,bias=1e9)", "edits[0].bias", SS_BAD_REQUEST, NULL},
+        {LLAMA, "mask(first=0,recent=0)", "edits[0].recent", SS_BAD_REQUEST, NULL},
+        {LLAMA, "mask(recent=3)", "edits[0].first", SS_BAD_REQUEST, NULL},
+        {LLAMA, "hide_key(key=13)", "edits[0].key", SS_BAD_REQUEST, NULL},
+        {LLAMA, "self_only(token=-1)", "edits[0].token", SS_BAD_REQUEST, NULL},
+        {LLAMA, "scale_value(key=0,group=2)", "edits[0].group", SS_BAD_REQUEST, NULL},
+        {LLAMA, "scale_value(key=0,factor=1e35)", "edits[0].factor", SS_BAD_REQUEST, NULL},
+        {LLAMA, "clamp_channel(channel=9999)", "edits[0].channel", SS_BAD_REQUEST, NULL},
+        {LLAMA, "clamp_channel(channel=0,layer=3)", "edits[0].layer", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict(policy=window,budget=0)", "edits[0].budget", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict(policy=first,budget=4)", "edits[0].evict", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict(policy=window,first=1,budget=4)", "edits[0].evict", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict(policy=h2o,budget=4,first=3,recent=2)", "edits[0].evict", SS_BAD_REQUEST,
          "expected a budget of 5 or more for the first and recent keys, found 4"},
-        {LLAMA, "evict:policy=snapkv,budget=20", "edits[0].evict", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict:policy=snapkv,budget=20,prompt=18,pool=4", "edits[0].evict", SS_BAD_REQUEST,
+        {LLAMA, "evict(policy=snapkv,budget=20)", "edits[0].evict", SS_BAD_REQUEST, NULL},
+        {LLAMA, "evict(policy=snapkv,budget=20,prompt=18,pool=4)", "edits[0].evict", SS_BAD_REQUEST,
          NULL},
-        {GPT2, "evict:policy=window,budget=4,positions=cache", "edits[0].evict", SS_UNSUPPORTED,
+        {GPT2, "evict(policy=window,budget=4,positions=cache)", "edits[0].evict", SS_UNSUPPORTED,
          NULL},
-        {"tests/golden/var-bidirectional", "evict:policy=window,budget=4", "edits[0].evict",
+        {"tests/golden/var-bidirectional", "evict(policy=window,budget=4)", "edits[0].evict",
          SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-sinusoid", "evict:policy=window,budget=4,positions=cache",
+        {"tests/golden/var-sinusoid", "evict(policy=window,budget=4,positions=cache)",
          "edits[0].evict", SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-elu1_kernel_norm", "evict:policy=window,budget=4,positions=cache",
+        {"tests/golden/var-elu1_kernel_norm", "evict(policy=window,budget=4,positions=cache)",
          "edits[0].evict", SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-none", "swap_positions:a=0,b=1", "edits[0].swap_positions",
+        {"tests/golden/var-none", "swap_positions(a=0,b=1)", "edits[0].swap_positions",
          SS_UNSUPPORTED, NULL},
-        {LLAMA, "project:key=13", "edits[0].key", SS_BAD_REQUEST, NULL},
+        {LLAMA, "project(key=13)", "edits[0].key", SS_BAD_REQUEST, NULL},
         {"tests/golden/hf-olmo2", "project", "edits[0].project", SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-gate-element", "project:from=heads", "edits[0].project", SS_UNSUPPORTED,
+        {"tests/golden/var-gate-element", "project(from=heads)", "edits[0].project", SS_UNSUPPORTED,
          NULL},
-        {LLAMA, "quantize:what=keys,bits=1", "edits[0].bits", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantize:what=weights,bits=4", "edits[0].quantize", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantize:what=keys,bits=4,by=tensor,first=4,prompt=4", "edits[0].quantize",
+        {LLAMA, "quantize(what=keys,bits=1)", "edits[0].bits", SS_BAD_REQUEST, NULL},
+        {LLAMA, "quantize(what=weights,bits=4)", "edits[0].quantize", SS_BAD_REQUEST, NULL},
+        {LLAMA, "quantize(what=keys,bits=4,by=tensor,first=4,prompt=4)", "edits[0].quantize",
          SS_BAD_REQUEST, NULL},
-        {LLAMA, "clamp_channel:channel=1,to=mean,prompt=-1", "edits[0].prompt", SS_BAD_REQUEST,
+        {LLAMA, "clamp_channel(channel=1,to=mean,prompt=-1)", "edits[0].prompt", SS_BAD_REQUEST,
          NULL},
-        {LLAMA, "swap_positions:a=0,b=13,replace=yes", "edits[0].b", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantize:what=weights,bits=4,by=channel,first=1", "edits[0].quantize",
+        {LLAMA, "swap_positions(a=0,b=13,replace=yes)", "edits[0].b", SS_BAD_REQUEST, NULL},
+        {LLAMA, "quantize(what=weights,bits=4,by=channel,first=1)", "edits[0].quantize",
          SS_BAD_REQUEST, NULL},
-        {"tests/golden/var-no-ffn", "scale_weight:matrix=down,layer=0,row=0,column=0",
+        {"tests/golden/var-no-ffn", "scale_weight(matrix=down,layer=0,row=0,column=0)",
          "edits[0].scale_weight", SS_UNSUPPORTED, NULL},
-        {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
+        {LLAMA, "scale_weight(matrix=q,layer=0,row=9999,column=0)", "edits[0].scale_weight",
          SS_BAD_REQUEST, "expected a row below 32 and a column below 32, found 9999 and 0"},
     };
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
@@ -945,19 +945,19 @@ static void check_refusals(void) {
                  unknown_edits[i].kind);
         CHECK_TEXT(err.text, text);
     }
-    ss_edit evictions[] = {read_edit("evict:policy=window,budget=4,layer=1"),
-                           read_edit("evict:policy=h2o,budget=4,head=0")};
+    ss_edit evictions[] = {read_edit("evict(policy=window,budget=4,layer=1)"),
+                           read_edit("evict(policy=h2o,budget=4,head=0)")};
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, evictions, 2, NULL, 0, NULL, 0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
-    const char *scaling = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";
-    const char *rounding = "quantize:what=weights,bits=4,by=channel";
+    const char *scaling = "scale_weight(matrix=o,layer=0,row=1,column=2,factor=40)";
+    const char *rounding = "quantize(what=weights,bits=4,by=channel)";
     for (int i = 0; i < 2; i++) {
         ss_edit edits[] = {read_edit(i ? scaling : rounding), read_edit(i ? rounding : scaling)};
         desc.edits = edits;
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         CHECK(strstr(err.text, "found both") != NULL);
-        edits[i ? 1 : 0] = read_edit("quantize:what=keys,bits=4");
+        edits[i ? 1 : 0] = read_edit("quantize(what=keys,bits=4)");
         CHECK_INT((int)try_run(&desc, &err), SS_OK);
     }
     close_model(&model);
@@ -966,9 +966,9 @@ static void check_refusals(void) {
 static void check_heads_of_a_group(void) {
     CASE("heads of one group may compute different feature maps");
     opened_model model = open_model(LLAMA);
-    opened_run mixed_run = run_edit(&model, "operation:operation=elu1_kernel,layer=0,head=1");
-    opened_run kernel_run = run_edit(&model, "operation:operation=elu1_kernel");
-    opened_run baseline = run_edit(&model, "operation:operation=softmax");
+    opened_run mixed_run = run_edit(&model, "operation(operation=elu1_kernel,layer=0,head=1)");
+    opened_run kernel_run = run_edit(&model, "operation(operation=elu1_kernel)");
+    opened_run baseline = run_edit(&model, "operation(operation=softmax)");
     for (int h = 0; h < model.model.arch.H; h++) {
         const opened_run *equal_run = h == 1 ? &kernel_run : &baseline;
         CHECK_BITS(att_row(&mixed_run.run.trace, 0, h, 0), att_row(&equal_run->run.trace, 0, h, 0),
@@ -988,11 +988,11 @@ static const float *scores_of(const opened_run *run, int head, int t) {
  * keys. */
 static void check_positions_under_masks(const char *folder) {
     CASE("swapped positions change the distances under a mask, an eviction and a hidden key");
-    static const char *const other_edits[] = {"mask:first=1,recent=3", "hide_key:key=2",
-                                              "evict:policy=window,budget=5",
-                                              "evict:policy=first,first=1,budget=4"};
+    static const char *const other_edits[] = {"mask(first=1,recent=3)", "hide_key(key=2)",
+                                              "evict(policy=window,budget=5)",
+                                              "evict(policy=first,first=1,budget=4)"};
     opened_model model = open_model(folder);
-    const ss_edit swap = read_edit("swap_positions:a=0,b=5");
+    const ss_edit swap = read_edit("swap_positions(a=0,b=5)");
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped_run = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
     for (size_t i = 0; i < sizeof other_edits / sizeof *other_edits; i++) {
@@ -1016,7 +1016,7 @@ static void check_positions_under_masks(const char *folder) {
 static void check_keeps_first(void) {
     CASE("keeps_first is 1 up to the query that evicts the first key");
     opened_model model = open_model(LLAMA);
-    opened_run run = run_edit(&model, "evict:policy=window,budget=5");
+    opened_run run = run_edit(&model, "evict(policy=window,budget=5)");
     for (int T = 1; T <= T_MAX; T++) {
         float *is_kept = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
         for (int head = 0; head < 8; head++) CHECK_INT(is_kept[head], T <= 5);
@@ -1055,7 +1055,7 @@ static void check_tags_of_any_width(void) {
     static const char *const wide_models[] = {LLAMA, DEEPSEEK, MIMO};
     for (size_t f = 0; f < sizeof wide_models / sizeof *wide_models; f++) {
         opened_model model = open_model(wide_models[f]);
-        opened_run run = run_edit(&model, "project:key=0,from=heads");
+        opened_run run = run_edit(&model, "project(key=0,from=heads)");
         const ss_arch *arch = &model.model.arch;
         for (int a = 0; a < arch->L; a++)
             for (int t = 1; t < T_MAX; t++)

@@ -89,7 +89,7 @@ static void check_start_from_another(const char *folder) {
     ss_error err;
     for (int a = 0; a < arch->L; a++) {
         char text[48];
-        snprintf(text, sizeof text, "silence:layer=%d,head=1", arch->layers[a]);
+        snprintf(text, sizeof text, "silence(layer=%d,head=1)", arch->layers[a]);
         ss_edit edit = read_edit(text);
         ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_run_desc desc = baseline;
@@ -109,7 +109,7 @@ static void check_start_from_another(const char *folder) {
     }
 
     CASE("with mixers, an edited run that begins from another gives the bits of a new run");
-    ss_edit edit = read_edit("hide_key:key=9");
+    ss_edit edit = read_edit("hide_key(key=9)");
     ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     ss_run_desc desc = baseline;
     desc.from = &base.run.trace;
@@ -169,7 +169,7 @@ static void check_other_measurements(const char *folder) {
 static void check_streams(const char *folder) {
     CASE("a streaming run with mixers gives the losses of a run that keeps all keys");
     opened_model model = open_model(folder);
-    ss_edit edit = read_edit("evict:policy=first,first=2,budget=6");
+    ss_edit edit = read_edit("evict(policy=first,first=2,budget=6)");
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0, NULL, 0};
     opened_run full_run = open_run(&desc);
     desc.fields |= SS_STREAMS;
@@ -193,19 +193,19 @@ static void check_edits_by_number(void) {
         const char *text,
             *place; /* place: expected place of the error; NULL if the edit is possible */
     } edits[] = {
-        {"silence:layer=0,head=1", "edits[0].layer"},
-        {"hide_key:key=0,layer=2", "edits[0].layer"},
-        {"operation:operation=sigmoid,layer=0", "edits[0].layer"},
-        {"evict:policy=window,budget=4,layer=2", "edits[0].layer"},
-        {"project:layer=0", "edits[0].layer"},
-        {"quantize:what=keys,bits=4,layer=0", "edits[0].quantize"},
-        {"scale_weight:matrix=q,layer=0,row=0,column=0", "edits[0].scale_weight"},
-        {"silence:layer=4,head=1", "edits[0].layer"},
-        {"silence:layer=3,head=1", NULL},
-        {"quantize:what=hidden,bits=4,layer=0", NULL},
-        {"quantize:what=weights,bits=4,by=tensor,layer=0", NULL},
-        {"scale_weight:matrix=up,layer=0,row=0,column=0", NULL},
-        {"clamp_channel:channel=1,layer=4", NULL},
+        {"silence(layer=0,head=1)", "edits[0].layer"},
+        {"hide_key(key=0,layer=2)", "edits[0].layer"},
+        {"operation(operation=sigmoid,layer=0)", "edits[0].layer"},
+        {"evict(policy=window,budget=4,layer=2)", "edits[0].layer"},
+        {"project(layer=0)", "edits[0].layer"},
+        {"quantize(what=keys,bits=4,layer=0)", "edits[0].quantize"},
+        {"scale_weight(matrix=q,layer=0,row=0,column=0)", "edits[0].scale_weight"},
+        {"silence(layer=4,head=1)", "edits[0].layer"},
+        {"silence(layer=3,head=1)", NULL},
+        {"quantize(what=hidden,bits=4,layer=0)", NULL},
+        {"quantize(what=weights,bits=4,by=tensor,layer=0)", NULL},
+        {"scale_weight(matrix=up,layer=0,row=0,column=0)", NULL},
+        {"clamp_channel(channel=1,layer=4)", NULL},
     };
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         ss_edit edit = read_edit(edits[i].text);
@@ -228,12 +228,12 @@ static void check_edits_by_number(void) {
 
     CASE("an edit of layer 3 changes the maps of that layer, not those of the first layer with "
          "attention");
-    const char *const changes[] = {"hide_key:key=0,layer=3",
-                                   "self_only:token=9,layer=3",
-                                   "operation:operation=sigmoid,layer=3",
-                                   "mask:first=1,recent=3,layer=3",
-                                   "park:key=1,layer=3",
-                                   "evict:policy=first,first=1,budget=4,layer=3"};
+    const char *const changes[] = {"hide_key(key=0,layer=3)",
+                                   "self_only(token=9,layer=3)",
+                                   "operation(operation=sigmoid,layer=3)",
+                                   "mask(first=1,recent=3,layer=3)",
+                                   "park(key=1,layer=3)",
+                                   "evict(policy=first,first=1,budget=4,layer=3)"};
     size_t map_numbers = T_MAX * T_MAX * (size_t)model.model.arch.H;
     opened_run baseline_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const float *maps = ss_floats(&baseline_run.run.trace, SS_FIELD_ATT);
@@ -249,7 +249,7 @@ static void check_edits_by_number(void) {
     close_run(&baseline_run);
 
     CASE("an edit of layer 3 changes no hidden state before the layer");
-    ss_edit edit = read_edit("silence:layer=3");
+    ss_edit edit = read_edit("silence(layer=3)");
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run silent_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     size_t state_numbers = T_MAX * (size_t)model.model.arch.D;

@@ -208,13 +208,13 @@ static void check_independent_heads(void) {
     int edits_n;
     const ss_edit_kind *table = ss_edits(&edits_n);
     opened_model model = open_model("tests/golden/var-mlp_kernel");
-    const char *no_change = "operation:operation=softmax";
+    const char *no_change = "operation(operation=softmax)";
     long jobs_n = count_jobs(&model.model, no_change);
     int L = model.model.arch.L;
     CHECK(jobs_n > L);
-    CHECK_INT(count_jobs(&model.model, "operation:operation=mlp_kernel"), jobs_n - L);
-    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,layer=0"), jobs_n - L + 1);
-    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,head=0"), jobs_n - L);
+    CHECK_INT(count_jobs(&model.model, "operation(operation=mlp_kernel)"), jobs_n - L);
+    CHECK_INT(count_jobs(&model.model, "operation(operation=softmax,layer=0)"), jobs_n - L + 1);
+    CHECK_INT(count_jobs(&model.model, "operation(operation=softmax,head=0)"), jobs_n - L);
     close_model(&model);
     model = open_model("tests/golden/hf-llama-gqa");
     jobs_n = count_jobs(&model.model, no_change);

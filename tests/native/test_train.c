@@ -782,6 +782,13 @@ static void check_first_numbers(void) {
     CHECK_INT(check_deviation(gpt2, recipe, "mlp.c_proj", 1 / sqrt(3.0 * 64)), 1);
     CHECK_INT(check_deviation(gpt2, recipe, "wte", 0.25), 1);
     CHECK_INT(check_deviation(gpt2, recipe, "wpe", 0.125), 1);
+
+    CASE("a matrix that has a name of GPT-2's and lies as [out][in] has its own inputs");
+    const char *nanogpt = "{\"model_type\":\"nanogpt\",\"n_layer\":1,\"n_head\":2,\"n_embd\":16,"
+                          "\"block_size\":12,\"vocab_size\":20}";
+    CHECK_INT(check_deviation(nanogpt, recipe, "c_attn", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_deviation(nanogpt, recipe, "c_fc", 1 / sqrt(3.0 * 16)), 1);
+    CHECK_INT(check_deviation(nanogpt, recipe, "mlp.c_proj", 1 / sqrt(3.0 * 64)), 1);
 }
 
 static void count_equal(const ss_sequence *s, void *context) {

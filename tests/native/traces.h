@@ -25,7 +25,7 @@ static inline ss_edit swap_to(const char *operation, float parameter) {
 
 static inline ss_edit mask_to(int first, int recent) {
     char text[64];
-    snprintf(text, sizeof text, "mask:first=%d,recent=%d", first, recent);
+    snprintf(text, sizeof text, "mask(first=%d,recent=%d)", first, recent);
     return read_edit(text);
 }
 

@@ -232,7 +232,7 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
             (folder / "recipe.json").write_text('{"settings": {"task": "backcopy"}}')
             return []
         assert [words[i + 1] for i, word in enumerate(words) if word == "--ids"] == ["5,6", "7,8"]
-        loss, accuracy = {None: (2.0, 0.5), "hide_key:key=0": (2.5, 0.25), "hide_key:key=1": (2.125, 0.75)}[
+        loss, accuracy = {None: (2.0, 0.5), "hide_key(key=0)": (2.5, 0.25), "hide_key(key=1)": (2.125, 0.75)}[
             arguments.get("--edit")
         ]
         return [{"loss": loss, "metrics": {"accuracy": {"mean": [accuracy, 9.0]}}}]

@@ -97,8 +97,8 @@ test('evicting the sink raises the loss of the softmax model, and keeping one to
     return result;
   };
   const denseMetrics = await measureWith();
-  const windowMetrics = await measureWith('evict:policy=window,budget=24');
-  const firstMetrics = await measureWith('evict:policy=first,first=1,budget=24');
+  const windowMetrics = await measureWith('evict(policy=window,budget=24)');
+  const firstMetrics = await measureWith('evict(policy=first,first=1,budget=24)');
   assert.deepEqual(
     [denseMetrics, windowMetrics, firstMetrics].map(({ loss }) => loss.toFixed(3)),
     ['3.475', '3.612', '3.483'],
@@ -112,7 +112,7 @@ test('evicting the sink raises the loss of the softmax model, and keeping one to
     ...args.slice(0, -1),
     '1',
     '--edit',
-    'operation:operation=sigmoid',
+    'operation(operation=sigmoid)',
   );
   assert.equal(sigmoidResult.class, 'counterfactual');
 });
@@ -313,20 +313,20 @@ test('the command prints a summary for people, its usage, and errors on one line
       /edit: expected one of/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict:policy=window'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict(policy=window)'],
       /edits\[0\].budget: expected an integer from 1 to 9999999, found none/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict:budget=4'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict(budget=4)'],
       /edits\[0\].policy: expected one of window, first, h2o/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence:head=1,head=2'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence(head=1,head=2)'],
       /silence: expected head once/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence:head=zero'],
-      /edits\[0\].head: expected a number/,
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence(head=zero)'],
+      /silence.head: expected a number/,
     ],
     [
       ['measure', zoo('softmax'), '--text-file', wholeFile, '--special', '<nope>'],

@@ -29,6 +29,7 @@ const describe = {
       parameters: [{ name: 'policy', type: 'choice', required: true, choices: ['first', 'last'] }],
     },
     { name: 'hide', parameters: [{ name: 'key', type: 'index', required: true }] },
+    { name: 'bits', parameters: [{ name: 'n', type: 'integer', min: 2, max: 8 }] },
   ],
   limits: { edit_values: 13 },
 };
@@ -90,7 +91,11 @@ test('an edit is encoded as its kind and thirteen numbers, with NaN for missing 
     ],
     [{ kind: 'evict' }, 'edits[0].policy', 'expected one of first, last, got undefined'],
     [{ kind: 'evict', policy: 'x' }, 'edits[0].policy', 'expected one of first, last, got "x"'],
-    [{ kind: 'x' }, 'edits[0].kind', 'expected one of silence, operation, evict, hide, got "x"'],
+    [
+      { kind: 'x' },
+      'edits[0].kind',
+      'expected one of silence, operation, evict, hide, bits, got "x"',
+    ],
     [null, 'edits[0]', 'expected an object with a kind, got null'],
   ])
     assert.deepEqual(
@@ -102,20 +107,35 @@ test('an edit is encoded as its kind and thirteen numbers, with NaN for missing 
 test('an edit is parsed from a line, in which choices are words and other values are numbers', () => {
   for (const [text, edit] of [
     ['silence', { kind: 'silence' }],
-    ['silence:', { kind: 'silence' }],
-    ['silence:layer=1,,head=0', { kind: 'silence', layer: 1, head: 0 }],
-    ['silence:layer=all', { kind: 'silence', layer: 'all' }],
-    ['silence:layer= ', { kind: 'silence', layer: ' ' }],
-    ['operation:operation=7,by=8', { kind: 'operation', operation: '7', by: '8' }],
-    ['operation:by=a:b', { kind: 'operation', by: 'a:b' }],
+    ['silence()', { kind: 'silence' }],
+    ['silence(1,,)', { kind: 'silence', layer: 1 }],
+    ['silence(,0)', { kind: 'silence', head: 0 }],
+    ['silence(layer=1,head=0)', { kind: 'silence', layer: 1, head: 0 }],
+    ['evict(last)', { kind: 'evict', policy: 'last' }],
+    ['operation(softmax)', { kind: 'operation', operation: 'softmax' }],
+    ['operation(operation=sigmoid,bias=8)', { kind: 'operation', operation: 'sigmoid', bias: 8 }],
+    ['sigmoid', { kind: 'operation', operation: 'sigmoid' }],
+    ['sigmoid(-2)', { kind: 'operation', operation: 'sigmoid', parameters: { bias: -2 } }],
   ])
     assert.deepEqual(readEdit(text, describe), edit);
   for (const [text, where, sentence] of [
-    ['silence:layer', 'silence', 'expected key=value, got "layer"'],
-    ['silence:layer=', 'silence', 'expected key=value, got "layer="'],
-    ['silence:layer=1=2', 'silence', 'expected key=value, got "layer=1=2"'],
-    ['silence:layer=1,layer=2', 'silence', 'expected layer once, got "layer=2" too'],
-    ['x:a=1', 'edit', 'expected one of silence, operation, evict, hide, got "x"'],
+    ['silence(all)', 'silence.layer', 'expected a number, got "all"'],
+    ['silence(-1)', 'silence.layer', 'expected a number, got "-1"'],
+    ['silence(layer=)', 'silence.layer', 'expected a number, got ""'],
+    ['silence(layer= )', 'silence.layer', 'expected a number, got " "'],
+    ['silence(layer=1=2)', 'silence.layer', 'expected a number, got "1=2"'],
+    ['silence(layer=1,layer=2)', 'silence', 'expected layer once, got "layer=2" too'],
+    ['silence(layer=1,2,1)', 'silence', 'expected a value of layer, head, got "1"'],
+    ['silence(key=1)', 'silence', 'expected a value of layer, head, got "key=1"'],
+    ['softmax(1)', 'softmax', 'expected a value of nothing, got "1"'],
+    ['operation(relu)', 'operation.operation', 'expected one of softmax, sigmoid, got "relu"'],
+    ['evict(middle)', 'evict.policy', 'expected one of first, last, got "middle"'],
+    ['bits(9)', 'bits.n', 'expected a number from 2 to 8, got "9"'],
+    ...['x', 'silence:layer=1', 'silence(1', 'silence)', ''].map((text) => [
+      text,
+      'edit',
+      `expected one of softmax, sigmoid, silence, operation, evict, hide, bits, got "${text}"`,
+    ]),
   ])
     assert.deepEqual(
       errorOf(() => readEdit(text, describe)),

@@ -252,7 +252,7 @@ const PUBLIC_CALLS = {
   'loaded.ablate': [
     (...args) => loadedModel.ablate(...args),
     '1 2',
-    { layer: 0, head: 0, eps: 0.3, edits: ['silence:layer=0'] },
+    { layer: 0, head: 0, eps: 0.3, edits: ['silence(layer=0)'] },
   ],
   cutTokens: [cutTokens, tokenizer.encode('Once upon a time there was a king'), 4, 2],
   splitText: [splitText, 'one\ntwo', 'lines'],
@@ -375,7 +375,7 @@ const PUBLIC_CALLS = {
     { limit: 5000 },
   ],
   editLabel: [editLabel, { kind: 'silence' }, describe],
-  readEdit: [readEdit, 'mask:first=1,recent=2', describe],
+  readEdit: [readEdit, 'mask(first=1,recent=2)', describe],
   judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalizes: true, sink: 0.5, sinkRaw: 0.5 }],
   leastTokens: [sinkscope.leastTokens, 0.3],
   uniformAlphas: [sinkscope.uniformAlphas, 4],

@@ -145,7 +145,7 @@ test('heads are counted by weight, and the count by shares of the row is beside 
 test('an operation that an edit sets decides whether rows sum to 1', async () => {
   const model = await load(new URL('../softmax/', softmax), { engine });
   const { alpha, sink, sinkByShares } = await model.measure(TEXT, {
-    edits: ['operation:operation=relu'],
+    edits: ['operation(operation=relu)'],
   });
   const openModel = await engine.open(files(softmax));
   const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
@@ -184,7 +184,7 @@ test('weights with signs are judged by the shares of their sizes alone, as in th
 
 test('edits can be objects or lines in the syntax of the command line', async () => {
   const model = await load(folder, { engine });
-  const word = await model.measure(TEXT, { edits: ['hide_key:key=0'] });
+  const word = await model.measure(TEXT, { edits: ['hide_key(key=0)'] });
   const objectResult = await model.measure(TEXT, { edits: [{ kind: 'hide_key', key: 0 }] });
   assert.deepEqual(word, objectResult);
   assert.equal(Math.max(...word.alpha.data), 0);
@@ -195,7 +195,7 @@ test('edits can be objects or lines in the syntax of the command line', async ()
 test('ablating a head gives the loss before and after, and its difference', async () => {
   const model = await load(folder, { engine });
   const { before: before, after: after, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
-  const silenced = await model.measure(TEXT, { edits: ['silence:layer=0,head=1'] });
+  const silenced = await model.measure(TEXT, { edits: ['silence(layer=0,head=1)'] });
   assert.deepEqual(after, silenced);
   assert.equal(change, after.loss - before.loss);
   assert.notEqual(change, 0);

@@ -125,7 +125,7 @@ test('ablate prints loss and sink before and after', async () => {
   for (const part of [before.loss.toFixed(4), after.loss.toFixed(4), `${sign}${change.toFixed(4)}`])
     assert.ok(stdout.includes(part), `${part} in ${stdout}`);
   assert.match(
-    (await runCli('ablate', folder, '--text', 'The', '--edit', 'hide_key:key=0')).stdout,
+    (await runCli('ablate', folder, '--text', 'The', '--edit', 'hide_key(key=0)')).stdout,
     /says nothing here/,
   );
 });
@@ -155,7 +155,7 @@ test('invalid arguments are rejected with their place', async () => {
     'ablate MODEL --text a': /--layer: expected a layer, or an --edit, found neither/,
     'ablate MODEL --text a --layer 0 --head 9': /head: expected an integer from 0 to 3, got 9/,
     'ablate MODEL --text a --head 1': /layer: expected/,
-    'ablate MODEL --text a --edit hide_key:key=50':
+    'ablate MODEL --text a --edit hide_key(key=50)':
       /edits\[0\]\.key: expected an integer from 0 to 1, found 50/,
     'map MODEL --text a --layer 1': /head: expected an integer from 0 to 3/,
     'map MODEL': /text: expected one of --text and --text-file, found none/,

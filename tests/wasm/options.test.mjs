@@ -163,7 +163,7 @@ test('an option that another option makes ineffective is rejected', async () => 
       ['measure', model, ...size, '--per-prompt', '--eps', '.1,.2'],
       /--per-prompt: expected one --eps/,
     ],
-    [['measure', recording, '--edit', 'silence:layer=0,head=0'], isRecording],
+    [['measure', recording, '--edit', 'silence(layer=0,head=0)'], isRecording],
     [['measure', recording, '--per-prompt'], isRecording],
     [['measure', recording, ...size], isRecording],
     [['compare', recording, recording, '--edit', 'park'], /--edit: needs a model, and both are/],

@@ -91,15 +91,15 @@ const cases = goldenModels().map((folder) => {
 });
 for (const edit of [
   undefined,
-  ...['sigmoid', 'softmax1', 'relu', 'sink_logit'].map((name) => `operation:operation=${name}`),
-  'hide_key:key=0,layer=1',
-  'clamp_channel:channel=7,to=mean',
-  'swap_positions:a=0,b=9',
-  'evict:policy=vatp,budget=24',
-  'evict:policy=first,first=1,budget=24,positions=cache',
-  'quantize:what=hidden,bits=4,by=group,first=1',
-  'quantize:what=weights,bits=4,by=group',
-  'scale_weight:matrix=down,layer=0,row=1,column=2,factor=9',
+  ...['sigmoid', 'softmax1', 'relu', 'sink_logit'].map((name) => `operation(operation=${name})`),
+  'hide_key(key=0,layer=1)',
+  'clamp_channel(channel=7,to=mean)',
+  'swap_positions(a=0,b=9)',
+  'evict(policy=vatp,budget=24)',
+  'evict(policy=first,first=1,budget=24,positions=cache)',
+  'quantize(what=hidden,bits=4,by=group,first=1)',
+  'quantize(what=weights,bits=4,by=group)',
+  'scale_weight(matrix=down,layer=0,row=1,column=2,factor=9)',
 ]) {
   cases.push({ folder: softmax, tokens: prompt, edit });
 }

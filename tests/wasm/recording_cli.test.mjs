@@ -60,8 +60,8 @@ test('a recording prints the numbers of its model', async () => {
 
 test('a recording of edited runs prints the numbers of the edited model, and the edits', async () => {
   const changes = [
-    ['--edit', 'evict:policy=window,budget=12'],
-    ['--edit', 'silence:layer=0,head=1', '--edit', 'operation:operation=sigmoid'],
+    ['--edit', 'evict(policy=window,budget=12)'],
+    ['--edit', 'silence(layer=0,head=1)', '--edit', 'operation(operation=sigmoid)'],
   ];
   for (const edits of changes) {
     const out = join(folder, 'edited.safetensors');
@@ -151,7 +151,7 @@ test('failures to record, read or compare are reported in a sentence', async () 
     ],
     [
       ['record', zoo('softmax'), ...size, '--out', file, '--edit', 'melt'],
-      /edit: expected one of operation/,
+      /edit: expected one of softmax, .*silence/,
     ],
     [['measure', file, '--eps', '0.7'], /eps: expected one of 0\.3/],
     [['measure', brokenFile], /expected data inside/],

@@ -7,7 +7,7 @@ import { root } from './helper.mjs';
 
 const PROGRAM = `import { load, type TextMeasures } from './wasm/index.ts';
 const model = await load('owner/name', { onProgress: ({ done, total }) => console.log(done / total) });
-const measures: TextMeasures = await model.measure('A text.', { edits: ['hide_key:key=0'], eps: 0.2 });
+const measures: TextMeasures = await model.measure('A text.', { edits: ['hide_key(key=0)'], eps: 0.2 });
 const { map, tokens } = await model.map('A text.', { layer: measures.layer, head: 0 });
 const row: Float32Array | Int32Array = map.data.subarray(0, tokens.length);
 const text: string = await model.generate('A text.', { count: 4, onText: (written) => written.length });

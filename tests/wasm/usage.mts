@@ -166,7 +166,7 @@ export async function readText(files: FileList, text: string): Promise<number | 
   const model = await load(plan, { cache: false });
   const { sink, map, layer, head } = await model.measure(text, {
     eps: 0.2,
-    edits: ['hide_key:key=0'],
+    edits: ['hide_key(key=0)'],
   });
   console.log(sink, map.data[0], (await model.map(text, { layer, head })).tokens[0]);
   console.log(await model.generate(text, { count: 8, onText: (written) => console.log(written) }));

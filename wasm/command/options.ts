@@ -104,8 +104,8 @@ function editUsage({ name, meaning, parameters }: EditKind) {
 
 const modelOptions = ({ edits }: Describe): Options => ({
   edit: {
-    value: 'NAME:key=value,key=value',
-    meaning: `an edit of the run; several combine${edits.map(editUsage).join('')}`,
+    value: '"NAME(value,key=value)"',
+    meaning: `an edit of the run, or the name of an operation; several combine${edits.map(editUsage).join('')}`,
     repeats: true,
   },
   ...ENGINE_OPTIONS,

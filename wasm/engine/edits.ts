@@ -5,8 +5,11 @@
  */
 import { check, checkList } from '../abi/arguments.ts';
 import { SinkscopeError, expect, indexOfName, rowNamed } from '../abi/errors.ts';
-import type { Describe, EditKind, EditParameter } from '../abi/types.ts';
+import type { Describe, EditKind, EditParameter, Operation } from '../abi/types.ts';
 import type { Edit } from './types.ts';
+
+/** A parameter of an edit, or of an operation, whose values are numbers. */
+type Parameter = Pick<EditParameter, 'name'> & Partial<Omit<EditParameter, 'default'>>;
 
 type UncheckedEdit = Record<string, unknown> & {
   kind?: unknown;
@@ -63,22 +66,19 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
  * operation.
  */
 function parametersOf(
-  { parameters }: EditKind,
+  { parameters }: { readonly parameters: readonly Parameter[] },
   values: Record<string, unknown>,
   { operations }: Describe,
-): readonly Pick<EditParameter, 'name' | 'type' | 'choices'>[] {
+): readonly Parameter[] {
   const operationParameter = parameters.find(({ type }) => type === 'operation');
   const operation =
     operationParameter && operations.find(({ name }) => name === values[operationParameter.name]);
   const operationParameters = operation?.parameters ?? [];
-  return [
-    ...parameters,
-    ...operationParameters.map(({ name }) => ({ name, type: 'number' as const })),
-  ];
+  return [...parameters, ...operationParameters];
 }
 
 function encodeValue(
-  { type, choices }: Pick<EditParameter, 'type' | 'choices'>,
+  { type, choices }: Parameter,
   value: unknown,
   where: string,
   { operations }: Describe,
@@ -93,31 +93,67 @@ function encodeValue(
   return value;
 }
 
+/** Reads a value of a parameter: a word of its list, or a number in its range. */
+function readValue(
+  { type, choices, min = type === 'index' ? 0 : -Infinity, max = Infinity }: Parameter,
+  text: string,
+  where: string,
+  { operations }: Describe,
+) {
+  const words = type === 'operation' ? operations.map(({ name }) => name) : choices;
+  if (words) {
+    expect(words.includes(text), where, `one of ${words.join(', ')}`, text);
+    return text;
+  }
+  const value = text.trim() === '' ? NaN : Number(text);
+  const isInRange = value >= min && value <= max;
+  const range = Number.isFinite(min + max) ? ` from ${min} to ${max}` : '';
+  expect(isInRange, where, `a number${range}`, text);
+  return value;
+}
+
 /**
- * Parses an edit from "NAME:key=value,key=value", as the command line takes it.
- * @throws SinkscopeError 'argument' for a name that is not in the table
- * @example readEdit('evict:policy=window,budget=24', engine.describe)
+ * Parses an edit from "NAME" or "NAME(value,value,key=value)", as links and the command line write it: the name of an
+ * operation that replaces the model's own, or of a row of the table, and parameters in the order of the table or
+ * named. An empty place keeps its default.
+ * @throws SinkscopeError 'argument' for a name that is in no table, or a value that its parameter does not take
+ * @example readEdit('evict(window,24)', engine.describe)
  */
 export function readEdit(text: string, describe: Describe): Edit {
   check(text, 'text', 'edit');
   check(describe, 'object', 'describe');
+  checkList(describe.operations, 'object', 'describe.operations');
   checkList(describe.edits, 'object', 'describe.edits');
-  const [name, ...rest] = text.split(':');
-  const row = rowNamed(describe.edits, name, 'edit');
-  const edit: Record<string, string | number> = {};
-  for (const pair of rest.join(':').split(',').filter(Boolean)) {
-    const [key, value, ...extra] = pair.split('=');
-    if (!value || extra.length)
-      throw new SinkscopeError('argument', name, `expected key=value, got "${pair}"`);
-    if (key in edit)
-      throw new SinkscopeError('argument', name, `expected ${key} once, got "${pair}" too`);
-    const isWord = row.parameters.some(
-      (p) => p.name === key && (p.choices || p.type === 'operation'),
-    );
-    edit[key] =
-      isWord || value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
-  }
-  return { kind: name, ...edit };
+  const [, name = text, list = ''] = /^([\w-]+)(?:\((.*)\))?$/s.exec(text) ?? [];
+  const row = rowNamed<Operation | EditKind>(
+    [...describe.operations, ...describe.edits],
+    name,
+    'edit',
+  );
+  const values: Record<string, string | number> = {};
+  list.split(',').forEach((argument, i) => {
+    if (!argument) return;
+    const parameters = parametersOf(row, values, describe);
+    const [, key = parameters[i]?.name, value] = /^(?:(.*?)=)?(.*)$/s.exec(argument)!;
+    const parameter = parameters.find((parameter) => parameter.name === key);
+    const names = parameters.map((parameter) => parameter.name).join(', ');
+    if (!parameter || key === undefined)
+      throw new SinkscopeError(
+        'argument',
+        name,
+        `expected a value of ${names || 'nothing'}, got "${argument}"`,
+      );
+    if (key in values)
+      throw new SinkscopeError('argument', name, `expected ${key} once, got "${argument}" too`);
+    values[key] = readValue(parameter, value, `${name}.${key}`, describe);
+  });
+  if (!describe.operations.some((operation) => operation === row)) return { kind: name, ...values };
+  const parameters = values as Record<string, number>;
+  return {
+    kind: 'operation',
+    operation: name,
+    ...(Object.keys(values).length ? { parameters } : {}),
+  };
 }
 
 type LabeledEdit = { row: EditKind; values: Record<string, unknown>; describe: Describe };

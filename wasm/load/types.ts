@@ -50,7 +50,7 @@ export interface LoadOptions
 export interface TextOptions extends Options {
   /** Special tokens before and after the text; default: the tokenizer's own. */
   readonly special?: EncodeOptions['special'];
-  /** Edits of the run, as objects or as the command line writes them: 'hide_key:key=0'. */
+  /** Edits of the run, as objects or as the command line writes them: 'hide_key(0)'. */
   readonly edits?: readonly (Edit | string)[];
 }
 

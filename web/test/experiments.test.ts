@@ -786,7 +786,7 @@ describe('the command for an experiment', () => {
       { kind: 'operation', operation: 'sigmoid', parameters: { bias: -4 } },
     ];
     expect(commandOfFrame({ edits, bytes: { held: 1, all: 2 }, eps: 0.5 })).toMatch(
-      /--edit evict:policy=window,budget=8 --edit operation:operation=sigmoid,bias=-4 --eps 0\.5 --streaming$/,
+      /--edit 'evict\(policy=window,budget=8\)' --edit 'operation\(operation=sigmoid,bias=-4\)' --eps 0\.5 --streaming$/,
     );
     const model = { id: 'x', title: 'X' };
     const step = { step: 40 };

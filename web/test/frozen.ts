@@ -156,7 +156,7 @@ export const COMMANDS: readonly (readonly string[])[] = [
   ['measure', 'models/zoo/softmax@1400', '--text', TEXT, '--tokens', '16', '--eps', '0.2,0.3'],
   [
     ...['measure', 'models/zoo/gated', '--text', TEXT, '--tokens', '24'],
-    ...['--edit', 'evict:policy=window,budget=8'],
+    ...['--edit', 'evict(policy=window,budget=8)'],
   ],
   ['measure', './softmax.safetensors'],
 ];

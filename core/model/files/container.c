@@ -60,11 +60,12 @@ ss_status ss_check_overlaps(ss_entries table, ss_error *err) {
     return SS_OK;
 }
 
-static ss_status check_names(ss_entries table, ss_error *err) {
+ss_status ss_container_make(ss_container *container, ss_entries table, ss_error *err) {
     qsort(table.entries, table.n, sizeof *table.entries, compare_names);
     for (size_t i = 1; i < table.n; i++)
         if (!strcmp(table.entries[i].name, table.entries[i - 1].name))
             return ss_fail(err, SS_BAD_FILE, table.entries[i].name, "expected each name once");
+    *container = (ss_container){.entries = table.entries, .n = table.n};
     return SS_OK;
 }
 
@@ -115,9 +116,8 @@ ss_status ss_container_open(ss_container *container, const ss_bytes *files, int 
     ss_status status = n == 1 ? read_file(&table, files[0], format, arena, err)
                               : read_shards(&table, files, n, format, arena, err);
     if (status == SS_OK) drop_prefixes(table);
-    if (status == SS_OK) status = check_names(table, err);
-    if (status == SS_OK)
-        *container = (ss_container){.entries = table.entries, .n = table.n, .format = format};
+    if (status == SS_OK) status = ss_container_make(container, table, err);
+    if (status == SS_OK) container->format = format;
     return status;
 }
 

@@ -49,13 +49,17 @@ size_t ss_container_size(const ss_bytes *files, int n);
 ss_status ss_container_open(ss_container *container, const ss_bytes *files, int n, ss_arena *arena,
                             ss_error *err);
 
-/* Returns the entry of that name, or NULL. */
-const ss_entry *ss_container_find(const ss_container *container, const char *name);
-
 typedef struct ss_entries {
     ss_entry *entries;
     size_t n;
 } ss_entries;
+
+/* Makes a container of safetensors' entries, which it sorts by name. Returns SS_BAD_FILE with a
+ * name that two of them have. */
+ss_status ss_container_make(ss_container *container, ss_entries table, ss_error *err);
+
+/* Returns the entry of that name, or NULL. */
+const ss_entry *ss_container_find(const ss_container *container, const char *name);
 
 /*
  * The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`

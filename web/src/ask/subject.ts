@@ -12,7 +12,7 @@
  * its default. Indices count from 0.
  */
 import type { Describe, Edit, OperationEdit } from 'sinkscope';
-import { editLabel } from 'sinkscope/internal';
+import { editLabel, readEdit } from 'sinkscope/internal';
 import { InputError } from './errors';
 
 export const MAX_SUBJECTS = 6;
@@ -52,11 +52,7 @@ export function parseSubject(text: string): Subject | undefined {
 }
 
 export function printSubject({ edits, ...model }: Subject): string {
-  const editTexts = edits.map(({ name, values }) => {
-    const argumentText = values.length ? `(${values.join(',')})` : '';
-    return `~${name}${argumentText}`;
-  });
-  return `${modelIdOf(model)}${editTexts.join('')}`;
+  return [modelIdOf(model), ...edits.map(printEdit)].join('~');
 }
 
 export function splitSubjects(list: string): string[] {
@@ -87,17 +83,6 @@ export function toggleSubject(list: readonly string[], text: string): readonly s
 
 type Choices = readonly (readonly [value: string, label: string])[];
 
-interface Parameter {
-  readonly name: string;
-  readonly meaning?: string;
-  /** In forms the first value, and the value of a required parameter that a link leaves out. */
-  readonly default: number | string;
-  readonly choices?: Choices | undefined;
-  readonly min: number;
-  readonly max: number;
-  readonly required?: boolean;
-}
-
 export function choicesOf(
   { edits }: Pick<Describe, 'edits'>,
   edit: string,
@@ -109,61 +94,9 @@ export function choicesOf(
   return choices.map((choice, i) => [choice, labels[i]!] as const);
 }
 
-/** Above the number of layers, heads, tokens and channels of every model. */
-const MAX_INDEX = 1e6;
-
 /** Returns the edit that replaces the operation; the last one if there are several. */
 export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
   return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
-}
-
-/** An edit that the reader can choose. Operations with weights of their own are left out. */
-interface EditChoice {
-  readonly name: string;
-  readonly label: string;
-  readonly parameters: readonly Parameter[];
-  /** The operation that replaces the model's own; absent for other edits. */
-  readonly operation?: string;
-  readonly make: (parameters: Readonly<Record<string, number | string>>) => Edit;
-}
-
-export function editChoices({ operations, edits }: Describe): readonly EditChoice[] {
-  const operationChoices = operations
-    .filter(({ features }) => features !== 'mlp')
-    .map(({ name, label, parameters }): EditChoice => ({
-      name,
-      label,
-      parameters,
-      operation: name,
-      make: (values) => ({
-        kind: 'operation',
-        operation: name,
-        ...(Object.keys(values).length ? { parameters: values as Record<string, number> } : {}),
-      }),
-    }));
-  const otherChoices = edits
-    .filter(({ name }) => name !== 'operation')
-    .map((row): EditChoice => {
-      const { name, meaning: label = name } = row;
-      const parameters = row.parameters.map((parameter): Parameter => {
-        const { min = 0, max = MAX_INDEX } = parameter;
-        const choices = parameter.choices && choicesOf({ edits }, name, parameter.name);
-        return {
-          ...parameter,
-          default: parameter.default ?? parameter.choices?.[0] ?? min,
-          min,
-          max,
-          choices,
-        };
-      });
-      const required = parameters.filter((parameter) => parameter.required);
-      const defaults = Object.fromEntries(
-        required.map((parameter) => [parameter.name, parameter.default]),
-      );
-      const make = (values: object) => ({ kind: name, ...defaults, ...values }) as Edit;
-      return { name, label, parameters, make };
-    });
-  return [...operationChoices, ...otherChoices];
 }
 
 /** Whether a later edit sets the operation or the mask of all heads in which an earlier one sets it. */
@@ -174,48 +107,67 @@ function replaces(later: Edit, earlier: Edit): boolean {
   return isChoice && later.kind === earlier.kind && covers('layer') && covers('head');
 }
 
+/** A parameter of an edit in a form. */
+interface Parameter {
+  readonly name: string;
+  readonly meaning?: string;
+  /** The first value of the field, and that of a required parameter that a link leaves out. */
+  readonly default: number | string;
+  readonly choices?: Choices | undefined;
+  readonly min: number;
+  readonly max: number;
+  readonly required?: boolean;
+}
+
+/** Above the number of layers, heads, tokens and channels of every model. */
+const MAX_INDEX = 1e6;
+
+/** An edit that the reader can choose: an operation, but none with weights of its own, or a row of the table. */
+interface EditChoice {
+  readonly name: string;
+  readonly label: string;
+  readonly parameters: readonly Parameter[];
+}
+
+export function editChoices(describe: Describe): readonly EditChoice[] {
+  const operations = describe.operations.filter(({ features }) => features !== 'mlp');
+  const edits = describe.edits.filter(({ name }) => name !== 'operation');
+  return [
+    ...operations,
+    ...edits.map((row): EditChoice => ({
+      name: row.name,
+      label: row.meaning ?? row.name,
+      parameters: row.parameters.map((parameter): Parameter => {
+        const { min = 0, max = MAX_INDEX } = parameter;
+        const standard = parameter.default ?? parameter.choices?.[0] ?? min;
+        const choices = parameter.choices && choicesOf(describe, row.name, parameter.name);
+        return { ...parameter, default: standard, min, max, choices };
+      }),
+    })),
+  ];
+}
+
+const printEdit = ({ name, values }: SubjectEdit) =>
+  `${name}${values.length ? `(${values.join(',')})` : ''}`;
+
+/** Reads an edit; a required parameter that a link leaves out has its first value. */
+function editOf(edit: SubjectEdit, describe: Describe): Edit {
+  const { kind, ...values } = readEdit(printEdit(edit), describe);
+  const { parameters = [] } = editChoices(describe).find(({ name }) => name === kind) ?? {};
+  const defaults = parameters
+    .filter(({ required }) => required)
+    .map((parameter) => [parameter.name, parameter.default]);
+  return { kind, ...Object.fromEntries(defaults), ...values } as Edit;
+}
+
 /** @throws InputError for an unknown edit, a parameter out of its range, or an edit that a later one replaces */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
-  const availableEdits = subject.edits.length ? editChoices(describe) : [];
-  const edits = subject.edits.map(({ name, values }) => {
-    const choice = availableEdits.find((choice) => choice.name === name);
-    if (!choice) {
-      const names = availableEdits.map((choice) => choice.name).join(', ');
-      throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
+  const edits = subject.edits.map((edit) => {
+    try {
+      return editOf(edit, describe);
+    } catch (error) {
+      throw new InputError(`${printSubject(subject)}: ${(error as Error).message}.`);
     }
-    const { parameters } = choice;
-    const givenValues: Record<string, number | string> = {};
-    values.forEach((argument, i) => {
-      if (!argument) return;
-      const [, parameterName, text = ''] = /^(?:(.*)=)?(.*)$/.exec(argument)!;
-      const value = text === '' ? NaN : Number(text);
-      const parameter =
-        parameterName === undefined
-          ? parameters[i]
-          : parameters.find((parameter) => parameter.name === parameterName);
-      if (!parameter) {
-        const names = parameters.map((parameter) => parameter.name).join(', ');
-        throw new InputError(
-          parameterName === undefined
-            ? `${name}: expected ${parameters.length} parameters.`
-            : `${name}: expected a parameter of ${names}, found ${parameterName}.`,
-        );
-      }
-      if (Object.hasOwn(givenValues, parameter.name))
-        throw new InputError(`${name}: expected ${parameter.name} once, found it twice.`);
-      if (parameter.choices) {
-        const choices = parameter.choices.map(([choice]) => choice);
-        if (!choices.includes(text))
-          throw new InputError(
-            `${name}: expected ${parameter.name} to be ${choices.join(', ')}, found ${text}.`,
-          );
-      } else if (!(value >= parameter.min && value <= parameter.max))
-        throw new InputError(
-          `${name}: expected ${parameter.name} from ${parameter.min} to ${parameter.max}, found ${text}.`,
-        );
-      givenValues[parameter.name] = parameter.choices ? text : value;
-    });
-    return choice.make(givenValues);
   });
   edits.forEach((edit, i) => {
     if (edits.slice(i + 1).some((later) => replaces(later, edit)))

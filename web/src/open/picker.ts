@@ -139,7 +139,7 @@ export class Picker {
     const trainedOperation = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
     // The model's own operation is not a counterfactual.
     const offeredEdits = editChoices(this.#texts ?? models.describe).filter(
-      ({ operation }) => !operation || operation !== trainedOperation,
+      ({ name }) => name !== trainedOperation,
     );
     const edit = offeredEdits.find(({ name }) => name === this.#edit) ?? offeredEdits[0]!;
     const variantOf = (data: FormData) => {

@@ -37,7 +37,7 @@ function editWords({ kind, ...fields }: Edit): string {
   const entries = Object.entries({ ...options, ...(parameters as object) }).filter(
     ([, value]) => value !== undefined,
   );
-  return `${kind}:${entries.map(([name, value]) => `${name}=${value}`).join(',')}`;
+  return `${kind}(${entries.map(([name, value]) => `${name}=${value}`).join(',')})`;
 }
 
 function modelWords({ model, subject }: Frame): string {
