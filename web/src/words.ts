@@ -143,7 +143,9 @@ export function spanSentence(span: Span | undefined, frame: Frame): string {
   if (!span) return '';
   const { from, to, queries, attention, uniform, isShare } = span;
   const words = frame.tokens.slice(from, to + 1).map(({ text }) => makeReadable(text));
-  const tokens = `Tokens ${from}–${to}, “${shorten(
+  const tokens = areKeysNumbered(frame)
+    ? `${capitalize(keyUnit(frame))}s ${from}–${to}`
+    : `Tokens ${from}–${to}, “${shorten(
     words
       .join('')
       .replace(/\u00a0/g, ' ')
@@ -501,7 +503,7 @@ export function shareCountSentence(frame: Frame): string {
 export function countedOn({ sequences, question, recording, generated }: Frame): string {
   if (sequences > 1)
     return `over ${sequences} ${question.input === 'heldout' && !recording ? 'passages' : 'prompts'}`;
-  return question.input === 'text' || recording || generated ? 'on this text' : 'on one prompt';
+  return (question.input === 'text' || recording || generated) && !recording?.cross ? 'on this text' : 'on one prompt';
 }
 
 /** Says how many heads give something, with a verb that agrees. */

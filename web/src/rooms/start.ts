@@ -71,7 +71,6 @@ import {
   formatPercent,
   rowsWords,
   axesClause,
-  firstName,
   firstTokenText,
   recordedText,
   shareWords,
