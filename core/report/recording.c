@@ -179,9 +179,9 @@ static void read_model(ss_recording *r, ss_json *json) {
         ss_json_fail(&model, "H", "at most 65536 heads in all layers");
     snprintf(arch->family, sizeof arch->family, "%s", require_text(&model, "family"));
     require_text(&model, "id");
-    check_texts(&model, (const char *const[]){"revision", "sha256", "weights_sha256",
-                                              "tokenizer_sha256", "part", "dtype", "attention",
-                                              NULL});
+    check_texts(&model,
+                (const char *const[]){"revision", "sha256", "weights_sha256", "tokenizer_sha256",
+                                      "part", "dtype", "attention", NULL});
     read_layers(r, &model);
     read_mask(r, &model);
     read_operation(r, &model);

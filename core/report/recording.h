@@ -35,7 +35,7 @@ typedef struct ss_recording {
     int windows[SS_LAYERS_MAX]; /* [L] keys that a query sees; 0: all before it */
     int kept_n, count, T; /* number of kept prompts, of all prompts, of tokens measured in each */
     int thresholds;
-    int first; /* position of the token that counts as the first */
+    int first;   /* position of the token that counts as the first */
     int queries; /* rows of each map of cross-attention, whose T are keys; 0: other attention */
 } ss_recording;
 

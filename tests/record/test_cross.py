@@ -1,5 +1,5 @@
-"""Encoders with their decoders: the maps and metrics of both and of the cross-attention between them, compared with those
-of transformers' eager code in float64, from which plain numpy computes the metrics."""
+"""Encoders with their decoders: the maps and metrics of both and of the cross-attention between them, compared with
+those of transformers' eager code in float64, from which plain numpy computes the metrics."""
 
 import copy
 import json
@@ -36,10 +36,7 @@ def test_maps_and_metrics_are_those_of_eager_attention(name: str, part: str) -> 
     assert (queries == T) == (part != "encoder")
     if part == "cross":
         assert queries != keys
-    if part == "decoder":
-        counts = np.arange(keys, 0, -1)
-    else:
-        counts = np.full(keys, queries)
+    counts = np.arange(keys, 0, -1) if part == "decoder" else np.full(keys, queries)
     alpha = maps.sum(-2) / counts
     assert np.abs(recording["mean.alpha"] - alpha.mean(0)).max() < 1e-5
     sinks = [[(a[..., k] > e).mean() for k in range(keys)] for a in alpha for e in EPS]
@@ -197,7 +194,9 @@ def test_the_command_line_records_what_a_decoder_attends_to(tmp_path: Path, caps
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2} | {f"w{i}": i for i in range(3, V)}
     raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
     raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    tf.PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>").save_pretrained(tmp_path / "m")
+    tf.PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>").save_pretrained(
+        tmp_path / "m"
+    )
     make("t5").save_pretrained(tmp_path / "m")
     (tmp_path / "texts.json").write_text('["w5 w6 w7 w8", "w9 w10 w11 w12 w13"]')
     out = tmp_path / "cross.safetensors"

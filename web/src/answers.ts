@@ -40,7 +40,9 @@ const onFirstPrompt = (frame: Frame, sentence: string): string =>
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
-  return kind ? onFirstPrompt(frame, kindSentence(kind, firstName(frame), frame.queries && 'decoder token')) : '';
+  return kind
+    ? onFirstPrompt(frame, kindSentence(kind, firstName(frame), frame.queries && 'decoder token'))
+    : '';
 }
 
 function headCountAnswer(frame: Frame): string {

@@ -158,7 +158,8 @@ export function claimOf(
   const key = firstKey(frame);
   const cells = maps && cellsOf(maps, { normalize: isShare ? 'yes' : 'no' });
   // Like the metrics, shares are those of magnitudes.
-  const column = cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key, frame.queries && -1);
+  const column =
+    cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key, frame.queries && -1);
   const weights = firstTokenWeights(frame);
   // Without a picture, the sums are those before any normalization for the reader.
   const rowMass = tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at) : [];

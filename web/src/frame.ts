@@ -401,7 +401,9 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   return (
     cells &&
     Float32Array.from({ length: L * H }, (_, i) => {
-      const column = Array.from({ length: rows }, (_, t) => Math.abs(cells[(i * rows + t) * T + key]!));
+      const column = Array.from({ length: rows }, (_, t) =>
+        Math.abs(cells[(i * rows + t) * T + key]!),
+      );
       return mean(column, isBidirectional(frame) ? 0 : key);
     })
   );

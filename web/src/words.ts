@@ -112,7 +112,7 @@ export const keyName = (frame: Frame, key: number): string =>
 export function recordedText(frame: Frame): string {
   const join = (tokens: Frame['tokens']) => tokens.map(({ text }) => shortToken(text)).join('');
   const keysText = areKeysNumbered(frame) ? `${frame.T} ${keyUnit(frame)}s` : join(frame.tokens);
-  return frame.queries ? `${keysText} → ${join(frame.queries)}` : keysText;
+  return frame.queries ? `${keysText} → ${join(frame.queries).trim()}` : keysText;
 }
 
 /** Says what the rows and columns of cross-attention are. */
@@ -146,12 +146,12 @@ export function spanSentence(span: Span | undefined, frame: Frame): string {
   const tokens = areKeysNumbered(frame)
     ? `${capitalize(keyUnit(frame))}s ${from}–${to}`
     : `Tokens ${from}–${to}, “${shorten(
-    words
-      .join('')
-      .replace(/\u00a0/g, ' ')
-      .trim(),
-    60,
-  )}”,`;
+        words
+          .join('')
+          .replace(/\u00a0/g, ' ')
+          .trim(),
+        60,
+      )}”,`;
   const by = queries === 1 ? 'the one query' : `the ${queries} queries`;
   const amount = isShare
     ? `${formatPercent(attention)} of the attention of ${by} that ${queries === 1 ? 'sees' : 'see'} all of them${firstPromptWords(frame)}`
@@ -332,7 +332,8 @@ export function tooShortNote(frame: Frame): string {
 
 const startsSpecial = (frame: Frame): boolean =>
   !frame.recording?.cross &&
-  Boolean(frame.tokens[firstKey(frame)]?.special) && isCommonToken(frame, firstKey(frame));
+  Boolean(frame.tokens[firstKey(frame)]?.special) &&
+  isCommonToken(frame, firstKey(frame));
 
 /**
  * Introduces the first token: its role, its text if all prompts have it, and its position if that is not 0. A later
@@ -503,7 +504,9 @@ export function shareCountSentence(frame: Frame): string {
 export function countedOn({ sequences, question, recording, generated }: Frame): string {
   if (sequences > 1)
     return `over ${sequences} ${question.input === 'heldout' && !recording ? 'passages' : 'prompts'}`;
-  return (question.input === 'text' || recording || generated) && !recording?.cross ? 'on this text' : 'on one prompt';
+  return (question.input === 'text' || recording || generated) && !recording?.cross
+    ? 'on this text'
+    : 'on one prompt';
 }
 
 /** Says how many heads give something, with a verb that agrees. */

@@ -448,9 +448,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ${
             isRecorded
               ? html`<div>
-                  <p class="recorded-text" tabindex="0">
-                    ${recordedText(frames[0]!)}
-                  </p>
+                  <p class="recorded-text" tabindex="0">${recordedText(frames[0]!)}</p>
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
               : html`${textField(context, 2)}

@@ -165,7 +165,11 @@ function titleOf(
   const words = step ? `${name.replace(/@[^@]*$/, '')} at ${stepWords(step.step, step.of)}` : name;
   const { part } = conditions.model;
   const partWords = part === 'cross' ? 'cross-attention' : part?.slice(0, 120);
-  return [words, ...(partWords ? [partWords] : []), ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
+  return [
+    words,
+    ...(partWords ? [partWords] : []),
+    ...conditions.edits.map(({ label }) => label.slice(0, 120)),
+  ].join(', ');
 }
 
 /** Returns the stored step that an id of a series shows, and the last one; undefined for a recording. */
@@ -382,12 +386,12 @@ export function recordedRun(id: string, recording: Recording, describe: Describe
           : name === 'att' && recording.conditions.cross && recording.tensors.has('0.att')
             ? await recording.tensor('0.att', { layer, head })
             : await recording.read([request]).then(
-              ([tensor]) => tensor,
-              (error: unknown) => {
-                reasons[name] = reasonOf(request, error);
-                return undefined;
-              },
-            ),
+                ([tensor]) => tensor,
+                (error: unknown) => {
+                  reasons[name] = reasonOf(request, error);
+                  return undefined;
+                },
+              ),
       );
     }
     return tensors as Tensor[];

@@ -275,9 +275,9 @@ export const attention: View = {
         ? ''
         : `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
       : `. ${rowSumSentence(claim, frame)}`.replace(/\.$/, '');
-    const { side, block, rows, rowBlock } = gridOf(frame);
+    const { side, block, rows } = gridOf(frame);
     const blocksNote = frame.pooled
-      ? `, as ${rows} by ${side} means over blocks of ${rowBlock} by ${block} ${keyUnit(frame)}s${firstPromptWords(frame)}`
+      ? `, as ${rows} by ${side} means over blocks of ${frame.queries ? '' : `${block} by `}${block} ${keyUnit(frame)}s${firstPromptWords(frame)}`
       : '';
     const sizes = frame.queries
       ? `${frame.queries.length} queries of the decoder by ${T} ${keyUnit(frame)}s`
@@ -405,10 +405,7 @@ export const attention: View = {
         hasBlockCells && perCell > 1 ? `${name} (blocks of ${perCell} ${unit}s)` : name;
       const [rowTitle, colTitle] = frame.queries
         ? ['decoder token (query)', axisTitle(`${keyUnit(frame)} (key)`, block, 'position')]
-        : [
-            axisTitle('attending token (query)', block),
-            axisTitle('attended to (key)', block),
-          ];
+        : [axisTitle('attending token (query)', block), axisTitle('attended to (key)', block)];
       const shownSpan = span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({

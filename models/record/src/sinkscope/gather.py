@@ -38,7 +38,7 @@ class HeadMetrics:
         self.maps = maps if keep else "none"
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
-        # A pooled map of cross-attention has a row for each query: a text is much shorter than the frames of its speech.
+        # A pooled map of cross-attention has a row for each query: a text is shorter than the frames of its speech.
         self.row_block = 1 if facts.is_cross else self.block
         self.row_cells = -(-facts.queries // self.row_block)
 
@@ -46,7 +46,7 @@ class HeadMetrics:
         """Refuses a call that is not of the first prompt's layers and tokens."""
         facts = self.facts
         B, _, T, S = call.shape
-        if (T, S) != (facts.queries, facts.T):
+        if (facts.queries, facts.T) != (T, S):
             raise UnsupportedModel(
                 f"layer {call.layer_idx}: expected {facts.queries} queries and {facts.T} keys as in the first "
                 f"prompt, found {T} and {S}"

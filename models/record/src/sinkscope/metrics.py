@@ -23,9 +23,9 @@ def alpha(att: Tensor, mask: str = "causal", queries: int | None = None) -> Tens
     """Mean weight that token k receives from the queries that see it (Gu et al. 2025, equation 6).
     [..., T, T] -> [..., T]
 
-    Under a bidirectional mask all T queries see token k, or all `queries` of cross-attention. Under a prefix or a window the sum is divided by
-    T-k+1, as in the authors' code, although another number of queries sees token k: alpha_k may exceed 1 inside a
-    prefix, and a window limits it.
+    Under a bidirectional mask all T queries see token k, or all `queries` of cross-attention. Under a prefix or a
+    window the sum is divided by T-k+1, as in the authors' code, although another number of queries sees token k:
+    alpha_k may exceed 1 inside a prefix, and a window limits it.
     """
     T = att.shape[-1]
     if mask == "bidirectional":

@@ -12,11 +12,11 @@ from .recorder import Prompt, Recorder, evaluation_mode, token_strings
 
 
 def make_pairs(recorder: Recorder, texts: Iterable[Any], generate: int = 0) -> list[Prompt]:
-    """Converts texts to prompts of an encoder with its decoder. The tokens of both are cut to the shortest prompt's, and
-    to `tokens` of the settings at most; frames and patches are not cut.
+    """Converts texts to prompts of an encoder with its decoder. The tokens of both are cut to the shortest prompt's,
+    and to `tokens` of the settings at most; frames and patches are not cut.
 
-    texts: mappings with the encoder's inputs and `decoder_input_ids` or `labels`; pairs of a text and its target; or the
-        encoder's texts, ids or inputs alone, after which the model generates `generate` tokens greedily.
+    texts: mappings with the encoder's inputs and `decoder_input_ids` or `labels`; pairs of a text and its target; or
+        the encoder's texts, ids or inputs alone, after which the model generates `generate` tokens greedily.
 
     Raises ValueError for prompts that lack the decoder's tokens where its attention is recorded.
     """
@@ -25,7 +25,9 @@ def make_pairs(recorder: Recorder, texts: Iterable[Any], generate: int = 0) -> l
         raise ValueError("texts: expected one or more, found none")
     prompts = [replace(prompt, inputs=_with_decoder_ids(recorder, prompt, generate)) for prompt in prompts]
     sizes = {
-        name: min([x.shape[1] for p in prompts if (x := p.inputs.get(name)) is not None] + [recorder.settings.tokens or 2**31])
+        name: min(
+            [x.shape[1] for p in prompts if (x := p.inputs.get(name)) is not None] + [recorder.settings.tokens or 2**31]
+        )
         for name in ("input_ids", "decoder_input_ids")
     }
     if min(sizes.values()) < 2:

@@ -165,7 +165,7 @@ class Probe:
                 f"{call_name(call)}: expected as many queries as keys, found {T} and {S}; of a decoder that attends "
                 'to an encoder record one kind of attention at a time: part="encoder", "decoder" or "cross"'
             )
-        if self.calls and (T, S) != (self.queries, self.T):
+        if self.calls and (self.queries, self.T) != (T, S):
             earlier_towers = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
             towers = ", ".join(earlier_towers), _tower_name(call.path)
             raise UnsupportedModel(

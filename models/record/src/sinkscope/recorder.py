@@ -184,7 +184,7 @@ class Recorder:
         _refuse_foreign_tokens(self.model)
 
     def _visitor(self, visit: Visitor) -> Visitor:
-        """Returns a visitor of the calls that are recorded: of a decoder, those of its own tokens or of the encoder's."""
+        """Returns a visitor of the calls that are recorded: of a decoder, those on its own tokens or on the encoder."""
         if self.pair_part is None:
             return visit
         return lambda call: visit(call) if call.is_crossed == (self.pair_part == "cross") else None
