@@ -73,6 +73,7 @@ import {
   axesClause,
   firstTokenText,
   recordedText,
+  startRole,
   shareWords,
   spreadWords,
   stampWords,
@@ -110,7 +111,7 @@ const answerWords = (kind: Kind, frame: Frame) =>
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
   return isSpecial
-    ? `the start token ${firstTokenText(frame)}, which begins every text`
+    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins every ${frame.image ? 'input' : 'text'}`
     : firstTokenText(frame);
 };
 

@@ -198,6 +198,37 @@ function drawKey(
   else drawScale(legend, scale);
 }
 
+/**
+ * The drawn grid: tokens per row and column, first query and key, and numbers of columns and rows. The state names a
+ * block by its first token.
+ */
+type Grid = typeof EMPTY_GRID;
+const EMPTY_GRID = {
+  ...{ block: 1, rowBlock: 1, query: 0, key: 0, side: 0, rows: 0 },
+  ...{ isExact: false, canZoom: false },
+};
+
+/** Returns the cell of a query and a key; undefined outside the drawn grid. */
+function cellIn(grid: Grid, query: number, key: number): Cell | undefined {
+  const cellIndex = (t: number, from: number, block: number) =>
+    t < 0 ? -1 : Math.floor((t - from) / block);
+  const row = cellIndex(query, grid.query, grid.rowBlock);
+  const col = cellIndex(key, grid.key, grid.block);
+  const isInside = (t: number, i: number, n: number) => t < 0 || (i >= 0 && i < n);
+  const isInMap =
+    (query >= 0 || key >= 0) && isInside(query, row, grid.rows) && isInside(key, col, grid.side);
+  return isInMap ? { row, col } : undefined;
+}
+
+/** Returns the titles of both axes. @param block tokens per cell */
+function axisTitles(frame: Frame, block: number): readonly [string, string] {
+  const title = (name: string, unit = 'token') =>
+    block > 1 ? `${name} (blocks of ${block} ${unit}s)` : name;
+  return frame.queries
+    ? ['decoder token (query)', title(`${keyUnit(frame)} (key)`, 'position')]
+    : [title('attending token (query)'), title('attended to (key)')];
+}
+
 /** Creates the sentence about several selected keys, which extend from the first one that was chosen. */
 function createSpan(root: HTMLElement, set: (change: Partial<State>) => void) {
   const words = addElement(root, 'span-words', 'p');
@@ -301,30 +332,11 @@ export const attention: View = {
     const legend = addElement(legendRow, 'legend-place', 'span');
     const zoomBar = addElement(root, 'lens');
     const controls = addElement(zoomBar, '');
-    /**
-     * The drawn grid: tokens per row and column, first query and key, and numbers of columns and rows. The state names a block by its first
-     * token.
-     */
-    let grid = {
-      ...{ block: 1, rowBlock: 1, query: 0, key: 0, side: 0, rows: 0 },
-      ...{ isExact: false, canZoom: false },
-    };
+    let grid: Grid = { ...EMPTY_GRID };
     const tokensOf = ({ row, col }: Cell) => ({
       query: grid.query + row * grid.rowBlock,
       key: grid.key + col * grid.block,
     });
-    const cellOf = (query: number, key: number): Cell | undefined => {
-      const cellIndex = (t: number, from: number, block: number) =>
-        t < 0 ? -1 : Math.floor((t - from) / block);
-      const row = cellIndex(query, grid.query, grid.rowBlock);
-      const col = cellIndex(key, grid.key, grid.block);
-      const isInside = (t: number, i: number, n: number) => t < 0 || (i >= 0 && i < n);
-      const isInMap =
-        (query >= 0 || key >= 0) &&
-        isInside(query, row, grid.rows) &&
-        isInside(key, col, grid.side);
-      return isInMap ? { row, col } : undefined;
-    };
     let T = 0;
     const zoomTo = (query: number, key: number): Partial<State> => {
       const clampStart = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
@@ -355,7 +367,7 @@ export const attention: View = {
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
-      heatmap.highlight(cellOf(query, key));
+      heatmap.highlight(cellIn(grid, query, key));
     });
     const toWords = (tokens: Frame['tokens']) => tokens.map(({ text }) => tokenWord(text));
     const [rowWordsOf, colWordsOf] = [cacheLast(toWords), cacheLast(toWords)];
@@ -401,11 +413,7 @@ export const attention: View = {
       const colWords = hasBlockCells
         ? undefined
         : colWordsOf(frame.tokens).slice(grid.key, grid.key + grid.side);
-      const axisTitle = (name: string, perCell: number, unit = 'token') =>
-        hasBlockCells && perCell > 1 ? `${name} (blocks of ${perCell} ${unit}s)` : name;
-      const [rowTitle, colTitle] = frame.queries
-        ? ['decoder token (query)', axisTitle(`${keyUnit(frame)} (key)`, block, 'position')]
-        : [axisTitle('attending token (query)', block), axisTitle('attended to (key)', block)];
+      const [rowTitle, colTitle] = axisTitles(frame, hasBlockCells ? block : 1);
       const shownSpan = span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({
@@ -423,7 +431,7 @@ export const attention: View = {
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
         label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
-        chosen: cellOf(state.query, state.key),
+        chosen: cellIn(grid, state.query, state.key),
         ...shownSpan?.marked,
         describe: (cell) =>
           hasBlockCells

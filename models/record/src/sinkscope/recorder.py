@@ -22,6 +22,7 @@ from tqdm.auto import tqdm
 from . import __version__, metrics
 from .attention import UnsupportedModel, Visitor, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
+from .images import Image, find_patches, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import Settings
@@ -37,6 +38,9 @@ PROMPT_MEANS = (
     "hidden_ratio",
     "key_ratio",
     "value_ratio",
+    "image_share",
+    "text_share",
+    "special_share",
 )
 PAIR_PARTS = ("encoder", "decoder", "cross")
 DECODER_INPUTS = ("decoder_", "labels")  # inputs that do not have the length of the encoder's attention_mask
@@ -61,6 +65,7 @@ class Measurement:
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
     queries: list[str] | None = None
+    image: Image | None = None
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -143,17 +148,21 @@ class Assembly:
         first_token = conditions["first"]
         if len(self.first_tokens) > 1:
             first_token = first_token | {"token": None, "id": None}
+        elif self.kept and self.kept[0].image:
+            first_token = first_token | {"token": self.kept[0].tokens[self.first]}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         if "cross" in conditions:
             queries = {"tokens": [measurement.queries for measurement in self.kept]}
             conditions = conditions | {"cross": conditions["cross"] | queries}
+        images = [measurement.image.conditions() for measurement in self.kept if measurement.image]
         return Recording(
             conditions
             | {
                 "first": first_token,
                 "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
-            },
+            }
+            | ({"images": images} if images else {}),
             tensors,
         )
 
@@ -417,12 +426,18 @@ class Recorder:
             )
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
-        heads = HeadMetrics(facts, settings, len(prompts), keep)
+        heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
         stream = StreamMetrics(facts, settings, keep)
         with stream.watch(), observe(self.model, self._visitor(heads.visit)):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
+
+    def _image_of(self, prompt: Prompt) -> Image | None:
+        assert self.facts is not None
+        if self.reads_ids or self.facts.is_cross:
+            return None
+        return find_patches(self.model, prompt.inputs, self.facts.T)
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
@@ -448,9 +463,11 @@ class Recorder:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-            first_id = prompt.ids[settings.first] if prompt.ids else None
-            tokens = prompt.tokens or positions
-            measurements.append(Measurement(prompt_results, kept, tokens, first_id, prompt.queries))
+                picture = make_picture(prompt.inputs, self.tokenizer) if "picture" in settings.fields else None
+                kept |= {} if picture is None else {"picture": picture}
+            first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
+            tokens = image.tokens if image else prompt.tokens or positions
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id, prompt.queries, image))
         return measurements
 
     def _dtype_name(self) -> str:
