@@ -24,7 +24,6 @@ const LONG_FUNCTIONS = {
   'web/src/rooms/explore.ts': 135,
   'web/src/rooms/figure.ts': 97,
   'web/src/rooms/lab.ts': 134,
-  'web/src/rooms/start.ts': 234,
   'web/src/rooms/story.ts': 122,
   'web/src/rooms/walk.ts': 135,
   'web/src/views/attention.ts': 124,
