@@ -46,6 +46,17 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"model": make_model(3), "tokenizer": tokenizer, "texts": TEXTS, "dataset": dataset, "step": 100}
 
 
+def test_the_example_of_images_runs() -> None:
+    [block] = re.findall(r"^## Images\n+```python\n(.*?)^```", README, re.M | re.S)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    vision = tf.Dinov2WithRegistersModel(tf.Dinov2WithRegistersConfig(**sizes, image_size=24, patch_size=8)).eval()
+    processor = tf.ViTImageProcessor(size={"height": 24, "width": 24})
+    images = np.random.default_rng(3).integers(0, 255, (2, 30, 40, 3), dtype=np.uint8)
+    names: dict[str, Any] = {"vision": vision, "processor": processor, "images": list(images)}
+    exec(block, names)
+    assert names["recording"].tokens()[:6] == ["[CLS]", *(f"register {i}" for i in range(1, 5)), "patch 0,0"]
+
+
 def make_trainer(model: Any, folder: Path) -> tf.Trainer:
     arguments = tf.TrainingArguments(str(folder), max_steps=1, report_to=[], use_cpu=True, save_strategy="no")
     rows = [{"input_ids": list(range(8)), "labels": list(range(8))}]

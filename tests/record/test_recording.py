@@ -1,6 +1,7 @@
 """Checks that a saved recording is read back, also by plain safetensors, and follows its schema."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from sinkscope.recording import (
 )
 from sinkscope.schema import operation_names
 from sinkscope.settings import FIELDS, Settings
+from sinkscope.summary import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
@@ -332,3 +334,12 @@ def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_
     assert np.array_equal(result["alpha"], alpha)
     assert result["sink"] == sink[2] != sink[0]
     assert result["map"] is None and result["tokens"] is None
+
+
+@pytest.mark.parametrize("text", ["=1", "a;=1", "a\t+1", "a|-1", "a\n@1", "\n=1", " ＝1"])
+def test_a_table_as_csv_has_no_cell_that_a_spreadsheet_would_take_for_a_formula(text: str) -> None:
+    csv = Table([{"label": text, "mean": -0.5, "count": None}]).to_csv()
+    assert csv.splitlines()[0] == "label,mean,count" and csv.endswith(",-0.5,\n")
+    field = csv.removeprefix("label,mean,count\n").removesuffix(",-0.5,\n").strip('"')
+    # Each list separator that a locale has, and each line of a text, begins a cell.
+    assert not [cell for cell in re.split(r"[;|\t\n]", field) if re.match(r"\s*[=+\-@＝＋－＠]", cell)]

@@ -1,5 +1,6 @@
 /** Reads the conditions of a recording, a JSON text in its metadata. Unknown keys are dropped. */
 import { SinkscopeError, parseJson } from '../abi/errors.ts';
+import { readImages } from './images.ts';
 import type { Architecture } from '../abi/types.ts';
 import type { Conditions } from './types.ts';
 
@@ -73,6 +74,8 @@ export function readConditions(json: string): Conditions {
   const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const generated = integerOf(prompts, 'generated', null);
+  const tokens: string[][] = listOf(root, 'tokens', isTokens, 'lists of strings');
+  const images = root.images ?? null;
   const modelWindow = kind === 'window' ? window : null;
   return {
     model: {
@@ -104,7 +107,8 @@ export function readConditions(json: string): Conditions {
       id: integerOf(first, 'id', null),
       position: integerOf(first, 'position', 0),
     },
-    tokens: listOf(root, 'tokens', isTokens, 'lists of strings'),
+    tokens,
+    ...(images === null ? {} : { images: readImages(images, tokens) }),
     prompts: {
       source: textOf(prompts, 'source'),
       sha256: textOf(prompts, 'sha256'),

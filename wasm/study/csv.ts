@@ -5,20 +5,20 @@ import { check, checkList } from '../abi/arguments.ts';
 export type Cell = string | number | null | undefined;
 
 /**
- * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
- * also as a full-width character, or that has one of them after the list separator of some locale.
+ * Matches where a spreadsheet would begin to read a formula: before =, +, - or @, also as a full-width character, at
+ * the start of a text, of one of its lines, or behind the list separator of some locale.
  */
-const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+const FORMULA_STARTS = /(?<=^|[;|\t\r\n])(?=\s*[=+\-@＝＋－＠])/g;
 
 /**
- * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
- * quote; numbers are safe, and an undefined one is an empty field.
+ * Writes one value as a CSV field. What a spreadsheet would read as a formula gets a quote before it; numbers are safe,
+ * and an undefined one is an empty field.
  */
 export function csvField(value: Cell): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
   if (!value) return '';
   check(value, 'text', 'value');
-  const safeText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
+  const safeText = value.replace(FORMULA_STARTS, "'");
   return /[",;#\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
 }
 

@@ -28,6 +28,7 @@ import {
   firstPromptWords,
   firstTokenText,
   introduce,
+  startRole,
   textsWords,
   verdictOf,
   tokenWord,
@@ -249,7 +250,7 @@ export function answerOf(
 export function firstTokenClause(frame: Frame): string {
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
-    return `${name} is the start token, which begins every text`;
+    return `${name} is ${startRole(frame)}, which begins every ${frame.image ? 'input' : 'text'}`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;

@@ -57,6 +57,8 @@ export interface Frame {
     readonly bits?: number;
   };
   readonly recording?: Conditions;
+  /** Only for a recording of prompts with an image: that of the first one. `picture` is [height, width, 3]. */
+  readonly image?: NonNullable<Conditions['images']>[number] & { readonly picture?: Tensor };
   /**
    * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
    */

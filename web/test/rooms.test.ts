@@ -281,6 +281,7 @@ describe('Explore', () => {
       context: { ...frameWith({}), T: 17 },
       change: { ...frameWith({}), base: { ...frameWith({}) } } as never,
       domains: { ...frameWith({}), groups: ['a', 'b', 'a'] } as never,
+      patches: { ...frameWith(mask), image: { kinds: 'siiiiiii', rows: 1, cols: 7 } } as never,
     };
     for (const { name, needsSeveralSettings: isOfMany } of views) {
       if (isOfMany) continue;

@@ -97,8 +97,14 @@ describe('a file of numbers', () => {
 
   it('has no field that a spreadsheet would take for a formula, except negative numbers', () => {
     const wideTexts = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
-    for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wideTexts])
-      expect(csvField(text).replace(/^"/, '')).toMatch(/^'/);
+    const laterTexts = ['a\t=1', 'a|=1', 'a; =1', 'a\n=1', 'a\r\n=1', '\n=1', '\r=1'];
+    for (const text of ['=1+1', '+1', '-x', '@a', ...wideTexts, ...laterTexts]) {
+      // Each list separator that a locale has, and each line of a text, begins a cell.
+      const cells = csvField(text)
+        .replace(/^"/, '')
+        .split(/[;|\t\r\n]/);
+      expect(cells.filter((cell) => /^\s*[=+\-@＝＋－＠]/.test(cell))).toEqual([]);
+    }
     expect(csvField(-0.5)).toBe('-0.5');
     const fields = read(
       toCsv([{ frame: hostile, quantities: [tokenProbabilities] }], facts),

@@ -70,6 +70,7 @@ import {
   formatPercent,
   rowsWords,
   firstTokenText,
+  startRole,
   shareWords,
   shortToken,
   spreadWords,
@@ -105,7 +106,7 @@ const answerWords = (kind: Kind, frame: Frame) =>
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
   return isSpecial
-    ? `the start token ${firstTokenText(frame)}, which begins every text`
+    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins every ${frame.image ? 'input' : 'text'}`
     : firstTokenText(frame);
 };
 

@@ -205,7 +205,8 @@ function tokensOf({ conditions, tokens }: Recording): Token[] {
   const isSpecial = (text: string) => isNamedToken(text) && /^(<.*>|\[.*\])$/.test(text);
   return (conditions.tokens[0] ?? []).map((text, t) => {
     const special = t === 0 && isSpecial(text);
-    return { id: tokens[t] ?? 0, text, start: 0, end: 0, special };
+    // Without ids no two tokens count as the same one.
+    return { id: tokens[t] ?? t, text, start: 0, end: 0, special };
   });
 }
 
@@ -237,6 +238,11 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     const averages = averagesOf(result?.metrics ?? {});
     Object.assign(tensors, averages.tensors);
     Object.assign(spread, averages.spread);
+  }
+  for (const name of ['image_share', 'text_share', 'special_share']) {
+    if (!fileTensors.has(`mean.${name}`) || !fileTensors.has(`deviation.${name}`)) continue;
+    tensors[name] = await recording.tensor(`mean.${name}`);
+    spread[name] = (await recording.tensor(`deviation.${name}`)).data as Float32Array;
   }
   const perPrompt: Record<string, number[]> = {};
   const readRow = async (name: string) =>
@@ -281,6 +287,15 @@ function fillGaps(frame: Frame): Frame {
   };
 }
 
+/** Returns what the first kept prompt's image is drawn from. */
+async function imageOf(recording: Recording): Promise<Pick<Frame, 'image'>> {
+  const [image] = recording.conditions.images ?? [];
+  if (!image) return {};
+  const name = '0.picture';
+  const hasPicture = recording.tensors.has(name);
+  return { image: { ...image, ...(hasPicture ? { picture: await recording.tensor(name) } : {}) } };
+}
+
 function classOf({ conditions }: Recording): NumberClass {
   return CLASSES.find((name) => name === conditions.class.toLowerCase()) ?? 'measured';
 }
@@ -314,6 +329,7 @@ export async function recordedFrame(
       ...(model.sha256 ? { sha256: model.sha256 } : {}),
     },
     recording: conditions,
+    ...(await imageOf(recording)),
     firstAt: {
       key: conditions.first.position,
       isCommon: conditions.first.token !== null || prompts.count === 1,

@@ -24,6 +24,7 @@ import { next } from './next';
 import { norms } from './norms';
 import { outputs } from './outputs';
 import { logitParts } from './logit_parts';
+import { patches } from './patches';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
 import { reach } from './reach';
@@ -69,6 +70,7 @@ export const QUESTIONS: readonly Question[] = [
     hint: 'the attention map',
     tabs: [
       createTab('This head', attention),
+      createTab('Image', patches),
       createTab('All heads', sinks, heads, threshold, length, domains),
       createTab('Other tokens', scores, secondary, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },

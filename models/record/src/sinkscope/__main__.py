@@ -52,6 +52,8 @@ def _make_parser() -> argparse.ArgumentParser:
         "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
     )
     record.add_argument("--part", help="the part of a model of several towers that is recorded, such as vision_model")
+    record.add_argument("--images", nargs="+", metavar="FILE", help="images for a vision model, in place of texts")
+    record.add_argument("--picture", action="store_true", help="keep the images in the file, at most 256 pixels a side")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
     study.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
     study.add_argument(
@@ -70,7 +72,7 @@ def _make_parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--texts",
             "--dataset",
-            required=True,
+            required=command is study,
             metavar="FILE",
             type=Path,
             help="a .json list, .jsonl, .csv or .parquet with a column of texts, or text with blank lines between",
@@ -147,7 +149,9 @@ def _measure(options: dict[str, Any]) -> int:
 def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .texts import read_texts
 
-    path = arguments.pop("texts")
+    path, images = arguments.pop("texts"), arguments.get("images")
+    if not path and not images:
+        raise ValueError("--texts: expected a file of texts, or --images, found neither")
     columns = {name: arguments.pop(name) for name in ("column", "take", "by")}
     attention, revision = arguments.pop("attention"), arguments.pop("revision")
     options = {"dtype": arguments.pop("dtype"), "device": arguments.pop("device")}
@@ -155,8 +159,8 @@ def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         options["attn_implementation"] = attention
     if revision:
         options["revision"] = revision
-    arguments["source"] = arguments["source"] or path.name
-    return read_texts(path, **columns), options
+    arguments["source"] = arguments["source"] or (path.name if path else f"{len(images)} images")
+    return read_texts(path, **columns) if path else [], options
 
 
 def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -176,7 +180,13 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     if options["revisions"] is not None:
         return _series(options, texts, load_options, out, as_json, as_csv)
     del options["revisions"]
-    loaded = load(options.pop("model"), **load_options)
+    images, keeps_picture = options.pop("images"), options.pop("picture")
+    loaded = load(options.pop("model"), images=bool(images), **load_options)
+    if images:
+        from .images import read_images
+
+        texts = read_images(loaded.tokenizer, images)
+        options["fields"] = (*FIELDS, "picture") if keeps_picture else FIELDS
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")
     recording = record(
@@ -200,7 +210,7 @@ def _series(
 
     names = options.pop("revisions")
     revisions = None if names == "all" else names.split(",")
-    for name in ("model_id", "generate", "part"):
+    for name in ("model_id", "generate", "part", "images", "picture"):
         if options.pop(name):
             raise ValueError(f"--{name.removeprefix('model_')}: expected none beside --revisions, found one")
     result = series(options.pop("model"), texts, revisions, out, load_options=load_options, **options)

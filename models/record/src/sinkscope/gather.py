@@ -1,7 +1,7 @@
 """Gathers the metrics of one forward pass: metrics of heads from the calls of attention, and metrics of the
 residual stream from the inputs of the layers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,17 +12,23 @@ from torch import Tensor, nn
 
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, without_autocast
+from .images import Image
 from .probe import Facts, call_name, check_rows, container_path, key_ranges, mask_of_ranges
-from .recording import Array
+from .recording import KINDS, Array
 from .settings import Settings
 from .summary import ROW_SUM, SEEN
 
 POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
+IMAGE_MAP_BYTES = 2**25  # of a prompt with an image, full maps of up to this size are kept: a pooled row has no patches
 
 
 class HeadMetrics:
-    def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
+    def __init__(
+        self, facts: Facts, settings: Settings, batch: int, keep: int, images: Sequence[Image | None] = ()
+    ) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
+        self.images = images or [None] * batch
+        self.kinds = KindShares([image for image in self.images if image])
         self.layers: list[dict[str, Tensor]] = []
         self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
         # fields of the first `keep` prompts: a tensor for each layer
@@ -33,7 +39,8 @@ class HeadMetrics:
         self.first_keys = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
-            maps = "full" if T <= POOLED_SIZE else "pooled"
+            fits = self.kinds.images and 2 * facts.L * facts.H * T * T <= IMAGE_MAP_BYTES
+            maps = "full" if T <= POOLED_SIZE or fits else "pooled"
         self.maps = maps if keep else "none"
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
@@ -85,6 +92,7 @@ class HeadMetrics:
             name: torch.zeros(B, H, T, device=device)
             for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")
         }
+        kind_sums = {name: torch.zeros(B, H, dtype=sum_dtype, device=device) for name in self.kinds.names}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         kept_map = self._allocate_map(B, H, device)
@@ -110,6 +118,8 @@ class HeadMetrics:
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
+            for name, x in self.kinds.shares(share, chunk.rows).items():
+                kind_sums[name] += x
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if head_norms is not None:
                 sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind)
@@ -121,7 +131,7 @@ class HeadMetrics:
         omitted_names = set() if facts.uses_shares else {"alpha_raw"}
         omitted_names |= set() if facts.operation == "sink_logit" else {"att_bias"}
         omitted_names |= {"contribution_at"} if head_norms is None else set()
-        layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted_names}
+        layer_metrics = {name: x.float() for name, x in (sums | rows | kind_sums).items() if name not in omitted_names}
         # Repeats norms for each head if layers group their heads differently.
         copies = H // call.G if facts.G == H else 1
         if norms is not None:
@@ -251,6 +261,7 @@ class HeadMetrics:
                 "cos_gap",
                 "key_norm",
                 "value_norm",
+                *self.kinds.names,
             )
             if (x := self._stack_layers(name)) is not None
         }
@@ -302,6 +313,28 @@ class HeadMetrics:
             if name in self.settings.fields and (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()
         return fields
+
+
+class KindShares:
+    """Shares of attention by the kind of the key: means over the queries after the last token of the image, or over all
+    queries where there are none, as in a vision model."""
+
+    def __init__(self, images: Sequence[Image]) -> None:
+        self.images = images
+        present = {kind for image in images for kind in image.kinds}
+        self.names = [f"{name}_share" for letter, name in KINDS.items() if letter in present]
+        masks = [image.masks() for image in images]
+        self.keys = {name: torch.stack([mask[name.removesuffix("_share")] for mask in masks]) for name in self.names}
+        self.queries = torch.zeros(len(images), len(images[0].kinds) if images else 0)
+        for row, image in zip(self.queries, images, strict=True):
+            end = image.kinds.rindex("i") + 1
+            queries = row[end:] if end < len(row) else row
+            queries[:] = 1 / len(queries)
+
+    def shares(self, att: Tensor, rows: slice) -> dict[str, Tensor]:
+        """Returns what these queries add to each share.  [B, H, t, T] -> [B, H] each"""
+        queries = self.queries[:, rows].to(att)
+        return {name: torch.einsum("bhts,bs,bt->bh", att, keys.to(att), queries) for name, keys in self.keys.items()}
 
 
 def stream_metrics(states: Tensor, first: int) -> dict[str, Tensor]:

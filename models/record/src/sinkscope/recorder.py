@@ -22,6 +22,7 @@ from tqdm.auto import tqdm
 from . import __version__, metrics
 from .attention import UnsupportedModel, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
+from .images import Image, find_patches, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import Settings
@@ -37,6 +38,9 @@ PROMPT_MEANS = (
     "hidden_ratio",
     "key_ratio",
     "value_ratio",
+    "image_share",
+    "text_share",
+    "special_share",
 )
 LOSS_ROWS = 256  # number of positions whose logits are converted to float32 at a time
 
@@ -57,6 +61,7 @@ class Measurement:
     kept: dict[str, Array] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
+    image: Image | None = None
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -139,14 +144,18 @@ class Assembly:
         first_token = conditions["first"]
         if len(self.first_tokens) > 1:
             first_token = first_token | {"token": None, "id": None}
+        elif self.kept and self.kept[0].image:
+            first_token = first_token | {"token": self.kept[0].tokens[self.first]}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
+        images = [measurement.image.conditions() for measurement in self.kept if measurement.image]
         return Recording(
             conditions
             | {
                 "first": first_token,
                 "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
-            },
+            }
+            | ({"images": images} if images else {}),
             tensors,
         )
 
@@ -397,12 +406,16 @@ class Recorder:
             )
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
-        heads = HeadMetrics(facts, settings, len(prompts), keep)
+        heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
         stream = StreamMetrics(facts, settings, keep)
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
+
+    def _image_of(self, prompt: Prompt) -> Image | None:
+        assert self.facts is not None
+        return None if self.reads_ids else find_patches(self.model, prompt.inputs, self.facts.T)
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
@@ -427,8 +440,11 @@ class Recorder:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-            first_id = prompt.ids[settings.first] if prompt.ids else None
-            measurements.append(Measurement(prompt_results, kept, prompt.tokens or positions, first_id))
+                picture = make_picture(prompt.inputs, self.tokenizer) if "picture" in settings.fields else None
+                kept |= {} if picture is None else {"picture": picture}
+            first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
+            tokens = image.tokens if image else prompt.tokens or positions
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id, image))
         return measurements
 
     def _dtype_name(self) -> str:

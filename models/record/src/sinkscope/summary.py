@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+# Where a spreadsheet would begin to read a formula, as in wasm/study/csv.ts.
+FORMULA_STARTS = re.compile(r"(?:(?<=[;|\t\r\n])|^)(?=\s*[=+\-@＝＋－＠])")
 # The published names of the metric of row sums and of the field of visible keys.
 ROW_SUM, SEEN = "row_mass", "seen"
 # NAME in `prompt.NAME`, for metrics whose numbers by prompt have another name.
@@ -29,6 +31,9 @@ SUMMARY = (
     ("key_ratio", "|k_{k}| / |k|", "ratio", "all", "LG"),
     ("value_ratio", "|v_{k}| / |v|", "ratio", "all", "LG"),
     ("loss_mean", "loss", "nat", "all", ""),
+    ("image_share", "attention on image tokens", "share", "all", "LH"),
+    ("text_share", "attention on text tokens", "share", "all", "LH"),
+    ("special_share", "attention on special tokens", "share", "all", "LH"),
 )
 UNITS = {name: unit for name, _, unit, _, _ in SUMMARY}
 
@@ -52,7 +57,8 @@ class Table(list[dict[str, Any]]):
         return [columns] + [[_cell_text(row[name]) for name in columns] for row in self]
 
     def to_csv(self) -> str:
-        """Returns the table as CSV. Rows end with a line feed; undefined values are empty."""
+        """Returns the table as CSV. Rows end with a line feed; undefined values are empty, and what a spreadsheet would
+        read as a formula has a quote before it, as in the CSV of the command line and the page."""
         import csv
         from io import StringIO
 
@@ -60,7 +66,7 @@ class Table(list[dict[str, Any]]):
         writer = csv.DictWriter(out, list(self[0]) if self else ["metric"], lineterminator="\n")
         writer.writeheader()
         for row in self.to_json_rows():
-            writer.writerow({name: "" if x is None else x for name, x in row.items()})
+            writer.writerow({name: _cell(x) for name, x in row.items()})
         return out.getvalue()
 
     def to_json_rows(self) -> list[dict[str, Any]]:
@@ -89,6 +95,10 @@ class Table(list[dict[str, Any]]):
             for tag, row in [("th", header), *(("td", row) for row in rows)]
         ]
         return f"<table><caption>{escape(self.title)}</caption>{''.join(lines)}</table>"
+
+
+def _cell(value: Any) -> Any:
+    return FORMULA_STARTS.sub("'", value) if isinstance(value, str) else "" if value is None else value
 
 
 def _cell_text(value: Any) -> str:
