@@ -1,6 +1,7 @@
 /** Tests the opening of models: by name from the hub of tests/hub, by files, by a link; and what goes wrong. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename } from 'node:path';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
@@ -346,6 +347,33 @@ export const open = {
     assert.ok(!page.url().includes('disk'));
     assert.equal(hub.log.length, 0);
     assert.deepEqual(troublesOf(page, hub), []);
+  },
+
+  async 'a dropped folder with links, and with names from right to left, opens its model'(stage) {
+    // Arabic letters, and a sign that turns the order of what follows around.
+    const name = 'نموذج \u202Erosnetefas';
+    const outer = await mkdtemp(`${tmpdir()}/sinkscope-drop-`);
+    try {
+      const folder = `${outer}/${name}`;
+      await mkdir(folder);
+      for (const path of zoo('sigmoid')) await cp(path, `${folder}/${basename(path)}`);
+      await symlink('.', `${folder}/loop`);
+      await symlink('/nowhere/at/all', `${folder}/broken.safetensors`);
+      await symlink(`${root}models/zoo/softmax`, `${folder}/other`);
+      const { page, hub } = await openPage(stage);
+      const session = await page.context().newCDPSession(page);
+      const data = { items: [], files: [folder], dragOperationsMask: 1 };
+      for (const type of ['dragEnter', 'dragOver', 'drop'])
+        await session.send('Input.dispatchDragEvent', { type, x: 300, y: 300, data });
+      await page.waitForFunction(() =>
+        /from your disk/.test(document.querySelector('.about')?.textContent),
+      );
+      await settled(page);
+      assert.match(await text(page, '.subject-list'), new RegExp(name.slice(0, 5)));
+      assert.deepEqual(troublesOf(page, hub), []);
+    } finally {
+      await rm(outer, { recursive: true });
+    }
   },
 
   async 'for a folder without a tokenizer, the text is a list of token ids'(stage) {

@@ -9,7 +9,7 @@ import { build as compare } from '../src/rooms/compare';
 import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
 import { SOFTMAX_AND_SIGMOID } from '../src/words';
-import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
+import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
 import { frameOf, tensor } from './fixture';
@@ -293,7 +293,9 @@ describe('Explore', () => {
     expect(choiceOf('bias', [frameWith({})])).toMatchObject({ question: { name: 'why' } });
     expect(choiceOf('change', [frameWith({})]).views[0]!.name).toBe('attention');
     expect(choiceOf('nonsense', [frameWith({})]).views[0]!.name).toBe('attention');
-    for (const { tabs } of QUESTIONS_) expect(tabs.length).toBeLessThanOrEqual(4);
+    for (const question of QUESTIONS_)
+      for (const frame of [frameWith({}), frames.patches!])
+        expect(tabsOf(question, [frame]).length).toBeLessThanOrEqual(4);
   });
 
   it('states the conditions once, and at other figures only those that differ', () => {

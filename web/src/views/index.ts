@@ -70,7 +70,7 @@ export const QUESTIONS: readonly Question[] = [
     hint: 'the attention map',
     tabs: [
       createTab('This head', attention),
-      createTab('Image', patches),
+      { ...createTab('Image', patches), isOffered: ({ image }) => Boolean(image?.rows) },
       createTab('All heads', sinks, heads, threshold, length, domains),
       createTab('Other tokens', scores, secondary, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
