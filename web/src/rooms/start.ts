@@ -69,10 +69,11 @@ import {
   meanWords,
   formatPercent,
   rowsWords,
+  axesClause,
   firstTokenText,
+  recordedText,
   startRole,
   shareWords,
-  shortToken,
   spreadWords,
   stampWords,
   sumWords,
@@ -94,14 +95,17 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
     : '';
   const meansNote =
     sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
-  return `${shorten(recording!.model.id, 120)} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
+  const name = shorten(recording!.model.id, 120);
+  if (recording!.cross)
+    return `Cross-attention of ${name}, as recorded: ${axesClause({ ...frame, recording })}.${sequences > 1 ? ` The shares below are means over ${sequences} prompts.` : ''}`;
+  return `${name} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
 const answerWords = (kind: Kind, frame: Frame) =>
-  attendsToFirst(kind)
+  attendsToFirst(kind) && !frame.queries
     ? kindSentence(kind, `the first one: ${introduced(frame)}`)
-    : kindSentence(kind, firstTokenName(frame));
+    : kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token');
 
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
@@ -159,9 +163,10 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   // The lead has introduced the token; the number may be a mean over prompts that begin differently.
-  const firstToken = isCommonToken(frame, firstKey(frame))
-    ? firstTokenText(frame)
-    : 'the first token';
+  const firstToken =
+    isCommonToken(frame, firstKey(frame)) && !frame.queries
+      ? firstTokenText(frame)
+      : firstName(frame);
   const rowsNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
   // Of a preview another head may be the strongest one.
@@ -335,9 +340,7 @@ function headTemplate({ context, entries, frames, claims }: Shown): TemplateResu
       ${
         isRecorded
           ? html`<div>
-              <p class="recorded-text" tabindex="0">
-                ${frames[0]!.tokens.map(({ text }) => shortToken(text)).join('')}
-              </p>
+              <p class="recorded-text" tabindex="0">${recordedText(frames[0]!)}</p>
               <p class="hint" data-recorded>${NO_WEIGHTS}</p>
             </div>`
           : html`${textField(context, 2)}
