@@ -59,7 +59,7 @@ const ROWS: readonly Row[] = [
     is: "weights in Meta's own format",
     name: /^consolidated.*\.(pth|safetensors)$/i,
     command:
-      'python -m transformers.models.llama.convert_llama_weights_to_hf --input_dir FOLDER --output_dir OUT, with transformers 4',
+      'python -m transformers.models.llama.convert_llama_weights_to_hf --input_dir FOLDER --output_dir OUT --num_shards 1 --llama_version 2, with transformers 4.47; a shard is a consolidated file',
   },
   {
     is: 'a model of llama2.c',
