@@ -187,9 +187,8 @@ export function addTrainingSlider(
     const index = indexOfShown();
     clearTimeout(timer);
     if (!isPlaying.value || !steps) return;
-    const { shown } = context.state.value;
     const allEntries = context.engine.value?.queue.entries.value;
-    const entries = shown.map((text) => allEntries?.get(text));
+    const entries = context.state.value.shown.map((text) => allEntries?.get(text));
     // After an error the next checkpoint would fail as well.
     if (index >= steps.length - 1 || entries.some((entry) => entry?.error)) {
       isPlaying.value = false;

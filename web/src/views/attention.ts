@@ -67,7 +67,7 @@ export function weightScale(
 /** Returns the name of a map's numbers and the names of its two axes, for saved files. */
 export function axesOf({ pooled, queries }: Frame): readonly [string, string, string] {
   if (!pooled) return ['weight', 'query', 'key'];
-  return ['mean_weight', queries ? 'query' : 'queryTextblock', 'key_block'];
+  return ['mean_weight', queries ? 'query' : 'query_block', 'key_block'];
 }
 
 /**
