@@ -1696,10 +1696,10 @@ describe('caches and settings', () => {
     ];
     const drawMeasure = (measure: string) =>
       drawView(sweep, group[0]!, { group, frames: group, measure });
-    expect(drawMeasure('error').lines()).toEqual([['per channel', 0.375, 0.25]]);
+    expect(drawMeasure('error').lines()).toEqual([['all rounded', 0.375, 0.25]]);
     expect(drawMeasure('error').charts()[0]!.xLabel).toBe('bits');
-    expect(drawMeasure('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
-    expect(drawMeasure('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
+    expect(drawMeasure('change').lines()).toEqual([['all rounded', 0.5, 0.5]]);
+    expect(drawMeasure('kept').lines()).toEqual([['all rounded', 0.5, 0.5]]);
     expect(
       ['loss', 'kl', 'sink', 'kept', 'error', 'change'].map(
         (measure) => drawMeasure(measure).charts()[0]!.percent ?? false,
@@ -1730,7 +1730,7 @@ describe('caches and settings', () => {
       );
     const group = [createSetting({}), clampSetting(7, [6, 8]), clampSetting(3, [1.5, 3.5])];
     const view = drawView(perturbations, group[1]!, { group, frames: group });
-    expect(view.lines()).toEqual([['the selected ones, then random ones', 4, -0.5]]);
+    expect(view.lines()).toEqual([['loss above baseline', 4, -0.5]]);
     expect(view.text('.caption')).toBe(
       '1, channel 7 to zero: +4.000; 2, channel 3 to zero: −0.500',
     );
