@@ -432,7 +432,7 @@ describe('the head whose map is shown', () => {
       command: '',
     });
     expect(captionWords(namedLab(labOf()))).toBe(
-      '40% on the first token: mean of rows without circled digits; head L0H1',
+      '40% on the first token, mean of the ordinary rows; head L0H1',
     );
     expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; head L1H0$/);
     expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('head');
@@ -498,9 +498,9 @@ describe('the sentence about a fine-tuned model', () => {
     expect(verdictWords([pair[0], { ...pair[1], lab: divergedLab }])).toMatch(
       /loss on the new text 3\.00 → 2\.75, loss on the old kind of text 3\.40 → –\.$/,
     );
-    expect(captionWords(pair[0])).toBe('80% on the first token: mean of the rows; head L0H0');
+    expect(captionWords(pair[0])).toBe('80% on the first token, mean of the rows; head L0H0');
     const rawLab = { ...pair[1], operation: operations[1] };
-    expect(captionWords(rawLab)).toBe('30% on the first token: mean of the rows; head L0H1');
+    expect(captionWords(rawLab)).toBe('30% on the first token, mean of the rows; head L0H1');
   });
 });
 

@@ -421,14 +421,14 @@ describe('Training', () => {
     });
     expect(room.texts('.before .which, .now .which')).toEqual([
       'The softmax model, step 0 L1H0 gives <s> 10%, an even share on average',
-      'The same head, after training L1H0 gives <s> 90%',
+      'The same head, after training L1H0 gives <s> 90%, most of all',
     ]);
     expect(room.text('.lead')).toBe(
       'After training, 2 of 4 heads of the softmax model have a sink on this text (over 30% of their attention on <s>), ' +
         'none of the sigmoid model.',
     );
     expect(room.text('.explanation')).toBe(
-      'Training asks only for better guesses of the next token, but softmax must hand out 100% a row: what finds no use ' +
+      'Training asks for better guesses of the next token, but softmax must hand out 100% a row: what finds no use ' +
         'goes to <s>.',
     );
     room.click('Choose models');
@@ -443,7 +443,7 @@ describe('Training', () => {
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
     expect(room.all('.before')[0]!.hidden).toBe(true);
     expect(room.texts('.before .which, .now .which').filter(Boolean)).toEqual([
-      'b L1H0 gives <s> 90%',
+      'b L1H0 gives <s> 90%, most of all',
     ]);
     expect(room.text('.explanation')).toBe('');
   });
