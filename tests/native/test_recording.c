@@ -335,7 +335,7 @@ static void check_metadata(void) {
         const char *version;
         ss_status status;
         const char *text;
-    } table[] = {{"2", SS_UNSUPPORTED, "newer"},     {"17.3", SS_UNSUPPORTED, "newer"},
+    } table[] = {{"3", SS_UNSUPPORTED, "newer"},     {"17.3", SS_UNSUPPORTED, "newer"},
                  {"one", SS_BAD_FILE, "number"},     {"", SS_BAD_FILE, "number"},
                  {"-1", SS_BAD_FILE, "number"},      {"nan", SS_BAD_FILE, "number"},
                  {NULL, SS_BAD_FILE, "no recording"}};
@@ -454,6 +454,30 @@ static void check_layers(void) {
     w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
     add_claimed(&w, "0.hidden_norm", "F32", "[2,2]", norms, sizeof norms / 2);
     check_refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.hidden_norm", "[4, 2]");
+}
+
+static void check_cross(void) {
+    CASE("maps of cross-attention have their own number of rows, and no metric reads them");
+    static const float cells[] = {1, 0, 0.5f, 0.5f, 0, 1, 1, 0, 0.5f, 0.5f, 0, 1};
+    static const char *const shapes[] = {"[1,2,3,2]", "[1,2,2,2]"};
+    for (int i = 0; i < 2; i++) {
+        recording_writer w =
+            begin_recording("2", replace_condition("\"eps\"", "\"cross\":{\"T\":3},\"eps\""));
+        add_claimed(&w, "0.att", "F32", shapes[i], cells, i ? 32 : sizeof cells);
+        ss_bytes file = end_recording(&w, 0);
+        if (i) {
+            check_refused(file, SS_BAD_TENSOR, "0.att", "[1, 2, 3, 2]");
+            continue;
+        }
+        opened_trace opened;
+        open_trace(&opened, file);
+        CHECK(!(opened.trace.fields & SS_BIT(SS_FIELD_ATT)));
+        check_refusal(&opened.trace, "alpha", 2, "cross-attention");
+        close_trace(&opened);
+    }
+    recording_writer w =
+        begin_recording("2", replace_condition("\"eps\"", "\"cross\":{\"T\":0},\"eps\""));
+    check_refused(end_recording(&w, 0), SS_BAD_CONFIG, "T", "1");
 }
 
 static void check_first_token(void) {
@@ -608,6 +632,7 @@ int main(void) {
     check_metadata();
     check_conditions();
     check_layers();
+    check_cross();
     check_first_token();
     check_shapes();
     check_undefined_metrics();

@@ -71,6 +71,20 @@ def test_the_first_example_runs(names: dict[str, Any]) -> None:
     assert sinkscope.open_recording("model.safetensors").conditions["prompts"]["count"] == len(TEXTS)
 
 
+def test_the_example_of_a_translation_runs(names: dict[str, Any]) -> None:
+    pytest.importorskip("anywidget", reason="anywidget is not installed")
+    [block] = re.findall(r"^## Speech and translation\n+```python\n(.*?)^```", README, re.M | re.S)
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 4}
+    torch.manual_seed(4)
+    names["model"] = tf.T5ForConditionalGeneration(
+        tf.T5Config(vocab_size=1024, decoder_start_token_id=0, **sizes)
+    ).eval()
+    exec(block, names)
+    cross = sinkscope.open_recording("cross.safetensors")
+    queries, keys = cross.map(2, 0).shape
+    assert (queries, keys) == (len(cross.queries()), len(cross.tokens())) and cross.model["part"] == "cross"
+
+
 def test_the_examples_of_a_week_run(names: dict[str, Any], tmp_path: Path) -> None:
     for package in ("accelerate", "anywidget", "matplotlib", "pandas", "pyarrow"):
         pytest.importorskip(package, reason=f"{package} is not installed")

@@ -159,7 +159,7 @@ CONDITIONS = {
     ("metadata", "expected"),
     [
         (None, "expected sinkscope.recording in the metadata"),
-        ({VERSION_KEY: "2"}, "expected a recording of version 1, found 2"),
+        ({VERSION_KEY: "3"}, "expected a recording of version 1 or 2, found 3"),
         ({VERSION_KEY: "1"}, "expected JSON"),
         ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
         ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "sinkscope: expected it to be object, found \\[\\]"),

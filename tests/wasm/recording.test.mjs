@@ -320,7 +320,7 @@ test('files of other formats or with false entries are rejected with a place and
       /no recording/,
     );
     await assertRefused(
-      withMetadata(bytes, (m) => ({ ...m, 'sinkscope.recording': '2' })),
+      withMetadata(bytes, (m) => ({ ...m, 'sinkscope.recording': '3' })),
       'unsupported',
       'sinkscope.recording',
       /newer/,

@@ -52,15 +52,37 @@ function listOf<T>(
   return value;
 }
 
+const isText = (x: unknown) => typeof x === 'string';
+const isTokens = (x: unknown) => Array.isArray(x) && x.every(isText);
+
+const KEY_UNITS = ['token', 'frame', 'patch'] as const;
+
+/** Reads what the queries of cross-attention are. @param keys the tokens of each kept prompt, T each */
+function readCross(
+  json: Json,
+  keys: readonly string[][],
+  { T: keyCount, kind }: { T: number; kind: string },
+): NonNullable<Conditions['cross']> {
+  const T = integerOf(json, 'T');
+  const unit = KEY_UNITS.find((name) => name === json.keys);
+  const tokens: string[][] = listOf(json, 'tokens', isTokens, 'lists of strings');
+  const areLists = Array.isArray(json.tokens) && tokens.length === keys.length;
+  if (!unit) throw conditionError('cross.keys', KEY_UNITS.join(' or '));
+  if (!areLists || tokens.some(({ length }) => length !== T))
+    throw conditionError('cross.tokens', `${keys.length} lists of ${T} strings`);
+  if (kind !== 'bidirectional') throw conditionError('model.mask', 'the kind bidirectional');
+  if (keys.some(({ length }) => length !== keyCount))
+    throw conditionError('tokens', `lists of ${keyCount} strings`);
+  return { T, keys: unit, tokens };
+}
+
 export function readConditions(json: string): Conditions {
   const root: Json = parseJson(json, 'bad_config', 'recording');
   const model = objectOf(root, 'model');
   const mask = objectOf(model, 'mask');
   const first = objectOf(root, 'first');
   const prompts = objectOf(root, 'prompts');
-  const isText = (x: unknown) => typeof x === 'string';
   const isWindow = (x: unknown) => x === null || Number.isInteger(x);
-  const isTokens = (x: unknown) => Array.isArray(x) && x.every(isText);
   const isEdit = (x: unknown) => {
     const { kind, label } = isObject(x) ? (x as Json) : {};
     return isText(kind) && isText(label);
@@ -77,12 +99,15 @@ export function readConditions(json: string): Conditions {
   const tokens: string[][] = listOf(root, 'tokens', isTokens, 'lists of strings');
   const images = root.images ?? null;
   const modelWindow = kind === 'window' ? window : null;
+  const T = integerOf(prompts, 'T');
+  const part = textOf(model, 'part');
   return {
     model: {
       id: textOf(model, 'id') ?? '',
       revision: textOf(model, 'revision'),
       sha256: textOf(model, 'sha256'),
       family: textOf(model, 'family') ?? '',
+      ...(part ? { part } : {}),
       L,
       blocks: integerOf(model, 'blocks', L),
       layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
@@ -108,6 +133,7 @@ export function readConditions(json: string): Conditions {
       position: integerOf(first, 'position', 0),
     },
     tokens,
+    ...(root.cross ? { cross: readCross(objectOf(root, 'cross'), tokens, { T, kind }) } : {}),
     ...(images === null ? {} : { images: readImages(images, tokens) }),
     prompts: {
       source: textOf(prompts, 'source'),
@@ -115,7 +141,7 @@ export function readConditions(json: string): Conditions {
       source_sha256: textOf(prompts, 'source_sha256'),
       count: integerOf(prompts, 'count'),
       kept: integerOf(prompts, 'kept'),
-      T: integerOf(prompts, 'T'),
+      T,
       ...(generated ? { generated } : {}),
     },
     eps: listOf(root, 'eps', (x) => Number.isFinite(x), 'numbers'),

@@ -244,6 +244,8 @@ export interface Conditions {
     /** SHA-256 of the weight file. */
     readonly sha256: string | null;
     readonly family: string;
+    /** The recorded part of a model of several: 'vision_model', 'encoder', 'decoder', 'cross'. */
+    readonly part?: string;
     /** Number of layers with attention. */
     readonly L: number;
     /** Number of all layers: hidden states have blocks + 1 rows. */
@@ -276,6 +278,15 @@ export interface Conditions {
     readonly position: number;
   };
   readonly tokens: readonly (readonly string[])[];
+  /**
+   * Only of cross-attention: T queries of a decoder, with the token strings of each kept prompt, attend to the keys of
+   * an encoder, which `tokens`, prompts.T and all numbers by token are of.
+   */
+  readonly cross?: {
+    readonly T: number;
+    readonly keys: 'token' | 'frame' | 'patch';
+    readonly tokens: readonly (readonly string[])[];
+  };
   /**
    * The image of each kept prompt; absent if the prompts have none. `kinds` has a letter for each token: t text, i a patch
    * of the image, s special. The patches lie in rows * cols, unless these are absent.

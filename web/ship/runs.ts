@@ -50,6 +50,119 @@ function domainOf(values: readonly number[]): Domain {
   return [low - margin, high + margin];
 }
 
+const scale =
+  ([low, high]: Domain, from: number, to: number) =>
+  (value: number) =>
+    from + ((value - low) / (high - low)) * (to - from);
+
+const label = (kind: string, x: number, y: number, value: string, textAnchor = 'start') =>
+  make('text', { x: x.toFixed(1), y: y.toFixed(1), className: [kind], textAnchor }, [text(value)]);
+
+function line(kind: string, x1: number, y1: number, x2: number, y2: number): Node {
+  const ends = Object.entries({ x1, y1, x2, y2 }).map(([name, value]) => [name, value.toFixed(1)]);
+  return make('line', { className: [kind], ...Object.fromEntries(ends) });
+}
+
+const { left: LEFT, top: TOP } = MARGIN;
+const [RIGHT, BOTTOM] = [WIDTH - MARGIN.right, HEIGHT - MARGIN.bottom];
+
+/** A recipe with runs, in its group. */
+interface GroupWithRuns {
+  readonly title: string;
+  readonly recipes: readonly { readonly id: string; readonly runs: DecisiveRuns }[];
+}
+
+type Point = readonly [x: number, y: number];
+
+function axesOf(xDomain: Domain, yDomain: Domain): Node[] {
+  const x = scale(xDomain, LEFT, RIGHT);
+  const y = scale(yDomain, BOTTOM, TOP);
+  return [
+    ...ticksOf(xDomain).flatMap((value) => [
+      line('grid', x(value), TOP, x(value), BOTTOM),
+      label('tick', x(value), BOTTOM + 16, formatNumber(value), 'middle'),
+    ]),
+    ...ticksOf(yDomain).flatMap((value) => [
+      line(Math.abs(value) < 1e-9 ? 'zero' : 'grid', LEFT, y(value), RIGHT, y(value)),
+      label('tick', LEFT - 6, y(value) + 4, formatNumber(value), 'end'),
+    ]),
+    label('axis', (LEFT + RIGHT) / 2, HEIGHT - 6, LOSS, 'middle'),
+    label('axis', LEFT, TOP - 1, ALPHA),
+  ];
+}
+
+/** Returns where each title stands: next to its group's last mean, or on the nearest free line above or below it. */
+function namePlaces(titles: readonly string[], lastMeans: readonly Point[]): Point[] {
+  const nameBoxes: { readonly x: number; readonly y: number; readonly width: number }[] = [];
+  for (const [g, title] of titles.entries()) {
+    const [lastX, lastY] = lastMeans[g]!;
+    const nameBox = { x: lastX + 9, width: title.length * LETTER_WIDTH };
+    const isFree = (y: number) =>
+      y > TOP + LINE_HEIGHT &&
+      y < BOTTOM &&
+      !nameBoxes.some(
+        (box) =>
+          Math.abs(box.y - y) < LINE_HEIGHT &&
+          box.x < nameBox.x + nameBox.width &&
+          nameBox.x < box.x + box.width,
+      );
+    const candidates = titles.flatMap((_, i) => [
+      lastY + 4 + i * LINE_HEIGHT,
+      lastY + 4 - i * LINE_HEIGHT,
+    ]);
+    nameBoxes.push({ ...nameBox, y: candidates.find(isFree) ?? lastY + 4 });
+  }
+  return nameBoxes.map(({ x, y }) => [x, y]);
+}
+
+const circle = (kind: string, [x, y]: Point, r: number) =>
+  make('circle', { className: [kind], cx: x.toFixed(1), cy: y.toFixed(1), r });
+
+/** Draws the runs and means of each group, and its name. */
+function marksOf(
+  groups: readonly GroupWithRuns[],
+  pointOf: (loss: number, alpha: number) => Point,
+) {
+  const meanPoints = groups.map(({ recipes }) =>
+    recipes.map(({ runs }) => pointOf(meanOf(runs.loss), meanOf(runs.alpha))),
+  );
+  const titles = groups.map(({ title }) => title);
+  const places = namePlaces(
+    titles,
+    meanPoints.map((points) => points.at(-1)!),
+  );
+  return groups.map(({ title, recipes }, g) =>
+    make('g', { className: [`run-${g + 1}`] }, [
+      make('polyline', {
+        points: meanPoints[g]!.map((point) =>
+          point.map((coordinate) => coordinate.toFixed(1)).join(','),
+        ).join(' '),
+      }),
+      ...recipes.flatMap(({ runs }) =>
+        runs.loss.map((loss, i) => circle('run', pointOf(loss, runs.alpha[i]!), 2.2)),
+      ),
+      ...meanPoints[g]!.map((point) => circle('mean', point, 4.2)),
+      label('name', ...places[g]!, title),
+    ]),
+  );
+}
+
+function runsTable(groups: readonly GroupWithRuns[]): Node {
+  const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
+  return table(
+    ['Models', 'Recipe', 'Seeds', ALPHA, LOSS],
+    groups.flatMap(({ title, recipes }) =>
+      recipes.map(({ id, runs }) => [
+        title,
+        titles.get(id) ?? id,
+        String(runs.seeds.length),
+        rangeWords(runs.alpha),
+        rangeWords(runs.loss),
+      ]),
+    ),
+  );
+}
+
 /**
  * Returns a figure of all runs of some recipes, with a dot for each run, a ring for each recipe's mean and a line
  * through the means of each group, and the same numbers as a table.
@@ -71,114 +184,24 @@ export function runsOf(
   const allRuns = groupsWithRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
   const xDomain = domainOf(allRuns.flatMap((runs) => runs.loss));
   const yDomain = domainOf(allRuns.flatMap((runs) => runs.alpha));
-  const scale =
-    ([low, high]: Domain, from: number, to: number) =>
-    (value: number) =>
-      from + ((value - low) / (high - low)) * (to - from);
-  const { left, top } = MARGIN;
-  const [right, bottom] = [WIDTH - MARGIN.right, HEIGHT - MARGIN.bottom];
-  const x = scale(xDomain, left, right);
-  const y = scale(yDomain, bottom, top);
-  const label = (kind: string, x: number, y: number, value: string, textAnchor = 'start') =>
-    make('text', { x: x.toFixed(1), y: y.toFixed(1), className: [kind], textAnchor }, [
-      text(value),
-    ]);
-  const line = (kind: string, x1: number, y1: number, x2: number, y2: number) => {
-    const ends = Object.entries({ x1, y1, x2, y2 }).map(([name, value]) => [
-      name,
-      value.toFixed(1),
-    ]);
-    return make('line', { className: [kind], ...Object.fromEntries(ends) });
-  };
-  const axes = [
-    ...ticksOf(xDomain).flatMap((value) => [
-      line('grid', x(value), top, x(value), bottom),
-      label('tick', x(value), bottom + 16, formatNumber(value), 'middle'),
-    ]),
-    ...ticksOf(yDomain).flatMap((value) => [
-      line(Math.abs(value) < 1e-9 ? 'zero' : 'grid', left, y(value), right, y(value)),
-      label('tick', left - 6, y(value) + 4, formatNumber(value), 'end'),
-    ]),
-    label('axis', (left + right) / 2, HEIGHT - 6, LOSS, 'middle'),
-    label('axis', left, top - 1, ALPHA),
-  ];
-  const meanPoints = groupsWithRuns.map(({ recipes }) =>
-    recipes.map(({ runs }) => [x(meanOf(runs.loss)), y(meanOf(runs.alpha))] as const),
-  );
-  // A group's name is next to its last mean, or on the nearest free line above or below that mean.
-  const nameBoxes: { readonly x: number; readonly y: number; readonly width: number }[] = [];
-  for (const [g, { title }] of groupsWithRuns.entries()) {
-    const [lastX, lastY] = meanPoints[g]!.at(-1)!;
-    const nameBox = { x: lastX + 9, width: title.length * LETTER_WIDTH };
-    const isFree = (y: number) =>
-      y > top + LINE_HEIGHT &&
-      y < bottom &&
-      !nameBoxes.some(
-        (box) =>
-          Math.abs(box.y - y) < LINE_HEIGHT &&
-          box.x < nameBox.x + nameBox.width &&
-          nameBox.x < box.x + box.width,
-      );
-    const candidates = groupsWithRuns.flatMap((_, i) => [
-      lastY + 4 + i * LINE_HEIGHT,
-      lastY + 4 - i * LINE_HEIGHT,
-    ]);
-    nameBoxes.push({ ...nameBox, y: candidates.find(isFree) ?? lastY + 4 });
-  }
-  const marks = groupsWithRuns.map(({ title, recipes }, g) =>
-    make('g', { className: [`run-${g + 1}`] }, [
-      make('polyline', {
-        points: meanPoints[g]!.map((point) =>
-          point.map((coordinate) => coordinate.toFixed(1)).join(','),
-        ).join(' '),
-      }),
-      ...recipes.flatMap(({ runs }) =>
-        runs.loss.map((value, i) =>
-          make('circle', {
-            className: ['run'],
-            cx: x(value).toFixed(1),
-            cy: y(runs.alpha[i]!).toFixed(1),
-            r: 2.2,
-          }),
-        ),
-      ),
-      ...meanPoints[g]!.map(([cx, cy]) =>
-        make('circle', { className: ['mean'], cx: cx.toFixed(1), cy: cy.toFixed(1), r: 4.2 }),
-      ),
-      label('name', nameBoxes[g]!.x, nameBoxes[g]!.y, title),
-    ]),
-  );
-  const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
+  const x = scale(xDomain, LEFT, RIGHT);
+  const y = scale(yDomain, BOTTOM, TOP);
   const untrainedRecipes = groups.flatMap(({ recipes }) =>
     recipes.filter((id) => !Object.hasOwn(runsById, id)),
   );
+  const runCount = allRuns.reduce((sum, { seeds }) => sum + seeds.length, 0);
+  const untrainedNote = untrainedRecipes.length
+    ? ` Not trained yet: ${untrainedRecipes.join(', ')}.`
+    : '';
   return [
     make('svg', { className: ['runs'], viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ariaHidden: 'true' }, [
-      ...axes,
-      ...marks,
+      ...axesOf(xDomain, yDomain),
+      ...marksOf(groupsWithRuns, (loss, alpha) => [x(loss), y(alpha)]),
     ]),
     make('details', {}, [
       make('summary', {}, [text('The same as a table')]),
-      table(
-        ['Models', 'Recipe', 'Seeds', ALPHA, LOSS],
-        groupsWithRuns.flatMap(({ title, recipes }) =>
-          recipes.map(({ id, runs }) => [
-            title,
-            titles.get(id) ?? id,
-            String(runs.seeds.length),
-            rangeWords(runs.alpha),
-            rangeWords(runs.loss),
-          ]),
-        ),
-      ),
-      make('p', {}, [
-        text(
-          `${allRuns.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs.` +
-            (untrainedRecipes.length > 0
-              ? ` Not trained yet: ${untrainedRecipes.join(', ')}.`
-              : ''),
-        ),
-      ]),
+      runsTable(groupsWithRuns),
+      make('p', {}, [text(`${runCount} runs.${untrainedNote}`)]),
     ]),
   ];
 }

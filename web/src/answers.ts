@@ -23,6 +23,7 @@ import { normProfile } from './views/norms';
 import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import {
+  axesClause,
   capitalize,
   firstName,
   firstPromptWords,
@@ -40,7 +41,9 @@ const onFirstPrompt = (frame: Frame, sentence: string): string =>
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
-  return kind ? onFirstPrompt(frame, kindSentence(kind, firstName(frame))) : '';
+  return kind
+    ? onFirstPrompt(frame, kindSentence(kind, firstName(frame), frame.queries && 'decoder token'))
+    : '';
 }
 
 function headCountAnswer(frame: Frame): string {
@@ -248,6 +251,7 @@ export function answerOf(
 }
 
 export function firstTokenClause(frame: Frame): string {
+  if (frame.queries) return axesClause(frame);
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
     return `${name} is ${startRole(frame)}, which begins every ${frame.image ? 'input' : 'text'}`;

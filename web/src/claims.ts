@@ -37,14 +37,16 @@ export interface Column {
 
 /**
  * Measures a column of a map.
- * @param cells [T, T], signed weights included; NaN where nothing is drawn
+ * @param cells [T, T], or [queries, T] in cross-attention; signed weights included; NaN where nothing is drawn
  * @param key the index of the column, which is 0 except in recordings with another first token
+ * @param ownRow the row of the column's own token, which is left out; -1 in cross-attention
  */
-export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
+export function columnOf(cells: ArrayLike<number>, T: number, key = 0, ownRow = key): Column {
+  const queries = cells.length / T;
   let unseenRows = 0;
   let [strongRows, columnSum, uniform, alphaSum] = [0, 0, 0, 0];
   const sums: number[] = [];
-  for (let t = 0; t < T; t++) {
+  for (let t = 0; t < queries; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
     const size = row.reduce((a, b) => a + Math.abs(b), 0);
     const weight = cells[t * T + key]!;
@@ -52,15 +54,15 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
     if (t < key && Number.isNaN(weight)) unseenRows++;
     if (Number.isNaN(weight)) continue;
     alphaSum += weight;
-    if (t === key) continue;
+    if (t === ownRow) continue;
     if (Math.abs(weight) > 0.5 * Math.max(1, size)) strongRows++;
     columnSum += Math.abs(weight);
     uniform += size / row.length;
   }
-  const rows = T - 1 - unseenRows;
+  const rows = queries - (ownRow < 0 ? 0 : 1) - unseenRows;
   return {
     ...{ rows, strongRows, mean: columnSum / rows, uniform: uniform / rows },
-    ...{ alpha: Math.abs(alphaSum) / (T - unseenRows), rowSum: mean(sums) },
+    ...{ alpha: Math.abs(alphaSum) / (queries - unseenRows), rowSum: mean(sums) },
     sums: [Math.min(...sums), Math.max(...sums)],
   };
 }
@@ -73,17 +75,18 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
 export type Kind = 'all' | 'many' | 'weak' | 'none' | 'empty' | 'short';
 
 /** The sentence of each kind about a token, which is the object or the subject. */
-const KIND_SENTENCES: Readonly<Record<Kind, (token: string) => string>> = {
-  all: (token) => `Almost every token attends to ${token}.`,
-  many: (token) => `Many tokens attend mostly to ${token}.`,
+const KIND_SENTENCES: Readonly<Record<Kind, (token: string, query: string) => string>> = {
+  all: (token, query) => `Almost every ${query} attends to ${token}.`,
+  many: (token, query) => `Many ${query}s attend mostly to ${token}.`,
   weak: (token) => `More attention than an even share goes to ${token}.`,
   none: (token) => `This head does not single out ${token}.`,
   short: () => 'This text is too short to distinguish a sink from an even spread of attention.',
   empty: () => 'This head gives the tokens almost no attention: its rows sum to almost nothing.',
 };
 
-/** Says what the picture of a head shows. @param token the first token's name */
-export const kindSentence = (kind: Kind, token: string): string => KIND_SENTENCES[kind](token);
+/** Says what the picture of a head shows. @param token the first token's name  @param query what the rows are of */
+export const kindSentence = (kind: Kind, token: string, query = 'token'): string =>
+  KIND_SENTENCES[kind](token, query);
 
 /** Whether the picture shows that rows attend to the first token. */
 export const attendsToFirst = (kind: Kind | undefined): boolean =>
@@ -155,7 +158,8 @@ export function claimOf(
   const key = firstKey(frame);
   const cells = maps && cellsOf(maps, { normalize: isShare ? 'yes' : 'no' });
   // Like the metrics, shares are those of magnitudes.
-  const column = cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key);
+  const column =
+    cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key, frame.queries && -1);
   const weights = firstTokenWeights(frame);
   // Without a picture, the sums are those before any normalization for the reader.
   const rowMass = tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at) : [];
@@ -207,7 +211,7 @@ export function spanOf(
   const cells = cellsOf(maps, state);
   const sums: number[] = [];
   let uniform = 0;
-  for (let t = 0; t < T; t++) {
+  for (let t = 0; t * T < cells.length; t++) {
     const row = cells.subarray(t * T, (t + 1) * T);
     const seen = row.filter((x) => !Number.isNaN(x)).length;
     const sum = row.subarray(from, to + 1).reduce((a, b) => a + b, 0);

@@ -63,6 +63,11 @@ export interface Frame {
    * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
    */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
+  /**
+   * Only for a recording of cross-attention: the decoder's tokens, one for each row of a map. `tokens` and T are then
+   * those of the keys, the encoder's.
+   */
+  readonly queries?: readonly Token[];
   /** For each missing number, the reason: a recording lacks it, or maps of a long text are not read. */
   readonly lacks?: Readonly<Record<string, string>>;
   readonly pooled?: number;
@@ -185,20 +190,24 @@ export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
 
-/** Returns the side of a map, and the number of tokens that each row and column stands for. */
-export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
+/**
+ * Returns how many columns and rows a map has, and how many tokens each column and each row stands for. The maps of
+ * cross-attention have a row for each query; others are square.
+ */
+export function gridOf({ pooled, T, queries }: Pick<Frame, 'pooled' | 'T' | 'queries'>) {
   const side = pooled ?? T;
-  return { side, block: Math.ceil(T / side) };
+  const block = Math.ceil(T / side);
+  return { side, block, rows: queries?.length ?? side, rowBlock: queries ? 1 : block };
 }
 
 /** Returns weights [side, side] with NaN for keys that the query, or the last query of a block, does not see. */
 export function maskHidden(
-  frame: Pick<Frame, 'architecture' | 'T' | 'pooled'>,
+  frame: Pick<Frame, 'architecture' | 'T' | 'pooled' | 'queries'>,
   weights: ArrayLike<number>,
 ) {
-  const { side, block } = gridOf(frame);
+  const { side, block, rows } = gridOf(frame);
   const map = Float32Array.from(weights);
-  for (let row = 0; row < side; row++) {
+  for (let row = 0; row < rows; row++) {
     const keyEnd = visibleKeyEnd(frame, Math.min(frame.T, (row + 1) * block) - 1);
     map.fill(NaN, row * side + Math.ceil(keyEnd / block), (row + 1) * side);
   }
@@ -242,13 +251,10 @@ export function sharesOf(map: Float32Array, T: number): Float32Array {
   return shares;
 }
 
-/** Maps [side, side]: `shares` are shares of each row, if rows need not sum to 1. */
-export interface Maps {
+/** Maps [rows, side]: `shares` are shares of each row, if rows need not sum to 1. */
+export interface Maps extends ReturnType<typeof gridOf> {
   readonly weights: Float32Array;
   readonly shares: Float32Array;
-  readonly side: number;
-  /** Tokens per row and column; above 1 in pooled maps of a long text. */
-  readonly block: number;
   /** The largest weight in each block; absent if the run did not read it. */
   readonly largest?: Float32Array;
 }
@@ -257,19 +263,19 @@ const mapsCache = new WeakMap<Tensor, Maps>();
 
 export function mapsOf(frame: Frame): Maps | undefined {
   const att = frame.head?.tensors.att;
-  const { side, block } = gridOf(frame);
+  const grid = gridOf(frame);
+  const { side } = grid;
   if (!att || att.shape.at(-1) !== side) return undefined;
   const cached = mapsCache.get(att);
   if (cached) return cached;
-  const size = side * side;
+  const size = grid.rows * side;
   const weights = frame.pooled
     ? maskHidden(frame, att.data.subarray(0, size))
     : visibleRows(frame, att.data, 0);
   const maps = {
     weights,
     shares: frame.operation.normalizes ? weights : sharesOf(weights, side),
-    side,
-    block,
+    ...grid,
     ...(att.data.length > size ? { largest: maskHidden(frame, att.data.subarray(size)) } : {}),
   };
   mapsCache.set(att, maps);
@@ -385,6 +391,7 @@ function rowOfFirstPrompt(
  */
 export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { sequences, operation, tensors, pooled, T } = frame;
+  const { rows } = gridOf(frame);
   if (sequences === 1) return firstTokenWeights(frame);
   const row = rowOfFirstPrompt(frame, usesRawWeights(frame) ? 'first_raw_alphas' : 'first_alphas');
   if (row) return row;
@@ -396,7 +403,9 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   return (
     cells &&
     Float32Array.from({ length: L * H }, (_, i) => {
-      const column = Array.from({ length: T }, (_, t) => Math.abs(cells[(i * T + t) * T + key]!));
+      const column = Array.from({ length: rows }, (_, t) =>
+        Math.abs(cells[(i * rows + t) * T + key]!),
+      );
       return mean(column, isBidirectional(frame) ? 0 : key);
     })
   );

@@ -91,13 +91,48 @@ export function quote(frame: Frame, t: number): string {
   return `“${tokenWord(frame.tokens[t]?.text ?? '')}”`;
 }
 
+/** Returns what a key is: a token; in cross-attention an encoder token, an encoder frame or an image patch. */
+export const keyUnit = ({ recording }: Pick<Frame, 'recording'>): string => {
+  const keys = recording?.cross?.keys;
+  return keys === 'patch' ? 'image patch' : keys ? `encoder ${keys}` : 'token';
+};
+
+/** Whether keys have no text: they are the frames or patches of another sequence. */
+const areKeysNumbered = ({ recording }: Pick<Frame, 'recording'>): boolean =>
+  Boolean(recording?.cross && recording.cross.keys !== 'token');
+
+/** Returns the text of a key, or its number among the frames or patches. */
+export const keyText = (frame: Frame, key: number): string =>
+  areKeysNumbered(frame) ? `${keyUnit(frame)} ${key}` : quote(frame, key);
+
+export const keyName = (frame: Frame, key: number): string =>
+  areKeysNumbered(frame) ? keyText(frame, key) : `key ${key} ${quote(frame, key)}`;
+
+/** Returns the text of a recording's first prompt; of cross-attention what the encoder read, and what the decoder did. */
+export function recordedText(frame: Frame): string {
+  const join = (tokens: Frame['tokens']) => tokens.map(({ text }) => shortToken(text)).join('');
+  const keysText = areKeysNumbered(frame) ? `${frame.T} ${keyUnit(frame)}s` : join(frame.tokens);
+  return frame.queries ? `${keysText} → ${join(frame.queries).trim()}` : keysText;
+}
+
+/** Says what the rows and columns of cross-attention are. */
+export const axesClause = (frame: Pick<Frame, 'recording' | 'T'>): string =>
+  `rows are the decoder’s ${frame.recording!.cross!.T} tokens, columns ${frame.T} ${keyUnit(frame)}s, and each row sees all of them`;
+
+/** Returns the text of a query, which in cross-attention is a token of the decoder. */
+export const quoteQuery = (frame: Frame, query: number): string =>
+  quote({ ...frame, tokens: frame.queries ?? frame.tokens }, query);
+
+export const queryName = (frame: Frame, query: number): string =>
+  `query ${query} ${quoteQuery(frame, query)}`;
+
 /** Says how much of a long text is left out. */
 export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =>
   `${dropped.toLocaleString('en')} more ${dropped === 1 ? 'token' : 'tokens'} of this text not read (T = ${T})`;
 
 /** Returns a token after a space, for a number of all prompts; empty if they differ in it. */
 export const commonQuote = (frame: Frame, t: number): string =>
-  isCommonToken(frame, t) ? ` ${quote(frame, t)}` : '';
+  isCommonToken(frame, t) && !areKeysNumbered(frame) ? ` ${quote(frame, t)}` : '';
 
 /** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
@@ -108,13 +143,15 @@ export function spanSentence(span: Span | undefined, frame: Frame): string {
   if (!span) return '';
   const { from, to, queries, attention, uniform, isShare } = span;
   const words = frame.tokens.slice(from, to + 1).map(({ text }) => makeReadable(text));
-  const tokens = `Tokens ${from}–${to}, “${shorten(
-    words
-      .join('')
-      .replace(/\u00a0/g, ' ')
-      .trim(),
-    60,
-  )}”,`;
+  const tokens = areKeysNumbered(frame)
+    ? `${capitalize(keyUnit(frame))}s ${from}–${to}`
+    : `Tokens ${from}–${to}, “${shorten(
+        words
+          .join('')
+          .replace(/\u00a0/g, ' ')
+          .trim(),
+        60,
+      )}”,`;
   const by = queries === 1 ? 'the one query' : `the ${queries} queries`;
   const amount = isShare
     ? `${formatPercent(attention)} of the attention of ${by} that ${queries === 1 ? 'sees' : 'see'} all of them${firstPromptWords(frame)}`
@@ -222,8 +259,11 @@ export function startTokenWords(
 export function stampWords(frame: Frame): string {
   const { eps, T, sequences, model, title } = frame;
   const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  const settingWords =
-    frame.setting ?? `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
+  const { cross } = frame.recording ?? {};
+  const sizeWords = cross
+    ? `${cross.T} decoder tokens × ${T} ${keyUnit(frame)}s`
+    : `T = ${T} · ${startTokenWords(frame)}`;
+  const settingWords = frame.setting ?? `ε = ${eps} · ${sizeWords} · ${promptWords}`;
   const recordedNote = model.source === 'recording' ? ' · recorded' : '';
   const storageNote = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
   return `${CLASS_WORDS[frame.class]} · ${settingWords} · ${title}${recordedNote}${storageNote}`;
@@ -266,7 +306,10 @@ export const isFirstHidden = (frame: Pick<Frame, 'edits' | 'firstAt'>): boolean 
 const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];
 
 /** Says over which tokens uniform attention is spread. Its definition ignores windows and edits that hide keys. */
-export function spreadWords(frame: Pick<Frame, 'architecture' | 'edits' | 'T'>): string {
+export function spreadWords(
+  frame: Pick<Frame, 'architecture' | 'edits' | 'T' | 'recording'>,
+): string {
+  if (frame.recording?.cross) return `over the ${frame.T} ${keyUnit(frame)}s`;
   const { windows = [], bias_key } = frame.architecture;
   const hidesKeys =
     windows.some((size) => size !== null && size < frame.T) ||
@@ -284,13 +327,15 @@ export function tooShortNote(frame: Frame): string {
   if (conclusive) return '';
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
-    `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
+    `Heads are not counted: ${frame.recording?.cross ? `over ${T} ${keyUnit(frame)}s` : `in a text of ${T} ${T === 1 ? 'token' : 'tokens'}`}, uniform attention alone gives ` +
     `${firstName(frame)} ${formatPercent(even, 0)}, above ε = ${eps}${minimumWords}.`
   );
 }
 
 const startsSpecial = (frame: Frame): boolean =>
-  Boolean(frame.tokens[firstKey(frame)]?.special) && isCommonToken(frame, firstKey(frame));
+  !frame.recording?.cross &&
+  Boolean(frame.tokens[firstKey(frame)]?.special) &&
+  isCommonToken(frame, firstKey(frame));
 
 /**
  * Introduces the first token: its role, its text if all prompts have it, and its position if that is not 0. A later
@@ -301,8 +346,10 @@ export function firstTokenName(frame: Frame): string {
   const positionNote = key ? ` (position ${key})` : '';
   return startsSpecial(frame)
     ? `${startRole(frame)} ${firstTokenText(frame)}${positionNote}`
-    : `the first token${commonQuote(frame, key)}${positionNote}`;
+    : `${firstOf(frame)}${commonQuote(frame, key)}${positionNote}`;
 }
+
+const firstOf = (frame: Frame): string => `the first ${keyUnit(frame)}`;
 
 /** What a special first token is: in a model of images, whose tokens are no text, the class token. */
 export const startRole = ({ image }: Pick<Frame, 'image'>): string =>
@@ -310,7 +357,7 @@ export const startRole = ({ image }: Pick<Frame, 'image'>): string =>
 
 /** Returns the one name that sentences have for the first token: the text of a start token. */
 export const firstName = (frame: Frame): string =>
-  startsSpecial(frame) ? firstTokenText(frame) : 'the first token';
+  startsSpecial(frame) ? firstTokenText(frame) : firstOf(frame);
 
 /** Returns a model's name within a sentence: “the softmax model”. */
 export const modelName = ({ title }: Pick<Frame, 'title'>): string =>
@@ -463,7 +510,9 @@ export function shareCountSentence(frame: Frame): string {
 export function countedOn({ sequences, question, recording, generated }: Frame): string {
   if (sequences > 1)
     return `over ${sequences} ${question.input === 'heldout' && !recording ? 'passages' : 'prompts'}`;
-  return question.input === 'text' || recording || generated ? 'on this text' : 'on one prompt';
+  return (question.input === 'text' || recording || generated) && !recording?.cross
+    ? 'on this text'
+    : 'on one prompt';
 }
 
 /** Says how many heads give something, with a verb that agrees. */

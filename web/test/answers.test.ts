@@ -41,9 +41,9 @@ describe('the answer', () => {
           0.5 - first / 2,
         ]) as never,
       );
-    expect(answerOfMap(0.9)).toBe('Almost every token attends to <s>.');
-    expect(answerOfMap(0)).toBe('This head does not single out <s>.');
-    expect(answer('attention')).toBe('Which tokens does each token attend to?');
+    expect(answerOfMap(0.9)).toMatchSnapshot();
+    expect(answerOfMap(0)).toMatchSnapshot();
+    expect(answer('attention')).toMatchSnapshot();
   });
 
   it('gives the shares of all heads and of other tokens', () => {
@@ -51,11 +51,11 @@ describe('the answer', () => {
       const { T, tensors } = sinksOf(...shares);
       return answer(view, { T }, tensors);
     };
-    expect(answerOfShares('sinks', 0.6)).toBe('Most of the heads have a sink at <s>.');
-    expect(answerOfShares('heads', 0.5)).toBe('Some of the heads have a sink at <s>.');
-    expect(answerOfShares('sinks', 0)).toBe('None of the heads has a sink at <s>.');
-    expect(answerOfShares('scores', 0.6)).toBe('No token but <s> is a sink.');
-    expect(answerOfShares('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
+    expect(answerOfShares('sinks', 0.6)).toMatchSnapshot();
+    expect(answerOfShares('heads', 0.5)).toMatchSnapshot();
+    expect(answerOfShares('sinks', 0)).toMatchSnapshot();
+    expect(answerOfShares('scores', 0.6)).toMatchSnapshot();
+    expect(answerOfShares('secondary', 0.6, 0.1)).toMatchSnapshot();
     expect(answerOfShares('scores', 0)).toBe('No token is a sink.');
     // Where rows need not sum to 1, a share without the raw weight is no sink.
     const { T, tensors } = sinksOf(0.6, 0.1);
@@ -63,21 +63,17 @@ describe('the answer', () => {
     const sigmoid = { T, operation: { ...frameOf().operation, normalizes: false } };
     expect(answer('scores', sigmoid, { ...tensors, sink_ratio_raw })).toBe('No token is a sink.');
     const shortText = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
-    expect(answer('sinks', {}, shortText)).toBe(
-      'This text is too short to distinguish sinks from uniform attention.',
-    );
-    expect(answer('scores', {}, shortText)).toBe('Is the sink only at the first token?');
+    expect(answer('sinks', {}, shortText)).toMatchSnapshot();
+    expect(answer('scores', {}, shortText)).toMatchSnapshot();
   });
 
   it('says whether a row must spend all of its attention on tokens', () => {
     const { architecture, operation } = frameOf();
-    expect(answer('mass')).toBe('Each token must spend all of its attention somewhere.');
-    expect(answer('mass', { architecture: { ...architecture, bias_key: 'head' } as never })).toBe(
-      'Each token may spend attention on the bias key, so its weights on tokens may sum to less than 100%.',
-    );
-    expect(answer('mass', { operation: { ...operation, normalizes: false } })).toBe(
-      'A token may attend to little: its row need not sum to one.',
-    );
+    expect(answer('mass')).toMatchSnapshot();
+    expect(
+      answer('mass', { architecture: { ...architecture, bias_key: 'head' } as never }),
+    ).toMatchSnapshot();
+    expect(answer('mass', { operation: { ...operation, normalizes: false } })).toMatchSnapshot();
   });
 
   it('explains why the first key wins with the numbers of the arrows', () => {
@@ -88,11 +84,9 @@ describe('the answer', () => {
         head: { ...head, tensors: { ...head.tensors, key_norm } },
       } as never);
     };
-    expect(answerOfCosines(0.6, -0.5)).toBe(
-      'Every later token’s query points towards the first key and away from the others.',
-    );
-    expect(answerOfCosines(-0.2, 0.3)).toBe('In this head the first key does not win.');
-    expect(answer('geometry')).toBe('Why does the first key get the highest scores?');
+    expect(answerOfCosines(0.6, -0.5)).toMatchSnapshot();
+    expect(answerOfCosines(-0.2, 0.3)).toMatchSnapshot();
+    expect(answer('geometry')).toMatchSnapshot();
   });
 
   it('says how much a head writes, not only where it attends', () => {
@@ -104,9 +98,7 @@ describe('the answer', () => {
         { alpha: uniformOver(gets), contribution_out_at: uniformOver(writes) },
       );
     };
-    expect(answerOfShares(0.9, 0.1)).toBe(
-      'Most of the attention goes to <s>, and yet little of what the head writes comes from it.',
-    );
+    expect(answerOfShares(0.9, 0.1)).toMatchSnapshot();
     expect(answerOfShares(0.9, 0.6)).toMatch(/^Most .*, and most of what/);
     expect(answerOfShares(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
     expect(answerOfShares(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
@@ -134,12 +126,8 @@ describe('the answer', () => {
           value_norm: tensor([1, 2, 3], [value, 1, 1, value, 1, 1]),
         },
       );
-    expect(answerOfNorms(9, 0.2)).toBe(
-      'The first token’s hidden state (its vector after each layer) is larger than those of the others, and its values are smaller on average.',
-    );
-    expect(answerOfNorms(1, 1)).toBe(
-      'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
-    );
+    expect(answerOfNorms(9, 0.2)).toMatchSnapshot();
+    expect(answerOfNorms(1, 1)).toMatchSnapshot();
     // A recording may count another token as the first.
     const secondIsFirst = {
       hidden_norm: tensor([1, 3], [1, 9, 1]),
@@ -160,9 +148,7 @@ describe('the answer', () => {
     expect(answer('norms', {}, fifthLess)).toMatch(
       /state .* is about as large, .* about as large on/,
     );
-    expect(answer('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
-      'The model’s first guess for the next token is “sea”.',
-    );
+    expect(answer('next', { next: [{ text: ' sea', probability: 0.5 }] })).toMatchSnapshot();
     const answerOfHalves = (first: number, second: number) =>
       answer(
         'loss',
@@ -171,11 +157,9 @@ describe('the answer', () => {
           loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]),
         },
       );
-    expect(answerOfHalves(3, 2)).toBe('The second half is predicted better than the first.');
-    expect(answerOfHalves(2, 3)).toBe('The second half is predicted worse than the first.');
-    expect(answerOfHalves(2, 2.05)).toBe(
-      'The second half is predicted about as well as the first.',
-    );
+    expect(answerOfHalves(3, 2)).toMatchSnapshot();
+    expect(answerOfHalves(2, 3)).toMatchSnapshot();
+    expect(answerOfHalves(2, 2.05)).toMatchSnapshot();
     const architecture = { ...frameOf().architecture, bias_key: {} } as never;
     const answerOfBias = (share: number) =>
       answer('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
@@ -188,36 +172,30 @@ describe('the answer', () => {
   it('says whether the text is predicted worse, better or about equally well', () => {
     const answerOfEffect = (rise: number) =>
       answer('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
-    expect(answerOfEffect(0.02)).toBe('Without this one head the model predicts this text worse.');
-    expect(answerOfEffect(-0.02)).toBe(
-      'Without this one head the model predicts this text better.',
-    );
-    expect(answerOfEffect(0.009)).toBe(
-      'Without this one head the model predicts this text about as well.',
-    );
+    expect(answerOfEffect(0.02)).toMatchSnapshot();
+    expect(answerOfEffect(-0.02)).toMatchSnapshot();
+    expect(answerOfEffect(0.009)).toMatchSnapshot();
     expect(answerOfEffect(0)).toMatch(/about as well/);
     expect(answerOfEffect(Infinity)).toBe('Which heads matter?');
     const loss = (x: number) => ({ loss_at: tensor([3], [NaN, x, x]) });
     const edits = [{ kind: 'silence' }] as never;
     const answerOfChange = (x: number, sequences = 1) =>
       answer('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
-    expect(answerOfChange(3)).toBe('With this change the model predicts this text worse.');
+    expect(answerOfChange(3)).toMatchSnapshot();
     // The losses of another text are not compared, also if it has as many tokens.
     const tokens = frameOf().tokens.map((token, t) => (t ? { ...token, id: token.id + 1 } : token));
     for (const otherTokens of [tokens, frameOf().tokens.slice(0, 2)]) {
       const base = frameOf({ tokens: otherTokens }, loss(2));
       expect(answer('change', { edits, base } as never, loss(3))).not.toMatch(/With this/);
     }
-    expect(answerOfChange(1, 4)).toBe('With this change the model predicts these texts better.');
-    expect(answer('change')).toBe('Change one thing, and see what the model does instead.');
+    expect(answerOfChange(1, 4)).toMatchSnapshot();
+    expect(answer('change')).toMatchSnapshot();
     // Before any edit, the answer gives the result of hiding the first token, once it is measured.
     const answerOfHiding = (rise: number) =>
       answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
-    expect(answerOfHiding(0.3)).toBe(
-      'If no token could attend to <s>, the model would predict this text worse.',
-    );
+    expect(answerOfHiding(0.3)).toMatchSnapshot();
     expect(answerOfHiding(0.009)).toMatch(/would predict this text about as well\.$/);
-    expect(answerOfHiding(NaN)).toBe('Change one thing, and see what the model does instead.');
+    expect(answerOfHiding(NaN)).toMatchSnapshot();
   });
 
   it('says that the first token matters even if ablating the one head changes little', () => {
@@ -225,8 +203,8 @@ describe('the answer', () => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
     };
-    expect(answerOfEffects(0.009, 0.01)).toBe('The model needs <s>, but hardly this one head.');
-    expect(answerOfEffects(-0.009, 0.3)).toBe('The model needs <s>, but hardly this one head.');
+    expect(answerOfEffects(0.009, 0.01)).toMatchSnapshot();
+    expect(answerOfEffects(-0.009, 0.3)).toMatchSnapshot();
     for (const [rise, hidden] of [[0.009, 0.009], [0.02, 0.3], [0], [0, NaN]] as [
       number,
       number?,
@@ -237,9 +215,7 @@ describe('the answer', () => {
   it('says what ablating all dormant heads does', () => {
     const wordsOf = (dormant: number, sinks: number, rise: number | undefined) =>
       dormantWords({ dormant, sinks }, rise);
-    expect(wordsOf(9, 15, undefined)).toBe(
-      'Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than 0.01 for 9 of the 15 heads with a sink, which are dormant, and by more for the other 6. Without all 9 at once …',
-    );
+    expect(wordsOf(9, 15, undefined)).toMatchSnapshot();
     expect(wordsOf(9, 9, 0.004)).toMatch(
       / for 9 of the 9 heads with a sink, which are dormant\. Without all 9 at once: \+0\.004\.$/,
     );
@@ -248,9 +224,7 @@ describe('the answer', () => {
   });
 
   it('has no symbols; a picture without an answer shows its question', () => {
-    expect(answer('compression')).toBe(
-      'In which layers do all hidden states point in few directions?',
-    );
+    expect(answer('compression')).toMatchSnapshot();
     for (const { tabs } of QUESTIONS)
       for (const view of tabs.flatMap((one) => one.views)) {
         const text = answer(view.name);
@@ -260,12 +234,10 @@ describe('the answer', () => {
   });
 
   it('names the first token, and explains it if it is a special token', () => {
-    expect(firstTokenClause(frameOf())).toBe('<s> is the start token, which begins every text');
+    expect(firstTokenClause(frameOf())).toMatchSnapshot();
     const plainTokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(firstTokenClause(frameOf({ tokens: plainTokens }))).toBe('the first token is “<s>”');
     const firstAt = { key: 0, isCommon: false };
-    expect(firstTokenClause(frameOf({ tokens: plainTokens, firstAt }))).toBe(
-      'the first token of this prompt is “<s>”',
-    );
+    expect(firstTokenClause(frameOf({ tokens: plainTokens, firstAt }))).toMatchSnapshot();
   });
 });

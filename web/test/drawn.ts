@@ -22,6 +22,10 @@ interface MapData {
   readonly outlined?: readonly Cell[];
   readonly cellShape?: number;
   readonly rowWords?: readonly string[];
+  readonly colWords?: readonly string[];
+  readonly rowTitle?: string;
+  readonly colTitle?: string;
+  readonly remark?: { readonly text: string };
   readonly describe: (cell: Cell) => string;
 }
 

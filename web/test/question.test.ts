@@ -360,9 +360,7 @@ describe('a file of prompts', () => {
     await expect(readPrompts(file(' \n'))).rejects.toThrow(/expected prompts, found an empty file/);
     const fileOfSize = (size: number) =>
       Object.defineProperty(file('abc'), 'size', { value: size });
-    await expect(readPrompts(fileOfSize(20_000_001))).rejects.toThrow(
-      'x.bin: expected at most 20,000,000 bytes of text, found 20,000,001.',
-    );
+    await expect(readPrompts(fileOfSize(20_000_001))).rejects.toThrowErrorMatchingSnapshot();
     expect(await readPrompts(fileOfSize(20_000_000))).toMatchObject({ name: 'x.bin', text: 'abc' });
     expect(await readPrompts(file('abc'))).toMatchObject({
       splitting: 'lines',
@@ -395,8 +393,6 @@ describe('a model without a tokenizer', () => {
     const { ids } = await idsOf({ input: 'random', T: 60 });
     expect(ids[0]).toHaveLength(60);
     expect(Math.max(...ids[0]!)).toBeLessThan(30);
-    await expect(idsOf({ prompt: 'The old man' })).rejects.toThrow(
-      'expected token ids such as 1, 2, 3, got "The old man"',
-    );
+    await expect(idsOf({ prompt: 'The old man' })).rejects.toThrowErrorMatchingSnapshot();
   });
 });

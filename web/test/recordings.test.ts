@@ -235,7 +235,7 @@ describe('the text about a recorded model', () => {
   });
 
   it('says that the number of heads was not recorded', async () => {
-    expect(headsWords(await frameOf(), NaN)).toBe('an unrecorded number of the 2 heads');
+    expect(headsWords(await frameOf(), NaN)).toMatchSnapshot();
   });
 });
 
@@ -248,7 +248,7 @@ describe('the frame of a recording', () => {
     expect(frame.perPrompt.sink_ratio).toEqual([1, 0.5, 0.5, 1]);
     expect(frame.first).toEqual(['<s>']);
     expect(frame.tokens.map(({ special }) => special)).toEqual([true, false, false]);
-    expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
+    expect(stampWords(frame)).toMatchSnapshot();
   });
 
   it('states only what its file says about the model', async () => {
@@ -332,7 +332,7 @@ describe('the frame of a recording', () => {
     ];
     const frame = await frameOf(recording);
     expect([frame.title, frame.model.title]).toEqual(Array(2).fill('A model, window of 24 keys'));
-    expect(stampWords(frame)).toContain('A model, window of 24 keys · recorded');
+    expect(stampWords(frame)).toMatchSnapshot();
   });
 
   it('uses the first threshold of the file if the requested one is missing', async () => {
@@ -369,13 +369,9 @@ describe('the frame of a recording', () => {
     const view = (reads: string[], headReads: string[] = []) =>
       ({ title: 'A view', reads, headReads }) as unknown as View;
     expect(lackWords(view(['alpha'], ['att']), lackingFrame)).toBe('');
-    expect(lackWords(view([], ['q']), lackingFrame)).toBe(
-      'Not in the recording of A model: “A view” needs the field q, not recorded.',
-    );
-    expect(lackWords(view(['kurtosis']), lackingFrame)).toContain(
-      'needs the field hidden, not recorded',
-    );
-    expect(lackWords(view(['effect']), lackingFrame)).toContain('needs runs of the model');
+    expect(lackWords(view([], ['q']), lackingFrame)).toMatchSnapshot();
+    expect(lackWords(view(['kurtosis']), lackingFrame)).toMatchSnapshot();
+    expect(lackWords(view(['effect']), lackingFrame)).toMatchSnapshot();
   });
 
   it('draws the pooled maps of a long text if they suffice', async () => {
@@ -472,9 +468,7 @@ describe('open recordings', () => {
   it('of a disk need their file, and request it again after a failure', async () => {
     const { recordings, watcher, openedSources } = createRecordings();
     const disk = 'recording:disk:0123456789abcdef/mine';
-    await expect(recordings.get(disk, watcher)).rejects.toThrow(
-      'mine is not open: choose its file.',
-    );
+    await expect(recordings.get(disk, watcher)).rejects.toThrowErrorMatchingSnapshot();
     const file = new Blob(['abc']);
     recordings.admit(disk, file);
     recordings.admit(disk);
@@ -521,15 +515,11 @@ describe('open recordings', () => {
     expect(await recordings.size(address, signal)).toBeUndefined();
     serve(() => new Response('', { status: 404, headers: { 'content-length': '7' } }));
     expect(await recordings.size(address, signal)).toBeUndefined();
-    await expect(recordings.bytes(address)).rejects.toThrow(
-      'x: expected a file, the server said 404.',
-    );
+    await expect(recordings.bytes(address)).rejects.toThrowErrorMatchingSnapshot();
     serve(() => {
       throw new TypeError('Failed to fetch');
     });
-    await expect(recordings.bytes(address)).rejects.toThrow(
-      'x: expected a file, and no server was reached.',
-    );
+    await expect(recordings.bytes(address)).rejects.toThrowErrorMatchingSnapshot();
     serve(() => new Response('ab'));
     expect([...(await recordings.bytes(address))]).toEqual([97, 98]);
     expect(requests[0]).toEqual(['https://a.example/x.safetensors', 'HEAD']);

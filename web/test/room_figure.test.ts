@@ -57,8 +57,8 @@ it('the figure states the sentence of its view once per model, or that the view 
     const room = roomOf(build, pageOf({ view } as never, [frame]));
     return room.text('[data-finding]');
   };
-  expect(sentenceOf('heads')).toBe('Attention maps of 2 layers by 2 heads of The model.');
-  expect(sentenceOf('router')).toBe('This view does not apply to The model.');
+  expect(sentenceOf('heads')).toMatchSnapshot();
+  expect(sentenceOf('router')).toMatchSnapshot();
 });
 
 it('the figure says that a model is loading until the model has failed', () => {

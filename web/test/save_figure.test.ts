@@ -319,6 +319,6 @@ describe('the saved picture', () => {
     expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 650, 426, false]);
     expect(decodeURIComponent(source.split(',')[1]!)).toContain('<title>A map</title>');
     vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((resolve) => resolve(null));
-    await expect(pngOf(svg)).rejects.toThrow('The picture is too large.');
+    await expect(pngOf(svg)).rejects.toThrowErrorMatchingSnapshot();
   });
 });

@@ -31,11 +31,7 @@ describe('the sentence about a suffix search', () => {
       found: result,
       text: ' was dear',
     };
-    expect(sentence(lossSearch)).toBe(
-      '“ was dear” between the halves of the text raises the loss of the second half from 3.43 to 4.62 nats. ' +
-        '100 random suffixes of 2 tokens: 4.01 on average; the best of 1,281, as many as the search tried: 4.37. ' +
-        'The found tokens in another order: 4.49.',
-    );
+    expect(sentence(lossSearch)).toMatchSnapshot();
   });
 
   it('shows weights as shares, whatever the sign of the score', () => {
@@ -49,9 +45,7 @@ describe('the sentence about a suffix search', () => {
     };
     const words = sentence({ goal: 'away', scores: [], found: awayResult, text: 'x' });
     expect(words).toContain('attention from 40.5% to 35.4%');
-    expect(words).toContain(
-      '39.1% on average; the best of 1,281, as many as the search tried: 37.0%',
-    );
+    expect(words).toMatchSnapshot();
     const stealResult = {
       ...result,
       none: null,
@@ -59,9 +53,7 @@ describe('the sentence about a suffix search', () => {
       random: { ...result.random, mean: 0.036, best: 0.075 },
     };
     const stealWords = sentence({ goal: 'steal', scores: [], found: stealResult, text: 'x' });
-    expect(stealWords).toContain(
-      'receives, at its strongest token, 8.0% of the second half’s attention',
-    );
+    expect(stealWords).toMatchSnapshot();
   });
 
   it('is empty before the search has ended', () => {

@@ -57,10 +57,7 @@ describe('a question of a lesson', () => {
     enter('input', '20', 'input');
     expect(text('output')).toBe('20%');
     expect(send()).toBe(false);
-    expect([seen(), text('.predict-guess')]).toEqual([
-      ['.predict-guess', 'details'],
-      'Your guess: 20%. Wrong: 5 points too high; it is 15%.',
-    ]);
+    expect([seen(), text('.predict-guess')]).toMatchSnapshot();
     expect([details.open, document.activeElement]).toEqual([true, all('summary')[0]]);
     expect(onVerdict).toHaveBeenCalled();
     const secondQuestion = renderQuestion('data-min="0" data-max="25" data-unit="%"');
@@ -85,9 +82,7 @@ describe('a question of a lesson', () => {
     ]);
     radios[1]!.checked = true;
     choiceQuestion.send();
-    expect(choiceQuestion.text('.predict-guess')).toBe(
-      'Your guess: It falls. Wrong: the answer is “It rises”.',
-    );
+    expect(choiceQuestion.text('.predict-guess')).toMatchSnapshot();
   });
 });
 
@@ -105,18 +100,16 @@ it('the count of opened heads includes how many of them have a sink', () => {
   headCount.open({ layer: 0, head: -1 });
   expect(text('p')).toMatch(/^Open heads in the picture/);
   headCount.open({ layer: 0, head: 1 });
-  expect(text('p')).toBe('You have opened 1 of 3 heads: 0 give the first token more than 25%.');
+  expect(text('p')).toMatchSnapshot();
   headCount.open({ layer: 0, head: 0 });
   headCount.open({ layer: 0, head: 0 });
-  expect(text('p')).toBe('You have opened 2 of 3 heads: 1 give the first token more than 25%.');
+  expect(text('p')).toMatchSnapshot();
   // 100 × 0.29 is a little less than 29.
   headCount.setScores(scores, 0.29);
   expect(text('p')).toMatch(/more than 29%\.$/);
   headCount.setScores(scores, 0.25);
   headCount.open({ layer: 1, head: 0 });
-  expect(text('p')).toBe(
-    'You have opened 3 of 3 heads: 2 give the first token more than 25%. That is 67% of all heads: Sink₁.',
-  );
+  expect(text('p')).toMatchSnapshot();
   headCount.setScores(
     scores.map((score) => ({ ...score, alpha: 0 })),
     0.3,
@@ -162,10 +155,8 @@ describe('the calculator of one attention row', () => {
     const sliderLabels = () =>
       all('.setting input').map((slider) => slider.getAttribute('aria-label'));
     expect(pressed('.switch button')).toEqual(['key bias k, v', 'none']);
-    expect(sliderLabels()).toEqual(['Key k of the bias, with q = 1', 'Value v of the bias']);
-    expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe(
-      'One row of attention, with a choice of bias, gate',
-    );
+    expect(sliderLabels()).toMatchSnapshot();
+    expect(all('[role=region]')[0]!.getAttribute('aria-label')).toMatchSnapshot();
     // The bias has weight e as well: the sum is e + 1 + 1/e + e.
     expect([cells()[3], all('.nowhere').length]).toEqual(['40%', 1]);
     slide('Value v of the bias', '-1');

@@ -1,6 +1,6 @@
 /** The dialog `</>`: the code to paste for the shown figure, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
-import { html, nothing, render } from 'lit';
+import { html, nothing, render, type TemplateResult } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
 import { choiceField } from '../page/controls';
@@ -52,100 +52,126 @@ async function probeAccess(): Promise<boolean> {
   }
 }
 
+/** What the reader has chosen in the dialog. */
+class Choices {
+  readonly snippetIndex = signal(0);
+  readonly sizeIndex = signal(0);
+  readonly isAccessible = signal(true);
+  readonly controls = signal<readonly string[]>([]);
+  readonly theme = signal<State['theme']>('auto');
+  readonly #shownState: State;
+
+  constructor(shownState: State) {
+    this.#shownState = shownState;
+  }
+
+  get state(): State {
+    return { ...this.#shownState, controls: this.controls.value, theme: this.theme.value };
+  }
+
+  get size(): Size {
+    return SIZES[this.sizeIndex.value]![1];
+  }
+
+  get address(): string {
+    return new URL(`embed.html${embedHash(this.state)}`, base).href;
+  }
+
+  toggle(name: string): void {
+    const otherNames = this.controls.peek().filter((other) => other !== name);
+    this.controls.value = this.controls.peek().includes(name) ? otherNames : [...otherNames, name];
+  }
+
+  /** Leaves an iframe's code, which needs no access to the element. */
+  refuseAccess(): void {
+    this.isAccessible.value = false;
+    if (snippets[this.snippetIndex.peek()]!.needsScript)
+      this.snippetIndex.value = snippets.findIndex(({ needsScript }) => !needsScript);
+  }
+}
+
+async function copy(text: string, context: Context): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    context.notify('Embed code copied.');
+  } catch (error) {
+    context.fail(error);
+  }
+}
+
+function choiceFields({ snippetIndex, sizeIndex, isAccessible, theme }: Choices): TemplateResult {
+  const offeredSnippets = snippets.filter(({ needsScript }) => isAccessible.value || !needsScript);
+  return html`<div class="numbers">
+    ${choiceField(
+      'for',
+      String(snippetIndex.value),
+      offeredSnippets.map((snippet) => [String(snippets.indexOf(snippet)), snippet.label] as const),
+      (value) => (snippetIndex.value = Number(value)),
+    )}
+    ${choiceField('theme', theme.value, THEMES, (value) => {
+      theme.value = value as State['theme'];
+    })}
+    ${choiceField(
+      'size',
+      String(sizeIndex.value),
+      SIZES.map(([label], i) => [String(i), label] as const),
+      (value) => (sizeIndex.value = Number(value)),
+    )}
+  </div>`;
+}
+
+const controlFields = (choices: Choices) =>
+  html`<div class="numbers" role="group" aria-label="Controls of the embed">
+    <span class="hint">show controls for</span>
+    ${CONTROLS.map(
+      (name) =>
+        html`<label class="check"
+          ><input
+            type="checkbox"
+            .checked=${choices.controls.value.includes(name)}
+            @change=${() => choices.toggle(name)}
+          />
+          ${name}</label
+        > `,
+    )}
+  </div>`;
+
+const codeField = (text: string) =>
+  html`<label class="text"
+    ><span class="unseen">Code to paste</span
+    ><textarea
+      readonly
+      rows="6"
+      spellcheck="false"
+      .value=${text}
+      @focus=${(event: Event) => (event.target as HTMLTextAreaElement).select()}
+    ></textarea>
+  </label>`;
+
+const refusal = html`<p class="hint" data-refused>
+  This server does not allow other sites to load the element (it sends no
+  Access-Control-Allow-Origin header). An iframe needs no header.
+</p>`;
+
 /** @param pinned the head that the figure shows, if the state does not name one */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';
   dialog.setAttribute('aria-label', `Embed ${titleOf(view)}`);
-  const snippetIndex = signal(0);
-  const sizeIndex = signal(0);
-  const isAccessible = signal(true);
-  const controls = signal<readonly string[]>([]);
-  const theme = signal<State['theme']>('auto');
-  const shownState = linkableState({ ...context.state.peek(), ...pinned });
-  const state = (): State => ({
-    ...shownState,
-    view,
-    controls: controls.value,
-    theme: theme.value,
-  });
-  const toggle = (name: string) => {
-    const otherNames = controls.peek().filter((other) => other !== name);
-    controls.value = controls.peek().includes(name) ? otherNames : [...otherNames, name];
-  };
-  const copy = async (text: string) => {
-    try {
-      await navigator.clipboard.writeText(text);
-      context.notify('Embed code copied.');
-    } catch (error) {
-      context.fail(error);
-    }
-  };
-  const offeredSnippets = () =>
-    snippets.filter(({ needsScript }) => isAccessible.value || !needsScript);
+  const choices = new Choices({ ...linkableState({ ...context.state.peek(), ...pinned }), view });
   const preview = createRef<HTMLIFrameElement>();
-  const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
-  const firstAddress = address();
+  const firstAddress = choices.address;
   const endEffect = effect(() => {
-    const [, size] = SIZES[sizeIndex.value]!;
-    const text = snippets[snippetIndex.value]!.make(state(), base, size);
+    const { size, state, address } = choices;
+    const text = snippets[choices.snippetIndex.value]!.make(state, base, size);
     render(
       html`<div class="embed-head">
           <h2>Embed: ${titleOf(view)}</h2>
           <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
         </div>
-        <div class="numbers">
-          ${choiceField(
-            'for',
-            String(snippetIndex.value),
-            offeredSnippets().map(
-              (snippet) => [String(snippets.indexOf(snippet)), snippet.label] as const,
-            ),
-            (value) => (snippetIndex.value = Number(value)),
-          )}
-          ${choiceField('theme', theme.value, THEMES, (value) => {
-            theme.value = value as State['theme'];
-          })}
-          ${choiceField(
-            'size',
-            String(sizeIndex.value),
-            SIZES.map(([label], i) => [String(i), label] as const),
-            (value) => (sizeIndex.value = Number(value)),
-          )}
-        </div>
-        <div class="numbers" role="group" aria-label="Controls of the embed">
-          <span class="hint">show controls for</span>
-          ${CONTROLS.map(
-            (name) =>
-              html`<label class="check"
-                ><input
-                  type="checkbox"
-                  .checked=${controls.value.includes(name)}
-                  @change=${() => toggle(name)}
-                />
-                ${name}</label
-              > `,
-          )}
-        </div>
-        <label class="text"
-          ><span class="unseen">Code to paste</span
-          ><textarea
-            readonly
-            rows="6"
-            spellcheck="false"
-            .value=${text}
-            @focus=${(event: Event) => (event.target as HTMLTextAreaElement).select()}
-          ></textarea>
-        </label>
-        ${
-          isAccessible.value
-            ? nothing
-            : html`<p class="hint" data-refused>
-                This server does not allow other sites to load the element (it sends no
-                Access-Control-Allow-Origin header). An iframe needs no header.
-              </p>`
-        }
-        <button type="button" class="primary" @click=${() => void copy(text)}>Copy</button>
+        ${choiceFields(choices)} ${controlFields(choices)} ${codeField(text)}
+        ${choices.isAccessible.value ? nothing : refusal}
+        <button type="button" class="primary" @click=${() => void copy(text, context)}>Copy</button>
         <iframe
           ${ref(preview)}
           class="embed-preview"
@@ -159,9 +185,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       height: `${size.height}px`,
     });
     // Keeps the frame, which reads its new hash; location.replace adds no step to the reader's history.
-    const target = address();
-    if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(target);
-    preview.value!.dataset.address = target;
+    if (preview.value!.dataset.address) preview.value!.contentWindow!.location.replace(address);
+    preview.value!.dataset.address = address;
   });
   dialog.addEventListener('close', () => {
     endEffect();
@@ -170,9 +195,6 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   document.body.append(dialog);
   dialog.showModal();
   void probeAccess().then((isAllowed) => {
-    if (isAllowed) return;
-    isAccessible.value = false;
-    if (snippets[snippetIndex.peek()]!.needsScript)
-      snippetIndex.value = snippets.findIndex(({ needsScript }) => !needsScript);
+    if (!isAllowed) choices.refuseAccess();
   });
 }

@@ -22,6 +22,7 @@ import { explainTerms, field } from './terms';
 import {
   cutWords,
   headName,
+  keyUnit,
   modelHeadName,
   startTokenWords,
   lengthWords,
@@ -456,7 +457,7 @@ export function askBar(
     ${
       frame && showsTokens
         ? html`<details class="tokens">
-            <summary>${frame.T} ${frame.T === 1 ? 'token' : 'tokens'}</summary>
+            <summary>${frame.T} ${keyUnit(frame)}${frame.T === 1 ? '' : 's'}</summary>
             <div class="words">${tokenChips(frame, context)}</div>
           </details>`
         : nothing

@@ -16,7 +16,7 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
-import { firstKey, isCommonToken, selectedHead, type Frame } from '../frame';
+import { firstKey, isBidirectional, isCommonToken, selectedHead, type Frame } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
@@ -203,7 +203,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   const legend = addElement(answers, 'map-legend');
   const scalePlace = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'gray: later';
+  const laterWords = addElement(legend, '', 'span');
+  laterWords.textContent = 'gray: later';
   const strongestNote = addElement(legend, '', 'span');
   const runsPlace = addElement(answers, 'runs-place');
   const panelsPlace = addElement(answers, 'panels-place');
@@ -267,6 +268,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     sinkMap.update(sinkMap.root.hidden ? [] : entries);
     setText(strongestNote, frames[0] ? `strongest: gives ${firstName(frames[0])} most` : '');
     legend.hidden = view !== attention || frames.some(({ pooled }) => pooled);
+    laterWords.hidden = frames.every(isBidirectional);
     drawScale(scalePlace, weightScale({ frames, state, theme }));
     const colors = colorsOf(freshFrames);
     const lines = freshFrames.map((frame, i) => ({

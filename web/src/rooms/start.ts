@@ -51,7 +51,6 @@ import { NO_WEIGHTS } from '../run/recordings';
 import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
-import { addElement, setText } from '../page/view';
 import {
   firstName,
   firstTokenName,
@@ -70,10 +69,11 @@ import {
   meanWords,
   formatPercent,
   rowsWords,
+  axesClause,
   firstTokenText,
+  recordedText,
   startRole,
   shareWords,
-  shortToken,
   spreadWords,
   stampWords,
   sumWords,
@@ -95,14 +95,17 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
     : '';
   const meansNote =
     sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
-  return `${shorten(recording!.model.id, 120)} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
+  const name = shorten(recording!.model.id, 120);
+  if (recording!.cross)
+    return `Cross-attention of ${name}, as recorded: ${axesClause({ ...frame, recording })}.${sequences > 1 ? ` The shares below are means over ${sequences} prompts.` : ''}`;
+  return `${name} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
 const answerWords = (kind: Kind, frame: Frame) =>
-  attendsToFirst(kind)
+  attendsToFirst(kind) && !frame.queries
     ? kindSentence(kind, `the first one: ${introduced(frame)}`)
-    : kindSentence(kind, firstTokenName(frame));
+    : kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token');
 
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
@@ -160,9 +163,10 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   // The lead has introduced the token; the number may be a mean over prompts that begin differently.
-  const firstToken = isCommonToken(frame, firstKey(frame))
-    ? firstTokenText(frame)
-    : 'the first token';
+  const firstToken =
+    isCommonToken(frame, firstKey(frame)) && !frame.queries
+      ? firstTokenText(frame)
+      : firstName(frame);
   const rowsNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
   // Of a preview another head may be the strongest one.
@@ -315,101 +319,256 @@ const waitingWords = (frames: readonly Frame[], { prompt, input }: State): strin
     ? 'This step waits for a text: type one above.'
     : '';
 
-export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const headingPlace = addElement(root, 'start-head');
-  const stage = addElement(root, 'start-stage');
-  const legend = addElement(root, 'start-legend');
-  const whyPlace = addElement(root, 'start-ask');
-  const detailsPlace = addElement(root, 'start-facts');
-  const steps = STEP_TITLES.map((title, i) => {
-    const step = addElement(root, `step step-${i + 1}`, 'section');
-    step.dataset.step = String(i + 1);
-    const heading = addElement(step, '', 'h2');
-    heading.tabIndex = -1;
-    const waiting = addElement(step, 'hint', 'p');
-    return { title, step, heading, waiting, place: addElement(step, 'step-place') };
-  });
-  const takeawaysSection = addElement(root, 'start-deeper', 'section');
-  const takeawaysTitle = addElement(takeawaysSection, '', 'h2');
-  takeawaysTitle.textContent = 'What to remember';
-  const takeawaysPlace = addElement(takeawaysSection, 'step-place');
-  const sourcesPlace = addElement(root, 'start-based sources');
-  const pictures = addElement(stage, 'start-pictures');
-  const tabs = addElement(pictures, 'start-tabs');
-  const captions = addElement(pictures, 'start-captions');
-  captions.setAttribute('role', 'status');
-  const legendTitle = addElement(legend, 'scale-name', 'span');
-  const legendScale = addElement(legend, 'scale-place', 'span');
-  const legendKey = addElement(legend, 'map-key', 'span');
-  const legendMark = addElement(legend, 'preview-place', 'span');
-  const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
-  const currentEntries = (): SubjectEntry[] =>
-    entriesOf(context, sideSubjects(context.state.value));
+type StoryNeeds = ReturnType<typeof createStory>;
+
+/** What the room draws: its state and the two models' frames, with a claim about the drawn head of each. */
+interface Shown {
+  readonly context: Context;
+  readonly state: State;
+  readonly entries: readonly SubjectEntry[];
+  readonly frames: readonly Frame[];
+  readonly claims: readonly Claim[];
+  readonly hasError: boolean;
+  readonly askExact: () => void;
+}
+
+const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
+const sideIndex = (state: State) => Math.min(state.at, SIDE_COUNT - 1);
+
+function headTemplate({ context, entries, frames, claims }: Shown): TemplateResult {
+  const isRecorded = frames.some(({ recording }) => recording);
+  return html`<h1>Why do language models stare at the first token?</h1>
+    <div class="start-text">
+      ${
+        isRecorded
+          ? html`<div>
+              <p class="recorded-text" tabindex="0">${recordedText(frames[0]!)}</p>
+              <p class="hint" data-recorded>${NO_WEIGHTS}</p>
+            </div>`
+          : html`${textField(context, 2)}
+              <p class="on-paper">${typedText(frames[0])}</p>
+              <div class="text-tools">
+                ${startTokenButton(context, frames)} ${exampleField(context)}
+                ${myTextButton(context)}
+              </div>`
+      }
+    </div>
+    ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
+    <p class="lead" data-finding>${leadSentence(frames, claims)}</p>
+    ${noStartNote(frames[0], context)} ${troubleNotes(entries, context)}`;
+}
+
+function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof nothing {
+  const tabNames = entries.map(
+    ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
+  );
+  return tabNames.length > 1
+    ? segmentedControl('Model', tabNames, sideIndex(state), (i) => context.set({ at: i }))
+    : nothing;
+}
+
+const captionTemplate = ({ frames, claims, hasError }: Shown, entry: SubjectEntry, i: number) => {
+  const { frame } = entry;
+  const claim = claims[frames.findIndex(({ subject }) => subject === entry.subject)];
+  return html`<p class="twin twin-${i}">
+    ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at, frame)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
+  </p>`;
+};
+
+function detailsTemplate({
+  context,
+  frames,
+  claims,
+  askExact,
+}: Shown): TemplateResult | typeof nothing {
+  if (!claims.length) return nothing;
+  return html`<details class="more facts" @toggle=${askExact}>
+    <summary>More</summary>
+    ${frames.map((frame, i) => html`<p>${explainTerms(detailsWords(frame, claims[i]!))}</p>`)}
+    <div class="numbers">${normalizeField(context, frames)}</div>
+    <p>
+      <span class="lines">${explainTerms(frames.map(stampWords).join('\n'))}</span>
+    </p>
+    <p>
+      <a href=${context.link({ room: 'explore', why: 0 })}>Change the conditions in Explore</a>
+    </p>
+  </details>`;
+}
+
+const stepTemplate = ({ context, frames, state }: Shown, title: string, i: number) =>
+  html`<section class="step step-${i + 1}" data-step=${i + 1}>
+    <h2 tabindex="-1">
+      <a class="step-number" href=${context.link({ why: i + 1 })} aria-label="Step ${i + 1}"
+        >${i + 1}</a
+      >
+      ${title}
+    </h2>
+    <p class="hint">${waitingWords(frames, state)}</p>
+    <div class="step-place"></div>
+  </section>`;
+
+/** Where one map is in the corner of the other, a tap brings it to the front. */
+const bringToFront = (context: Context) => ({
+  capture: true,
+  handleEvent(event: MouseEvent) {
+    const cell = (event.target as Element).closest('.cell');
+    if (!cell || getComputedStyle(cell).position !== 'absolute') return;
+    event.stopPropagation();
+    context.set({ at: [...cell.parentElement!.children].indexOf(cell) });
+  },
+});
+
+/** Draws the room whenever its state or a frame changes. The places of the steps are filled by the story. */
+function drawRoom(
+  root: HTMLElement,
+  context: Context,
+  scope: Scope,
+  currentEntries: () => SubjectEntry[],
+  { askExact, openStory }: { askExact: () => void; openStory: () => void },
+): void {
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
-
-  const isExactRequested = signal(false);
-  const askExact = () => void (isExactRequested.value = true);
-  /** Whether this visit has shown a preview, whose numbers the exact ones replace. */
-  let wasPreview = false;
-  fetchExact(currentEntries, scope, askExact);
-
-  const figure = new Figure(pictures, attention, context, scope, {
+  const figure = new Figure(document.createElement('div'), attention, context, scope, {
     isBare: true,
     extra: (frame) => {
       const state = context.state.peek();
       return { isPlain: true, remark: remarkOf(claimOf(frame, headOf(frame), state)) };
     },
   });
+  const legendScale = document.createElement('span');
+  legendScale.className = 'scale-place';
+  const onTap = bringToFront(context);
+  /** Whether this visit has shown a preview, whose numbers the exact ones replace. */
+  let wasPreview = false;
+  scope.effect(() => {
+    const state = context.state.value;
+    const theme = context.theme.value;
+    const entries = currentEntries();
+    const frames = framesOf(entries);
+    const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
+    const hasError = entries.some(({ error }) => error);
+    const shown: Shown = { context, state, entries, frames, claims, hasError, askExact };
+    if (frames.some(isPreview)) wasPreview = true;
+    root.classList.toggle('coming', !frames.length && !hasError);
+    root.classList.toggle('failed', !frames.length && hasError);
+    const areBidirectional = frames.every(isBidirectional);
+    // A phone shows the second map above the diagonal of the first.
+    const nesting = frames.some(isBidirectional) ? '' : ' nesting';
+    drawScale(legendScale, weightScale({ frames, state, theme }));
+    render(
+      html`<div class="start-head">${headTemplate(shown)}</div>
+        <div class="start-stage${nesting}" data-at=${sideIndex(state)} @click=${onTap}>
+          <div class="start-pictures">
+            <div class="start-tabs">${modelTabs(shown)}</div>
+            <div class="start-captions" role="status">
+              ${entries.map((entry, i) => captionTemplate(shown, entry, i))}
+            </div>
+            ${figure.root}
+          </div>
+        </div>
+        <div class="start-legend" ?hidden=${frames.some(({ pooled }) => pooled)}>
+          <span class="scale-name"
+            >${state.scale === 'root' ? 'attention (√ scale)' : 'attention'}</span
+          >${legendScale}<span class="map-key"
+            >rows attend to columns
+            ${areBidirectional ? nothing : html`· <span class="later"></span> later tokens: not visible`}</span
+          ><span class="preview-place"
+            >${previewMark(frames, { wasPreview, askExact, context })}</span
+          >
+        </div>
+        <div class="start-ask">
+          <button type="button" class="primary" @click=${openStory}>Why?</button>
+        </div>
+        <div class="start-facts">${detailsTemplate(shown)}</div>
+        ${STEP_TITLES.map((title, i) => stepTemplate(shown, title, i))}
+        <section class="start-deeper">
+          <h2>What to remember</h2>
+          <div class="step-place"></div>
+        </section>
+        <div class="start-based sources">
+          ${sources(context.engine.value?.models.describe.version ?? '')}
+        </div>`,
+      root,
+    );
+    figure.update(entries);
+  });
+}
 
-  /** The steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. */
+/**
+ * Returns the steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. Every step
+ * but the first needs the exact weights; the first is partly visible on load, so a preview must do.
+ */
+function watchSteps(root: HTMLElement, scope: Scope, askExact: () => void) {
   const reachedSteps = signal<ReadonlySet<number>>(new Set());
+  const steps = [...root.querySelectorAll('.step')];
   const watcher = new IntersectionObserver(
     (entries) => {
       const visibleEntries = entries.filter(({ isIntersecting }) => isIntersecting);
       const indices = visibleEntries.map(
         ({ target }) => Number((target as HTMLElement).dataset.step) - 1,
       );
-      // Every step but the first needs the exact weights; the first is partly visible on load, so a preview must do.
       if (indices.some((i) => i > 0)) askExact();
       reachedSteps.value = new Set([...reachedSteps.peek(), ...indices]);
     },
     { rootMargin: '0px 0px -60px' },
   );
-  for (const { step } of steps) watcher.observe(step);
+  for (const step of steps) watcher.observe(step);
   scope.onEnd(() => watcher.disconnect());
-  const storyNeeds = signal<ReturnType<typeof createStory> | undefined>(undefined);
-  let storyPromise: Promise<unknown> | undefined;
   scope.effect(() => {
-    for (const [i, { step }] of steps.entries())
+    for (const [i, step] of steps.entries())
       step.classList.toggle('unread', !reachedSteps.value.has(i));
+  });
+  return reachedSteps;
+}
+
+/** Fetches the story at the first step that is reached; returns what its steps request, once it is there. */
+function fetchStory(
+  root: HTMLElement,
+  reachedSteps: ReturnType<typeof watchSteps>,
+  inputs: Parameters<typeof createStory>[3],
+) {
+  const storyNeeds = signal<StoryNeeds | undefined>(undefined);
+  const places = [...root.querySelectorAll<HTMLElement>('.step > .step-place')];
+  const takeawaysPlace = root.querySelector<HTMLElement>('.start-deeper > .step-place')!;
+  let storyPromise: Promise<unknown> | undefined;
+  inputs.scope.effect(() => {
     if (!reachedSteps.value.size) return;
-    const places = steps.map(({ place }) => place);
     // With a static import of tables.css, the first screen would also have to load the bundler's runtime.
     storyPromise ??= Promise.all([import('./story'), import('./tables.css')]).then(
       ([{ createStory }]) => {
-        storyNeeds.value = createStory(places, takeawaysPlace, reachedSteps, {
-          context,
-          scope,
-          currentEntries,
-        });
+        storyNeeds.value = createStory(places, takeawaysPlace, reachedSteps, inputs);
       },
-      context.fail,
+      inputs.context.fail,
     );
   });
+  return storyNeeds;
+}
 
-  const goTo = (n: number, behavior: ScrollBehavior): void => {
-    const { step, heading } = steps[n - 1]!;
-    step.scrollIntoView({ behavior, block: 'start' });
-    heading.focus({ preventScroll: true });
+function goTo(root: HTMLElement, n: number, behavior: ScrollBehavior): void {
+  const step = root.querySelector(`.step-${n}`)!;
+  step.scrollIntoView({ behavior, block: 'start' });
+  step.querySelector('h2')!.focus({ preventScroll: true });
+}
+
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const currentEntries = (): SubjectEntry[] =>
+    entriesOf(context, sideSubjects(context.state.value));
+  const isExactRequested = signal(false);
+  const askExact = () => void (isExactRequested.value = true);
+  const openStory = () => {
+    askExact();
+    const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    goTo(root, 1, isMotionReduced ? 'auto' : 'smooth');
   };
-  const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  fetchExact(currentEntries, scope, askExact);
+  drawRoom(root, context, scope, currentEntries, { askExact, openStory });
+  const reachedSteps = watchSteps(root, scope, askExact);
+  const storyNeeds = fetchStory(root, reachedSteps, { context, scope, currentEntries });
   let openedStep = 0;
   scope.effect(() => {
     const { why } = context.state.value;
-    if (why && why !== openedStep) requestAnimationFrame(() => goTo(why, 'auto'));
+    if (why && why !== openedStep) requestAnimationFrame(() => goTo(root, why, 'auto'));
     openedStep = why;
   });
-
   requestFrames(context, scope, (state, { queue }) => {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
@@ -425,127 +584,4 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       studies: isExactRequested.value && needs ? needs.studies : [],
     };
   });
-
-  scope.effect(() => {
-    const state = context.state.value;
-    const theme = context.theme.value;
-    const entries = currentEntries();
-    const frames = framesOf(entries);
-    const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
-    if (frames.some(isPreview)) wasPreview = true;
-    stage.dataset.at = String(Math.min(state.at, SIDE_COUNT - 1));
-    // A phone shows the second map above the diagonal of the first.
-    stage.classList.toggle('nesting', !frames.some(isBidirectional));
-    const hasError = entries.some(({ error }) => error);
-    root.classList.toggle('coming', !frames.length && !hasError);
-    root.classList.toggle('failed', !frames.length && hasError);
-    const isRecorded = frames.some(({ recording }) => recording);
-    render(
-      html`<h1>Why do language models stare at the first token?</h1>
-        <div class="start-text">
-          ${
-            isRecorded
-              ? html`<div>
-                  <p class="recorded-text" tabindex="0">
-                    ${frames[0]!.tokens.map(({ text }) => shortToken(text)).join('')}
-                  </p>
-                  <p class="hint" data-recorded>${NO_WEIGHTS}</p>
-                </div>`
-              : html`${textField(context, 2)}
-                  <p class="on-paper">${typedText(frames[0])}</p>
-                  <div class="text-tools">
-                    ${startTokenButton(context, frames)} ${exampleField(context)}
-                    ${myTextButton(context)}
-                  </div>`
-          }
-        </div>
-        ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
-        <p class="lead" data-finding>${leadSentence(frames, claims)}</p>
-        ${noStartNote(frames[0], context)} ${troubleNotes(entries, context)}`,
-      headingPlace,
-    );
-    const tabNames = entries.map(
-      ({ frame, subject }, i) => [i, frame?.operation.label ?? subject] as const,
-    );
-    render(
-      entries.length > 1
-        ? segmentedControl('Model', tabNames, Math.min(state.at, SIDE_COUNT - 1), (i) =>
-            context.set({ at: i }),
-          )
-        : nothing,
-      tabs,
-    );
-    render(
-      entries.map(({ frame, subject }, i) => {
-        const claim =
-          frame && claims[frames.findIndex((candidate) => candidate.subject === subject)]!;
-        return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at, frame)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
-        </p>`;
-      }),
-      captions,
-    );
-    figure.update(entries);
-    const scale = weightScale({ frames, state, theme });
-    legendTitle.textContent = state.scale === 'root' ? 'attention (√ scale)' : 'attention';
-    legend.hidden = frames.some(({ pooled }) => pooled);
-    drawScale(legendScale, scale);
-    render(
-      html`rows attend to columns
-      ${frames.every(isBidirectional) ? nothing : html`· <span class="later"></span> later tokens: not visible`}`,
-      legendKey,
-    );
-    render(previewMark(frames, { wasPreview, askExact, context }), legendMark);
-    render(
-      html`<button
-        type="button"
-        class="primary"
-        @click=${() => {
-          askExact();
-          goTo(1, isMotionReduced ? 'auto' : 'smooth');
-        }}
-      >
-        Why?
-      </button>`,
-      whyPlace,
-    );
-    render(
-      claims.length
-        ? html`<details class="more facts" @toggle=${askExact}>
-            <summary>More</summary>
-            ${frames.map((frame, i) => html`<p>${explainTerms(detailsWords(frame, claims[i]!))}</p>`)}
-            <div class="numbers">${normalizeField(context, frames)}</div>
-            <p>
-              <span class="lines">${explainTerms(frames.map(stampWords).join('\n'))}</span>
-            </p>
-            <p>
-              <a href=${context.link({ room: 'explore', why: 0 })}
-                >Change the conditions in Explore</a
-              >
-            </p>
-          </details>`
-        : nothing,
-      detailsPlace,
-    );
-    for (const { waiting } of steps) setText(waiting, waitingWords(frames, state));
-    steps.forEach(({ title, heading }, i) =>
-      render(
-        html`<a class="step-number" href=${context.link({ why: i + 1 })} aria-label="Step ${i + 1}"
-            >${i + 1}</a
-          >
-          ${title}`,
-        heading,
-      ),
-    );
-    render(sources(context.engine.value?.models.describe.version ?? ''), sourcesPlace);
-  });
-
-  // Where one map is in the corner of the other, a tap brings it to the front.
-  const bringToFront = (event: MouseEvent) => {
-    const cell = (event.target as Element).closest('.cell');
-    if (!cell || getComputedStyle(cell).position !== 'absolute') return;
-    event.stopPropagation();
-    context.set({ at: [...cell.parentElement!.children].indexOf(cell) });
-  };
-  stage.addEventListener('click', bringToFront, { capture: true });
 }

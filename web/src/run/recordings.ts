@@ -163,7 +163,13 @@ function titleOf(
   const step = stepOf(id, steps);
   // A series names its checkpoints by their revisions: lab/model@step1000.
   const words = step ? `${name.replace(/@[^@]*$/, '')} at ${stepWords(step.step, step.of)}` : name;
-  return [words, ...conditions.edits.map(({ label }) => label.slice(0, 120))].join(', ');
+  const { part } = conditions.model;
+  const partWords = part === 'cross' ? 'cross-attention' : part?.slice(0, 120);
+  return [
+    words,
+    ...(partWords ? [partWords] : []),
+    ...conditions.edits.map(({ label }) => label.slice(0, 120)),
+  ].join(', ');
 }
 
 /** Returns the stored step that an id of a series shows, and the last one; undefined for a recording. */
@@ -196,6 +202,11 @@ function architectureOf(
     gate: tensors.has('0.gate') ? 'output_head' : null,
   };
   return sizes as unknown as Architecture;
+}
+
+/** Returns the decoder's tokens of a recording of cross-attention. */
+function queriesOf({ conditions: { cross } }: Recording): Token[] | undefined {
+  return cross?.tokens[0]?.map((text) => ({ id: 0, text, start: 0, end: 0, special: false }));
 }
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
@@ -334,6 +345,7 @@ export async function recordedFrame(
       key: conditions.first.position,
       isCommon: conditions.first.token !== null || prompts.count === 1,
     },
+    queries: queriesOf(recording),
     lacks: {},
     pooled: pooledOf(recording),
     class: classOf(recording),
@@ -387,13 +399,15 @@ export function recordedRun(id: string, recording: Recording, describe: Describe
       tensors.push(
         isPooled && name === 'att'
           ? await recording.pooled({ layer, head })
-          : await recording.read([request]).then(
-              ([tensor]) => tensor,
-              (error: unknown) => {
-                reasons[name] = reasonOf(request, error);
-                return undefined;
-              },
-            ),
+          : name === 'att' && recording.conditions.cross && recording.tensors.has('0.att')
+            ? await recording.tensor('0.att', { layer, head })
+            : await recording.read([request]).then(
+                ([tensor]) => tensor,
+                (error: unknown) => {
+                  reasons[name] = reasonOf(request, error);
+                  return undefined;
+                },
+              ),
       );
     }
     return tensors as Tensor[];

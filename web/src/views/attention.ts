@@ -27,7 +27,11 @@ import {
   attentionWords,
   averageWords,
   capitalize,
+  firstName,
   firstTokenName,
+  keyName,
+  keyText,
+  keyUnit,
   modelName,
   rowSumSentence,
   tokenText,
@@ -36,7 +40,8 @@ import {
   isBelowUniform,
   verdictOf,
   formatPercent,
-  quote,
+  queryName,
+  quoteQuery,
   tooShortNote,
   formatValue,
   shareWords,
@@ -60,25 +65,27 @@ export function weightScale(
 }
 
 /** Returns the name of a map's numbers and the names of its two axes, for saved files. */
-export function axesOf({ pooled }: Frame): readonly [string, string, string] {
-  return pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
+export function axesOf({ pooled, queries }: Frame): readonly [string, string, string] {
+  if (!pooled) return ['weight', 'query', 'key'];
+  return ['mean_weight', queries ? 'query' : 'queryTextblock', 'key_block'];
 }
 
 /**
  * Describes the block under the pointer: the mean weight over the keys that its queries see, and the largest weight.
  */
 function formatBlock(frame: Frame, { weights, largest: maxima, side }: Maps, { row, col }: Cell) {
-  const [queries, keys] = [row, col].map((place) => blockWords(frame, place));
+  const keys = `keys ${blockWords(frame, col)}`;
+  const queries = frame.queries ? queryName(frame, row) : `queries ${blockWords(frame, row)}`;
   if (row < 0 && col < 0) return '';
-  if (col < 0) return `queries ${queries}`;
-  if (row < 0) return `keys ${keys}`;
+  if (col < 0) return queries;
+  if (row < 0) return keys;
   const mean = weights[row * side + col]!;
   const meanWords = Number.isNaN(mean)
     ? 'not visible (later tokens)'
     : `mean weight ${formatValue(mean, 4)}`;
   const largestWords =
     maxima && !Number.isNaN(mean) ? `, largest ${formatValue(maxima[row * side + col]!, 4)}` : '';
-  return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
+  return `${queries} → ${keys}: ${meanWords}${largestWords}`;
 }
 
 function formatCell(
@@ -94,17 +101,16 @@ function formatCell(
   const isOneOfSeveral = frames.length > 1 || frame.model.step !== undefined;
   const model = isOneOfSeveral ? ` in ${modelName(frame)}` : '';
   if (row >= 0 && col < 0)
-    return isPlain ? `${quote(frame, row)} attends to` : `query ${row} ${quote(frame, row)}`;
-  if (row < 0)
-    return isPlain ? `attention on ${quote(frame, col)}` : `key ${col} ${quote(frame, col)}`;
+    return isPlain ? `${quoteQuery(frame, row)} attends to` : queryName(frame, row);
+  if (row < 0) return isPlain ? `attention on ${keyText(frame, col)}` : keyName(frame, col);
   if (isPlain) {
-    const [queryText, keyText] = [quote(frame, row), quote(frame, col)];
+    const [queryText, keyWords] = [quoteQuery(frame, row), keyText(frame, col)];
     if (col >= visibleKeyEnd(frame, row))
-      return `${queryText} cannot attend to ${keyText}, a later token`;
+      return `${queryText} cannot attend to ${keyWords}, a later token`;
     const weight = cellsOf(map, state)[index]!;
-    return `${queryText} attends to ${keyText}: ${isPreview(frame) ? `about ${formatPercent(weight, 0)}` : formatPercent(weight)}${model}`;
+    return `${queryText} attends to ${keyWords}: ${isPreview(frame) ? `about ${formatPercent(weight, 0)}` : formatPercent(weight)}${model}`;
   }
-  const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}${model}`;
+  const cellName = `${queryName(frame, row)} → ${keyName(frame, col)}${model}`;
   if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
   if (Number.isNaN(shares[index])) return `${cellName}: forgotten (not in the cache)`;
   const weightText = formatValue(weights[index]!, 4);
@@ -132,7 +138,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   ) => {
     if (!at) return thumbnail.remove();
     root.append(thumbnail);
-    paint(canvas, { ...maps, rows: maps.side, cols: maps.side });
+    paint(canvas, { ...maps, cols: maps.side });
     const percentOf = (tokens: number) => `${(100 * tokens) / T}%`;
     Object.assign(outline.style, {
       left: percentOf(at.key),
@@ -165,12 +171,12 @@ function zoomControls(
 }
 
 /** Returns more numbers of a long map: the maximum of each block, and the exact cells if they are shown. */
-function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
+function blockNumbers(frame: Frame, { largest: data, rows, side }: Maps): Quantity[] {
   const exactCells = exactCellsOf(frame);
   const [, ...axes] = axesOf(frame);
   const size = exactCells?.side ?? 0;
   return [
-    data && quantity('largest_weight', axes, { shape: [side, side], data }),
+    data && quantity('largest_weight', axes, { shape: [rows, side], data }),
     exactCells && {
       ...quantity('weight', ['query', 'key'], { shape: [size, size], data: exactCells.weights }),
       from: [exactCells.query, exactCells.key],
@@ -190,6 +196,37 @@ function drawKey(
   setText(title, areMeans ? '' : name);
   if (areMeans) drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
   else drawScale(legend, scale);
+}
+
+/**
+ * The drawn grid: tokens per row and column, first query and key, and numbers of columns and rows. The state names a
+ * block by its first token.
+ */
+type Grid = typeof EMPTY_GRID;
+const EMPTY_GRID = {
+  ...{ block: 1, rowBlock: 1, query: 0, key: 0, side: 0, rows: 0 },
+  ...{ isExact: false, canZoom: false },
+};
+
+/** Returns the cell of a query and a key; undefined outside the drawn grid. */
+function cellIn(grid: Grid, query: number, key: number): Cell | undefined {
+  const cellIndex = (t: number, from: number, block: number) =>
+    t < 0 ? -1 : Math.floor((t - from) / block);
+  const row = cellIndex(query, grid.query, grid.rowBlock);
+  const col = cellIndex(key, grid.key, grid.block);
+  const isInside = (t: number, i: number, n: number) => t < 0 || (i >= 0 && i < n);
+  const isInMap =
+    (query >= 0 || key >= 0) && isInside(query, row, grid.rows) && isInside(key, col, grid.side);
+  return isInMap ? { row, col } : undefined;
+}
+
+/** Returns the titles of both axes. @param block tokens per cell */
+function axisTitles(frame: Frame, block: number): readonly [string, string] {
+  const title = (name: string, unit = 'token') =>
+    block > 1 ? `${name} (blocks of ${block} ${unit}s)` : name;
+  return frame.queries
+    ? ['decoder token (query)', title(`${keyUnit(frame)} (key)`, 'position')]
+    : [title('attending token (query)'), title('attended to (key)')];
 }
 
 /** Creates the sentence about several selected keys, which extend from the first one that was chosen. */
@@ -239,12 +276,12 @@ export const attention: View = {
     const { T } = frame;
     const maps = mapsOf(frame);
     if (!maps) return [];
-    const { weights, side } = maps;
+    const { weights, rows, side } = maps;
     const [name, ...axes] = axesOf(frame);
-    const map = quantity(name, axes, { shape: [side, side], data: weights });
+    const map = quantity(name, axes, { shape: [rows, side], data: weights });
     if (frame.pooled) return [map, ...blockNumbers(frame, maps)];
-    const masses = Float32Array.from({ length: T }, (_, t) => rowSumOf(weights, T, t));
-    return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
+    const masses = Float32Array.from({ length: rows }, (_, t) => rowSumOf(weights, T, t));
+    return [map, quantity('row_mass', ['query'], { shape: [rows], data: masses })];
   },
   says: (frame, at, state = defaults) => {
     const { T, operation } = frame;
@@ -269,16 +306,21 @@ export const attention: View = {
         ? ''
         : `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
       : `. ${rowSumSentence(claim, frame)}`.replace(/\.$/, '');
-    const { side, block } = gridOf(frame);
+    const { side, block, rows } = gridOf(frame);
     const blocksNote = frame.pooled
-      ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens${firstPromptWords(frame)}`
+      ? `, as ${rows} by ${side} means over blocks of ${frame.queries ? '' : `${block} by `}${block} ${keyUnit(frame)}s${firstPromptWords(frame)}`
       : '';
+    const sizes = frame.queries
+      ? `${frame.queries.length} queries of the decoder by ${T} ${keyUnit(frame)}s`
+      : `${T} queries by ${T} keys`;
     const opening = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts, ` : '';
     const token = isFirstPromptOnly
-      ? `the first token, ${tokenText(frame, firstKey(frame))},`
+      ? frame.queries
+        ? firstName(frame)
+        : `the first token, ${tokenText(frame, firstKey(frame))},`
       : firstTokenName(frame);
     return (
-      `Attention weights of ${isPreview(frame) ? 'a head' : headWords(at, frame)} of ${modelName(frame)}: ${T} queries by ${T} keys${blocksNote}. ` +
+      `Attention weights of ${isPreview(frame) ? 'a head' : headWords(at, frame)} of ${modelName(frame)}: ${sizes}${blocksNote}. ` +
       `${capitalize(`${opening}${token}`)} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
@@ -290,23 +332,11 @@ export const attention: View = {
     const legend = addElement(legendRow, 'legend-place', 'span');
     const zoomBar = addElement(root, 'lens');
     const controls = addElement(zoomBar, '');
-    /**
-     * The drawn grid: tokens per cell, first query and key, and cells per side. The state names a block by its first
-     * token.
-     */
-    let grid = { block: 1, query: 0, key: 0, side: 0, isExact: false, canZoom: false };
+    let grid: Grid = { ...EMPTY_GRID };
     const tokensOf = ({ row, col }: Cell) => ({
-      query: grid.query + row * grid.block,
+      query: grid.query + row * grid.rowBlock,
       key: grid.key + col * grid.block,
     });
-    const cellOf = (query: number, key: number): Cell | undefined => {
-      const cellIndex = (t: number, from: number) =>
-        t < 0 ? -1 : Math.floor((t - from) / grid.block);
-      const [row, col] = [cellIndex(query, grid.query), cellIndex(key, grid.key)];
-      const isInside = (t: number, i: number) => t < 0 || (i >= 0 && i < grid.side);
-      const isInMap = (query >= 0 || key >= 0) && isInside(query, row) && isInside(key, col);
-      return isInMap ? { row, col } : undefined;
-    };
     let T = 0;
     const zoomTo = (query: number, key: number): Partial<State> => {
       const clampStart = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
@@ -337,11 +367,10 @@ export const attention: View = {
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
-      heatmap.highlight(cellOf(query, key));
+      heatmap.highlight(cellIn(grid, query, key));
     });
-    const wordsOf = cacheLast((tokens: Frame['tokens']) =>
-      tokens.map(({ text }) => tokenWord(text)),
-    );
+    const toWords = (tokens: Frame['tokens']) => tokens.map(({ text }) => tokenWord(text));
+    const [rowWordsOf, colWordsOf] = [cacheLast(toWords), cacheLast(toWords)];
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
@@ -353,10 +382,11 @@ export const attention: View = {
       const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
       const hasBlockCells = Boolean(frame.pooled) && !exactCells;
       const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
-      const { block } = maps;
+      const { block, rowBlock, rows, side } = maps;
+      const exactGrid = { block: 1, rowBlock: 1, isExact: true, canZoom: false };
       grid = exactCells
-        ? { ...exactCells, block: 1, isExact: true, canZoom: false }
-        : { query: 0, key: 0, block, side: maps.side, isExact: false, canZoom };
+        ? { ...exactCells, rows: exactCells.side, ...exactGrid }
+        : { query: 0, key: 0, block, rowBlock, rows, side, isExact: false, canZoom };
       const blockValues = hasMaxima ? maps.largest! : maps.weights;
       const cells = hasBlockCells ? blockValues : cellsOf(exactCells ?? maps, state);
       const blockScale = weightScale(
@@ -367,7 +397,7 @@ export const attention: View = {
       const cellNote = !hasBlockCells
         ? ''
         : block > 1
-          ? ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${block} × ${block} tokens`
+          ? ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${frame.queries ? `${block} ${keyUnit(frame)}s` : `${block} × ${block} tokens`}`
           : ' · weights rounded to 8 bits';
       setText(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
       const isUnlabeled = Boolean(isPlain && !frame.pooled);
@@ -376,27 +406,33 @@ export const attention: View = {
       zoomBar.hidden = !canZoom;
       if (canZoom) render(zoomControls(exactCells, state, set, resetZoom), controls);
       drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exactCells);
-      const axisWords = (from: number) =>
-        hasBlockCells ? undefined : wordsOf(frame.tokens).slice(from, from + grid.side);
-      const axisTitle = (name: string) =>
-        hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
+      const rowWords =
+        hasBlockCells && !frame.queries
+          ? undefined
+          : rowWordsOf(frame.queries ?? frame.tokens).slice(grid.query, grid.query + grid.rows);
+      const colWords = hasBlockCells
+        ? undefined
+        : colWordsOf(frame.tokens).slice(grid.key, grid.key + grid.side);
+      const [rowTitle, colTitle] = axisTitles(frame, hasBlockCells ? block : 1);
       const shownSpan = span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({
-        rows: grid.side,
+        rows: grid.rows,
         cols: grid.side,
+        // A short text by many frames would be a thin strip.
+        cellShape: frame.queries && Math.min(1, (2 * grid.rows) / grid.side),
         data: cells,
         scale,
-        rowTitle: isUnlabeled ? '' : axisTitle('attending token (query)'),
-        colTitle: isUnlabeled ? '' : axisTitle('attended to (key)'),
-        rowWords: axisWords(grid.query),
-        colWords: axisWords(grid.key),
+        rowTitle: isUnlabeled && !frame.queries ? '' : rowTitle,
+        colTitle: isUnlabeled && !frame.queries ? '' : colTitle,
+        rowWords,
+        colWords,
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
         outlined: hasBlockCells ? undefined : options.outlined,
         label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
-        chosen: cellOf(state.query, state.key),
+        chosen: cellIn(grid, state.query, state.key),
         ...shownSpan?.marked,
         describe: (cell) =>
           hasBlockCells

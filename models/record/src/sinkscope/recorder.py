@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, class_name, explain_no_calls, observe, unwrap, without_autocast
+from .attention import UnsupportedModel, Visitor, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
 from .images import Image, find_patches, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
@@ -42,6 +42,8 @@ PROMPT_MEANS = (
     "text_share",
     "special_share",
 )
+PAIR_PARTS = ("encoder", "decoder", "cross")
+DECODER_INPUTS = ("decoder_", "labels")  # inputs that do not have the length of the encoder's attention_mask
 LOSS_ROWS = 256  # number of positions whose logits are converted to float32 at a time
 
 Inputs = Mapping[str, Tensor]
@@ -53,6 +55,7 @@ class Prompt:
     ids: list[int] | None
     tokens: list[str] | None
     text: str | None = None
+    queries: list[str] | None = None  # of cross-attention, whose ids and tokens are those of the keys
 
 
 @dataclass
@@ -61,6 +64,7 @@ class Measurement:
     kept: dict[str, Array] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
+    queries: list[str] | None = None
     image: Image | None = None
 
 
@@ -147,6 +151,9 @@ class Assembly:
         elif self.kept and self.kept[0].image:
             first_token = first_token | {"token": self.kept[0].tokens[self.first]}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
+        if "cross" in conditions:
+            queries = {"tokens": [measurement.queries for measurement in self.kept]}
+            conditions = conditions | {"cross": conditions["cross"] | queries}
         images = [measurement.image.conditions() for measurement in self.kept if measurement.image]
         return Recording(
             conditions
@@ -168,7 +175,14 @@ class Recorder:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole_model = getattr(model, "_orig_mod", model)
-        self.model = _find_part(self.whole_model, part)
+        # the kind of attention of an encoder with its decoder that is recorded; None for other models
+        self.pair_part = part if part in PAIR_PARTS and _is_pair(self.whole_model) else None
+        if self.pair_part:
+            pair: Any = unwrap(self.whole_model)
+            self.model = pair.get_encoder() if part == "encoder" else pair.get_decoder()
+        else:
+            self.model = _find_part(self.whole_model, part)
+        self.part = part
         self.tokenizer, self.settings = tokenizer, settings
         self.facts: Facts | None = None
         self.device = find_device(self.model)
@@ -178,9 +192,15 @@ class Recorder:
         self.asks_for_weights = False  # True if attention modules return their weights on request only
         _refuse_foreign_tokens(self.model)
 
+    def _visitor(self, visit: Visitor) -> Visitor:
+        """Returns a visitor of the calls that are recorded: of a decoder, those on its own tokens or on the encoder."""
+        if self.pair_part is None:
+            return visit
+        return lambda call: visit(call) if call.is_crossed == (self.pair_part == "cross") else None
+
     def make_prompt(self, text: Any) -> Prompt | None:
         """Converts one text to a prompt, cut to the length in the settings; None if the text is shorter."""
-        parsed_prompts = self._parse_prompts(text)
+        parsed_prompts = self.parse_prompts(text)
         if len(parsed_prompts) != 1:
             raise ValueError(f"texts: expected a batch of 1, found {len(parsed_prompts)}")
         ids = parsed_prompts[0].ids
@@ -191,7 +211,7 @@ class Recorder:
 
     def make_prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """Converts texts to prompts of one length. Leaves shorter texts out, with a warning."""
-        parsed_prompts = [prompt for text in texts for prompt in self._parse_prompts(text)]
+        parsed_prompts = [prompt for text in texts for prompt in self.parse_prompts(text)]
         self._warn_of_repeated_starts(parsed_prompts)
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
@@ -214,7 +234,7 @@ class Recorder:
             raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(parsed_prompts)}")
         return cut_prompts
 
-    def _parse_prompts(self, text: Any) -> list[Prompt]:
+    def parse_prompts(self, text: Any) -> list[Prompt]:
         """Returns the prompts of one item of `texts`: one of a text, or one for each row of a mapping's batch. A tensor
         of ids, [B, T], is such a batch."""
         if getattr(text, "ndim", 1) == 2:
@@ -224,7 +244,7 @@ class Recorder:
             lists = [row["input_ids"][0].tolist() if "input_ids" in row else None for row in rows]
             for ids in lists:
                 if ids is not None:
-                    self._refuse_unknown_ids(ids)
+                    self.refuse_unknown_ids(ids)
                 if ids is not None and "attention_mask" not in text:
                     self._refuse_pads(ids)
             return [Prompt(row, ids, None) for row, ids in zip(rows, lists, strict=True)]
@@ -271,12 +291,12 @@ class Recorder:
             )
         ids = [int(i) for i in items]
         self._refuse_pads(ids)
-        self._refuse_unknown_ids(ids)
+        self.refuse_unknown_ids(ids)
         return ids
 
-    def _refuse_unknown_ids(self, ids: list[int]) -> None:
-        """Refuses ids that the embedding lacks: a GPU would stop at them with an error of the device."""
-        get_embedding = getattr(unwrap(self.model), "get_input_embeddings", None)
+    def refuse_unknown_ids(self, ids: list[int], reader: nn.Module | None = None) -> None:
+        """Refuses ids that the embedding of `reader` lacks: a GPU would stop at them with an error of the device."""
+        get_embedding = getattr(unwrap(reader or self.model), "get_input_embeddings", None)
         try:
             count = getattr(get_embedding() if get_embedding else None, "num_embeddings", None)
         except (AttributeError, NotImplementedError):
@@ -329,8 +349,8 @@ class Recorder:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
             expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
-        probe = Probe(self.settings)
-        with observe(self.model, probe.visit) as watch:
+        probe = Probe(self.settings, self.pair_part == "cross")
+        with observe(self.model, self._visitor(probe.visit)) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
         if not probe.calls:
             if self.asks_for_weights or "output_attentions" not in _forward_parameters(unwrap(self.model)):
@@ -408,30 +428,33 @@ class Recorder:
         keep = max(0, min(keep, len(prompts)))
         heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
         stream = StreamMetrics(facts, settings, keep)
-        with stream.watch(), observe(self.model, heads.visit):
+        with stream.watch(), observe(self.model, self._visitor(heads.visit)):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
 
     def _image_of(self, prompt: Prompt) -> Image | None:
         assert self.facts is not None
-        return None if self.reads_ids else find_patches(self.model, prompt.inputs, self.facts.T)
+        if self.reads_ids or self.facts.is_cross:
+            return None
+        return find_patches(self.model, prompt.inputs, self.facts.T)
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
     ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
         results = heads.metrics() | stream.metrics()
+        ids = inputs.get("decoder_input_ids" if self.pair_part else "input_ids")
         if (
             facts.kind == "causal"
             and self.reads_ids
-            and "input_ids" in inputs
+            and ids is not None
             and logits is not None
-            and logits.shape[:2] == inputs["input_ids"].shape
+            and logits.shape[:2] == ids.shape
             # A token classifier has fewer outputs than the vocabulary, and no loss.
-            and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
+            and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(ids.max()))
         ):
-            results |= _compute_losses(logits, inputs["input_ids"].to(logits.device))
+            results |= _compute_losses(logits, ids.to(logits.device))
         measurements, positions = [], [str(t) for t in range(facts.T)]
         for b, prompt in enumerate(prompts):
             prompt_results = {name: x[b] for name, x in results.items()}
@@ -444,7 +467,7 @@ class Recorder:
                 kept |= {} if picture is None else {"picture": picture}
             first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
             tokens = image.tokens if image else prompt.tokens or positions
-            measurements.append(Measurement(prompt_results, kept, tokens, first_id, image))
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id, prompt.queries, image))
         return measurements
 
     def _dtype_name(self) -> str:
@@ -463,6 +486,7 @@ class Recorder:
             "revision": revision or getattr(self.config, "_commit_hash", None),
             "sha256": file_sha256,
             "family": getattr(self.config, "model_type", None) or class_name(self.model),
+            "part": self.part,
             "dtype": self._dtype_name(),
             "attention": getattr(self.config, "_attn_implementation", None) or "eager",
         }
@@ -514,6 +538,7 @@ class Recorder:
             license=license,
             versions=dict(versions()),
             command=command,
+            key_unit="token" if ids else "patch" if "pixel_values" in prompts[0].inputs else "frame",
         )
 
 
@@ -533,8 +558,10 @@ def make_conditions(
     command: str | None,
     revision: str | None = None,
     sha256: str | None = None,
+    part: str | None = None,
     dtype: str | None = None,
     attention: str | None = None,
+    key_unit: str = "token",
 ) -> dict[str, Any]:
     """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
     sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
@@ -546,7 +573,10 @@ def make_conditions(
         model |= {"blocks": facts.blocks, "layers": facts.layers}
     if facts.softcap is not None:
         model["softcap"] = facts.softcap
-    return {
+    if part is not None:
+        model["part"] = part
+    cross = {"cross": {"T": facts.queries, "keys": key_unit, "tokens": []}} if facts.is_cross else {}
+    return cross | {
         "model": model,
         "first": {"token": first_token, "id": first_id, "position": settings.first},
         "tokens": [],
@@ -629,7 +659,7 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
             "cut off; pass a prompt without them"
         )
     return {
-        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T else x
+        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T and not name.startswith(DECODER_INPUTS) else x
         for name, x in row.items()
         if name != "attention_mask"
     }
@@ -677,14 +707,19 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
                 'model.get_base_model() on {"inputs_embeds": torch.cat([model.get_prompt(1), '
                 "embeddings of the tokens], 1)}"
             )
-    names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
-    if getattr(getattr(model, "config", None), "is_encoder_decoder", False) and all(
-        any(n.endswith(end) for n in names) for end in ("encoder", "decoder")
-    ):
+    if _is_pair(model):
         raise UnsupportedModel(
-            f"{name}: expected one stack of layers, found an encoder and a decoder; record the "
-            "encoder alone: record(model.get_encoder(), ...)"
+            f"{name}: expected one stack of layers, found an encoder and a decoder; record one kind of attention at a "
+            'time: part="encoder", part="decoder" or part="cross"'
         )
+
+
+def _is_pair(model: nn.Module) -> bool:
+    """Whether the model has an encoder and a decoder that attends to it."""
+    names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
+    return bool(getattr(getattr(unwrap(model), "config", None), "is_encoder_decoder", False)) and all(
+        any(n.endswith(end) for n in names) for end in ("encoder", "decoder")
+    )
 
 
 def _forward_parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:

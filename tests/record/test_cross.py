@@ -1,0 +1,206 @@
+"""Encoders with their decoders: the maps and metrics of both and of the cross-attention between them, compared with
+those of transformers' eager code in float64, from which plain numpy computes the metrics."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+import torch
+import transformers as tf
+from pairs import FAMILIES, S, T, V, make, prompts, run_eagerly
+from sinkscope.__main__ import main
+from sinkscope.attention import UnsupportedModel
+from sinkscope.recording import RecordingError
+
+EPS = (0.05, 0.1, 0.3)
+ATTENTIONS = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
+CASES = [(name, part) for name in ("whisper", "bart", "t5") for part in ATTENTIONS]
+CASES += [(name, "cross") for name in FAMILIES if name not in ("whisper", "bart", "t5")]
+
+
+def record(name: str, part: str = "cross", **options: Any) -> sinkscope.Recording:
+    settings = {"eps": EPS, "keep": 3, "progress": False} | options
+    return sinkscope.record(make(name), None, settings.pop("texts", prompts(name)), part=part, **settings)
+
+
+@pytest.mark.parametrize(("name", "part"), CASES)
+def test_maps_and_metrics_are_those_of_eager_attention(name: str, part: str) -> None:
+    recording = record(name, part)
+    outputs = [run_eagerly(name, inputs) for inputs in prompts(name)]
+    maps = np.stack([np.concatenate([a.numpy() for a in getattr(out, ATTENTIONS[part])]) for out in outputs])
+    queries, keys = maps.shape[-2:]
+    assert (queries == T) == (part != "encoder")
+    if part == "cross":
+        assert queries != keys
+    counts = np.arange(keys, 0, -1) if part == "decoder" else np.full(keys, queries)
+    alpha = maps.sum(-2) / counts
+    assert np.abs(recording["mean.alpha"] - alpha.mean(0)).max() < 1e-5
+    sinks = [[(a[..., k] > e).mean() for k in range(keys)] for a in alpha for e in EPS]
+    assert np.allclose(recording["mean.sink_ratio"], np.reshape(sinks, (3, len(EPS), keys)).mean(0), atol=1e-6)
+    assert np.allclose(recording["prompt.sink_1"], np.reshape(sinks, (3, len(EPS), keys))[..., 0], atol=1e-6)
+    seen = np.arange(1, keys + 1) if part == "decoder" else np.full(queries, keys)
+    rows = -np.sum(maps * np.log(np.maximum(maps, 1e-300)), -1)
+    entropy = np.where(seen > 1, rows / np.log(np.maximum(seen, 2)), 0).mean(-1)
+    assert np.abs(recording["mean.entropy_mean"] - entropy.mean(0)).max() < 1e-5
+    for prompt in range(3):
+        assert np.abs(recording.attention(prompt) - maps[prompt]).max() < 3e-4  # kept in float16
+        assert np.abs(recording[f"{prompt}.alpha"] - alpha[prompt]).max() < 1e-5
+    share = maps[0][..., [0, 2]].sum(-1)[..., 0 if part != "decoder" else 2 :].mean(-1)
+    assert np.abs(recording.share([0, 2]) - share).max() < 1e-3
+
+
+def test_a_decoder_has_the_loss_of_its_own_tokens() -> None:
+    recording = record("bart", "decoder")
+    for i, inputs in enumerate(prompts("bart")):
+        ids = inputs["decoder_input_ids"]
+        logits = run_eagerly("bart", inputs).logits[0].log_softmax(-1)
+        loss = -logits[:-1].gather(-1, ids[0, 1:, None]).mean().item()
+        assert abs(float(recording["prompt.loss"][i]) - loss) < 1e-4
+    assert "mean.loss_mean" not in record("bart", "cross")
+
+
+def test_uniform_cross_attention_gives_each_key_its_share_of_all() -> None:
+    model = make("t5")
+    with torch.no_grad():
+        for block in model.decoder.block:
+            block.layer[1].EncDecAttention.q.weight.zero_()
+    recording = sinkscope.record(model, None, prompts("t5"), part="cross", progress=False)
+    assert np.abs(recording["mean.alpha"] - 1 / S).max() < 1e-6
+    assert np.abs(recording["mean.entropy_mean"] - 1).max() < 1e-6
+
+
+def test_numbers_that_two_sequences_cannot_have_are_absent() -> None:
+    recording = record("whisper")
+    names = {name.partition(".")[2] for name in recording.tensors}
+    assert not names & {"distance", "head_gate", "head_load", "entropy", "row_mass", "hidden_norm", "loss_mean"}
+    assert {"alpha", "sink_ratio", "contribution", "cos_gap", "value_norm"} <= names
+    assert recording.cross == {"T": T, "keys": "frame", "tokens": recording.cross["tokens"]}  # type: ignore[index]
+    assert "7 queries of the decoder by 20 frames of the encoder" in recording.title
+    assert "first frame: number 0" in recording.caption()
+
+
+class Words:
+    """A tokenizer of words, which ends a text with a token of its own."""
+
+    pad_token_id = 0
+
+    def __call__(self, text: str, text_target: str | None = None, **_: Any) -> Any:
+        ids, target = ([3 + sum(map(ord, w)) % (V - 3) for w in x.split()] + [2] for x in (text, text_target or ""))
+        return tf.BatchEncoding({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": target})
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [f"w{i}" for i in ids]
+
+    def decode(self, ids: list[int]) -> str:
+        return f"w{ids[0]}"
+
+
+def test_pairs_of_texts_labels_and_decoder_ids_are_the_same_prompts() -> None:
+    model, words = make("t5"), Words()
+    pairs = [("one two three four", "eins zwei drei"), ("five six seven eight nine", "vier fünf sechs sieben")]
+    by_text = sinkscope.record(model, words, pairs, part="cross", progress=False)
+    encodings = [words(*pair) for pair in pairs]
+    mappings = [
+        {"input_ids": torch.tensor([e["input_ids"]]), "labels": torch.tensor([[*e["labels"], -100]])} for e in encodings
+    ]
+    by_labels = sinkscope.record(model, words, mappings, part="cross", progress=False)
+    padded = torch.zeros(2, 6, dtype=torch.long)
+    mask, targets = torch.zeros(2, 6, dtype=torch.long), torch.zeros(2, 6, dtype=torch.long)
+    target_mask = torch.zeros(2, 6, dtype=torch.long)
+    for row, e in enumerate(encodings):
+        n, m = len(e["input_ids"]), len(e["labels"])
+        padded[row, :n], mask[row, :n] = torch.tensor(e["input_ids"]), 1
+        targets[row, :m], target_mask[row, :m] = torch.tensor([2, *e["labels"][:-1]]), 1
+    batch = {"input_ids": padded, "attention_mask": mask}
+    batch |= {"decoder_input_ids": targets, "decoder_attention_mask": target_mask}
+    by_ids = sinkscope.record(model, words, [batch], part="cross", progress=False)
+    # Cut to the shortest source, of five tokens, and to the shortest target, of four.
+    assert by_text["0.att"].shape[-2:] == (4, 5)
+    assert by_text.queries() == ["w2", *(f"w{i}" for i in encodings[0]["labels"][:3])]
+    assert by_text.tokens() == [f"w{i}" for i in encodings[0]["input_ids"]]
+    for other in (by_labels, by_ids):
+        assert other.conditions["tokens"] == by_text.conditions["tokens"]
+        assert np.array_equal(other["mean.alpha"], by_text["mean.alpha"])
+
+
+def test_a_decoder_without_tokens_generates_them() -> None:
+    model = make("bart")
+    texts = [inputs["input_ids"][0].tolist() for inputs in prompts("bart")]
+    recording = sinkscope.record(model, None, texts, part="cross", generate=5, progress=False)
+    ids = model.generate(torch.tensor(texts[:1]), max_new_tokens=5, min_new_tokens=5, do_sample=False, num_beams=1)
+    assert recording.queries() == [str(i) for i in ids[0, :5].tolist()]
+    with pytest.raises(ValueError, match="expected the decoder's tokens as well, found none: .*generate=16"):
+        sinkscope.record(model, None, texts, part="cross")
+
+
+def test_long_maps_are_pooled_over_keys_alone() -> None:
+    g = torch.Generator().manual_seed(1)
+    texts = [{"input_ids": torch.randint(3, V, (1, 150), generator=g), "decoder_input_ids": torch.tensor([[2, 5, 6]])}]
+    pooled = record("t5", texts=texts, tokens=None)
+    full = record("t5", texts=texts, tokens=None, maps="full")
+    assert pooled.attention().shape == (3, 4, 3, 75) and full.attention().shape == (3, 4, 3, 150)
+    cells = full.attention().reshape(3, 4, 3, 75, 2).mean(-1)
+    assert np.abs(pooled.attention() - cells).max() < 3e-3
+
+
+def test_padding_that_is_hidden_and_models_without_a_kind_of_attention_are_refused() -> None:
+    inputs = prompts("bart")[0]
+    with pytest.raises(UnsupportedModel, match='part="encoder", part="decoder" or part="cross"'):
+        sinkscope.record(make("bart"), None, [inputs])
+    model, mask = make("bart"), torch.tensor([[1] * (S - 2) + [0, 0]])
+    forward = model.model.decoder.forward
+    model.model.decoder.forward = lambda *args, **kwargs: forward(*args, **kwargs | {"encoder_attention_mask": mask})
+    with pytest.raises(UnsupportedModel, match="hides some"):
+        sinkscope.record(model, None, [inputs], part="cross", progress=False)
+
+
+def test_files_open_again_and_old_readers_refuse_them(tmp_path: Path) -> None:
+    recording = record("t5", keep=1)
+    path = tmp_path / "cross.safetensors"
+    recording.save(path)
+    again = sinkscope.open_recording(path)
+    assert again.conditions == json.loads(json.dumps(recording.conditions))
+    assert b'"sinkscope.recording":"2"' in path.read_bytes()
+    plain = record("t5", "encoder", keep=1)
+    plain.save(path)
+    assert b'"sinkscope.recording":"1"' in path.read_bytes()
+    for change, key in (
+        ({"cross": {"T": 0, "keys": "token", "tokens": []}}, "cross.T"),
+        ({"cross": recording.cross | {"keys": "word"}}, "cross.keys"),  # type: ignore[operator]
+        ({"cross": recording.cross | {"tokens": [["a"]]}}, "cross.tokens"),  # type: ignore[operator]
+        ({"tokens": [["a"] * (S - 1)]}, "tokens"),
+    ):
+        broken = copy.deepcopy(recording)
+        broken.conditions |= change
+        broken.save(path)
+        with pytest.raises(RecordingError, match=f"{key}: expected"):
+            sinkscope.open_recording(path)
+
+
+def test_the_figure_names_both_axes() -> None:
+    recording = record("whisper")
+    svg = sinkscope.picture(recording, format="svg").decode()
+    assert "decoder token (query)" in svg and "encoder frame (key)" in svg
+    assert "alpha_1: attention to the first encoder frame" in svg
+
+
+def test_the_command_line_records_what_a_decoder_attends_to(tmp_path: Path, capsys: Any) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2} | {f"w{i}": i for i in range(3, V)}
+    raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    tf.PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>").save_pretrained(
+        tmp_path / "m"
+    )
+    make("t5").save_pretrained(tmp_path / "m")
+    (tmp_path / "texts.json").write_text('["w5 w6 w7 w8", "w9 w10 w11 w12 w13"]')
+    out = tmp_path / "cross.safetensors"
+    options = ["--texts", str(tmp_path / "texts.json"), "--out", str(out)]
+    assert main(["record", str(tmp_path / "m"), "--part", "cross", "--generate", "6", *options]) == 0
+    assert "6 queries of the decoder by 4 tokens of the encoder" in capsys.readouterr().out
+    assert sinkscope.open_recording(out).tokens() == ["w5", "w6", "w7", "w8"]
