@@ -6,6 +6,8 @@ import { claimOf, columnOf, spanOf } from '../src/claims';
 import { defaults } from '../src/ask/state';
 import { mapsOf, selectedHead, type Frame } from '../src/frame';
 import { lackWords } from '../src/page/view';
+import { differsSentence } from '../src/rooms/compared';
+import { differencesOf } from '../src/rooms/differs';
 import { attention } from '../src/views/attention';
 import { heads } from '../src/views/heads';
 import { choiceOf, viewNamed, views } from '../src/views/index';
@@ -62,6 +64,14 @@ describe.skipIf(!isBuilt)(`a recording of cross-attention ${UNBUILT}`, () => {
     expect(long.describe({ row: 0, col: 3 })).toMatch(/^query 0 “the” → keys 6-7: mean weight 0/);
     expect(heads.numbers(frames.cross!, noHead)[0]!.shape).toEqual([3, 4, 9, 12]);
     expect(lackWords(viewNamed('norms')!, frames.cross!)).toContain('this is cross-attention');
+  });
+
+  it('differs from a recording of the decoder in the part that was recorded', () => {
+    const { architecture } = frames.cross!;
+    const decoder = { ...architecture, part: 'decoder' };
+    expect(differsSentence(differencesOf([architecture, decoder]), {})).toBe(
+      'Only the part of the model that was recorded differs.',
+    );
   });
 
   it('has a claim of all its rows, since no row is that of the key itself', () => {

@@ -14,6 +14,7 @@ import { differencesOf, pathWords } from './differs';
 
 /** What keys of the descriptions are about, by their beginnings; the first one that matches counts. */
 const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
+  [/^part$/, 'the part of the model that was recorded'],
   [/^attention\./, 'the rule that turns scores into attention'],
   [/^(bias_key|value_bias)/, 'an extra key or value'],
   [/^gate$/, 'a gate on what heads write'],

@@ -196,6 +196,7 @@ function architectureOf(
     ...others,
     ...(K === 1 ? {} : { D, K, U, V }),
     context: conditions.prompts.T,
+    ...(conditions.model.part ? { part: conditions.model.part } : {}),
     parameters: NaN,
     mask_token: null,
     bias_key: tensors.has('0.att_bias') && !hasSinkLogit ? 'head' : null,
