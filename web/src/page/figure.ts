@@ -340,7 +340,10 @@ export class Figure {
     const menu = this.root.querySelector('.how > div')!;
     this.#measuredPlace ??= addElement(menu, 'hint', 'p');
     const conditions = [...this.#cells.values()].flatMap((cell) => cell.conditions.split(' · '));
-    const words = `How measured: ${[...new Set(conditions)].join(' · ')}.`;
+    const threshold = conditions.includes('ε = 0.3')
+      ? ' ε is the threshold of Gu et al. 2025.'
+      : '';
+    const words = `How measured: ${[...new Set(conditions)].join(' · ')}.${threshold}`;
     render(explainTerms(words), this.#measuredPlace);
   }
 

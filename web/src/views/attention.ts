@@ -430,6 +430,7 @@ export const attention: View = {
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
+        outlined: hasBlockCells ? undefined : options.outlined,
         label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
         chosen: cellIn(grid, state.query, state.key),
         ...shownSpan?.marked,
