@@ -15,20 +15,13 @@ const LONG_FUNCTIONS = {
   'web/src/experiments/bench.ts': 340,
   'web/src/lab/controls.ts': 166,
   'web/src/lab/embedded.ts': 177,
-  'web/src/page/figure.ts': 83,
   'web/src/plot/chart.ts': 159,
   'web/src/plot/heatmap.ts': 132,
   'web/src/rooms/compare.ts': 156,
   'web/src/rooms/explore.ts': 135,
-  'web/src/rooms/figure.ts': 97,
   'web/src/rooms/lab.ts': 134,
   'web/src/rooms/story.ts': 122,
-  'web/src/rooms/walk.ts': 135,
   'web/src/views/attention.ts': 124,
-  'web/src/views/heads.ts': 92,
-  'web/src/views/router.ts': 89,
-  'web/src/views/training.ts': 91,
-  'web/src/views/unmasking.ts': 99,
 };
 
 export default [

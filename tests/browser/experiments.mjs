@@ -58,7 +58,7 @@ export const experiments = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24 no first token from token 24 on.*first 1 \+ last 23 the first token stays/,
+      /last 24 no first token from 24 on.*◀ <s>: \d+%.*first 1 \+ last 23.*◀ <s>: \d+%/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -163,27 +163,24 @@ export const experiments = {
       stage,
       'room=purpose&experiment=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
     );
-    assert.match(
-      await text(page, '[data-view="cache"] .caption'),
-      /0 of 24 heads \(0%\) keep the first token/,
-    );
+    const mapTitles = () => page.locator('[data-view="attention"] .setting').allTextContents();
+    assert.deepEqual(await mapTitles(), ['last 16']);
     await page.getByLabel('policy shown').selectOption('tova');
     await settled(page);
-    assert.match(
-      await text(page, '[data-view="cache"] .caption'),
-      /^The keys the last query attends to \(TOVA\), 16 keys: \d+ of 24 heads/,
-    );
-    assert.deepEqual(await page.locator('.chart-key span').allTextContents(), [
-      'the most recent keys',
-      'the first and the most recent keys',
-      'the most attended keys (H2O)',
-      'the keys the last query attends to (TOVA)',
+    assert.deepEqual(await mapTitles(), [
+      ...['last 16', 'the keys the last query attends to (TOVA), 16 keys'],
+    ]);
+    assert.deepEqual(await page.locator('[data-view="sweep"] .name').allTextContents(), [
+      'most recent',
+      'first and the most recent',
+      'most attended (H2O)',
+      'the last query attends to (TOVA)',
     ]);
     await page.getByRole('button', { name: 'KL', exact: true }).click();
     assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
     assert.match(
       await findingOf(page),
-      /KV cache of 16 keys, 64 tokens\..*, and highest when it keeps the most recent keys/s,
+      /With 16 keys in the KV cache, .* rises most if they are the most recent keys: by \+/s,
     );
     const invalidPage = await stage.open(
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
@@ -223,20 +220,15 @@ export const experiments = {
 
   async 'in quantization the first token stretches the scale of the softmax model only'(stage) {
     const page = await enter(stage, 'room=purpose&experiment=quantization&runs=2&length=64');
-    const costs = [
-      ...(await findingOf(page)).matchAll(
-        /by \+([\d.]+) nats \(relative.+?kept exact, by .([\d.]+)/g,
-      ),
-    ];
-    const [[cost, keptCost], [otherCost, otherKept]] = costs.map(([, ...numbers]) =>
-      numbers.map(Number),
+    const costs = await page.locator('.costs').first().locator('td').allTextContents();
+    const [cost, otherCost, keptCost, otherKept] = costs.map((cell) =>
+      Math.abs(Number(/[\d.]+/.exec(cell)[0])),
     );
     assert.ok(cost > 0.3 && keptCost < cost / 5, `softmax ${cost} and ${keptCost}`);
     assert.ok(
       otherCost < cost / 5 && otherKept < cost / 5,
       `sigmoid ${otherCost} and ${otherKept}`,
     );
-    assert.match(await text(page, '[data-view="channels"] .caption'), /of token 0, “<s>”/);
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
     assert.match(await text(page, '.chart-picture .axis'), /rounding error/);
     // Weights belong to no token, so no token can be kept exact.
@@ -244,7 +236,7 @@ export const experiments = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /Weights in 6 bits, one scale per matrix\. Softmax model: the loss changes by [+−]0\.\d+ nats \(relative rounding error [1-9]%\)\. Sigmoid model/,
+      /Weights in 6 bits, one scale per matrix: the loss of Softmax model changes by [+−]0\.\d+ nats.* \(rounding error [1-9]%\)\./,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);
@@ -263,8 +255,9 @@ export const experiments = {
     // A repeated word becomes no second sink, a repeated start token does, and the sigmoid twin has no sink to copy.
     assert.match(
       await findingOf(page),
-      /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
+      /At least half as long: 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119/s,
     );
+    assert.match(await text(page, '.costs'), /on “<s>”, repeated\s+0\.0%\s+0\.0%/);
     await page.locator('[data-view="likeness"] .how summary').click();
     await page.locator('[data-view="likeness"] .code').click();
     const code = await page.locator('.embed-dialog textarea').inputValue();
@@ -274,11 +267,11 @@ export const experiments = {
     for (const [name, view] of [
       [
         'zero a channel',
-        /zeroing the channel with the largest activation changes the loss by .* 5 random ones by at most .*at the first token alone, .0\.0\d\d, or fixed to its value in the first prompt, [+−]?0\.000/s,
+        /Zeroing the channel with the largest activation changes the loss of .* 5 random ones by at most/s,
       ],
       [
         'zero a weight',
-        /zeroing the weight that writes the largest activation changes the loss by .* 5 random ones by at most/s,
+        /Zeroing the weight that writes the largest activation changes the loss of .* 5 random ones by at most/s,
       ],
     ]) {
       await page.getByRole('button', { name }).click();

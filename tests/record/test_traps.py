@@ -363,7 +363,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     assert np.allclose(result["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1), rtol=1e-5)
     assert np.isclose(result["prompt.alpha_1"][0], result["mean.alpha"][..., 3].mean(), rtol=1e-5)
     assert np.allclose(result["mean.first_share"], result["mean.alpha"][..., 3], rtol=1e-5)
-    assert result.conditions["first"] == {"token": None, "id": None, "position": 3}
+    assert result.conditions["first"] == {"token": "patch 0,2", "id": None, "position": 3}
     # Under a causal mask only T - k queries see key k.
     causal = sinkscope.record(model, None, prompt, tokens=None, mask="causal", progress=False)
     n = result["mean.alpha"].shape[-1]

@@ -76,7 +76,7 @@ export function makeReadable(text: string): string {
   );
 }
 
-export const shortToken = (text: string): string => shorten(text, MAX_TOKEN_LENGTH);
+const shortToken = (text: string): string => shorten(text, MAX_TOKEN_LENGTH);
 
 /** Says how long a token is that the page shortens. */
 export const lengthWords = ({ length }: string): string =>

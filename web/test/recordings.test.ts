@@ -180,10 +180,10 @@ describe('the text about a recorded model', () => {
     );
   });
 
-  it('gives a token without a recorded id the id 0', async () => {
+  it('gives a token without a recorded id its position as its id', async () => {
     const recording = { ...createRecording(), tokens: [7] } as unknown as Recording;
     const { tokens } = await frameOf(recording);
-    expect(tokens.map(({ id }) => id)).toEqual([7, ...Array(tokens.length - 1).fill(0)]);
+    expect(tokens.map(({ id }) => id)).toEqual([7, 1, 2]);
   });
 
   it('omits the sizes of a model if only its maps were recorded', async () => {

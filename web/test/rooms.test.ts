@@ -437,7 +437,7 @@ describe('Training', () => {
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
     expect(room.all('.before')[0]!.hidden).toBe(true);
     expect(room.texts('.before .which, .now .which').filter(Boolean)).toEqual([
-      'b L1H0 gives <s> 90%',
+      'b L1H0 gives <s> 90%, most of all',
     ]);
     expect(room.text('.explanation')).toBe('');
   });

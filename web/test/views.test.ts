@@ -1581,10 +1581,10 @@ describe('caches and settings', () => {
     ];
     const drawMeasure = (measure: string) =>
       drawView(sweep, group[0]!, { group, frames: group, measure });
-    expect(drawMeasure('error').lines()).toEqual([['per channel', 0.375, 0.25]]);
+    expect(drawMeasure('error').lines()).toEqual([['all rounded', 0.375, 0.25]]);
     expect(drawMeasure('error').charts()[0]!.xLabel).toBe('bits');
-    expect(drawMeasure('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
-    expect(drawMeasure('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
+    expect(drawMeasure('change').lines()).toEqual([['all rounded', 0.5, 0.5]]);
+    expect(drawMeasure('kept').lines()).toEqual([['all rounded', 0.5, 0.5]]);
     expect(
       ['loss', 'kl', 'sink', 'kept', 'error', 'change'].map(
         (measure) => drawMeasure(measure).charts()[0]!.percent ?? false,

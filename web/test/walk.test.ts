@@ -83,7 +83,7 @@ describe('the slider', () => {
       'softmax',
       'sigmoid',
     ]);
-    expect(textBefore).toMatchSnapshot();
+    expect(textBefore).toBe('Loading the list of checkpoints …');
     // The steps are 0, 20, 40, 1000 and 4000.
     expect([input().min, input().max, input().value]).toEqual(['0', '4', '4']);
     expect(said()).toBe('trained: all 4,000 steps');
@@ -125,7 +125,7 @@ describe('the slider', () => {
 
   it('is absent if no shown model has checkpoints, and names two models that have', async () => {
     const { root, button, shown, go } = await renderSlider(['short']);
-    expect(root.textContent).toMatchSnapshot();
+    expect(root.textContent).toContain('These models have no stored checkpoints.');
     go(40);
     expect(shown()).toBe('short');
     button('Show the softmax and sigmoid models').click();

@@ -7,7 +7,7 @@ import { computed } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { ExperimentRequest, Group } from './experiment';
-import { settingsTable } from './parts';
+import { modelsTable, settingsTable } from './parts';
 import {
   choiceField,
   fileField,
@@ -29,16 +29,20 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
-import { predictsNext, selectedHead, type Frame } from '../frame';
+import { claimOf } from '../claims';
+import { firstKey, predictsNext, selectedHead, type Frame } from '../frame';
 import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
-import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
+import { MAX_SUBJECTS, parseSubject, printSubject, withoutEdits } from '../ask/subject';
 import { hasNumbersOf, addElement, addFold, type View } from '../page/view';
+import { drawScale } from '../plot/legend';
+import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
 import { queryWithoutFirst } from '../views/loss';
 import { settingName } from '../views/settings';
+import { firstName, wholePercent } from '../words';
 
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
@@ -114,21 +118,33 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 
 function firstTokenNote(frame: Frame): string {
   const query = queryWithoutFirst(frame);
-  return Number.isFinite(query) ? `no first token from token ${query} on` : 'the first token stays';
+  return Number.isFinite(query) ? `no first token from ${query} on` : '';
 }
 
-/** Returns how the maps of a broken and a repaired case are drawn: the same head, with the number of its first column. */
+/** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
 function pairLook(frames: () => readonly Frame[]): FigureLook {
-  const headOf = (frame: Frame) => selectedHead(frames().at(-1) ?? frame, { layer: -1, head: -1 });
+  const isPair = () => new Set(frames().map(({ model }) => model.id)).size < 2;
+  const headOf = (frame: Frame) =>
+    selectedHead((isPair() && frames().at(-1)) || frame, { layer: -1, head: -1 });
   const isBroken = (frame: Frame) => frames().length > 1 && frame === frames()[0];
   return {
     headOf,
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
-        <span class="hint">${firstTokenNote(frame)}</span>`,
+        <span class="hint">${isPair() ? firstTokenNote(frame) : frame.model.title}</span>`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
-    extra: () => ({ isPlain: true }),
+    extra: (frame) => {
+      const { attention: share } = claimOf(frame, headOf(frame));
+      return {
+        isPlain: true,
+        outlined: [{ row: -1, col: firstKey(frame) }],
+        remark: {
+          kind: share > frame.eps ? 'sink' : 'weak',
+          text: `◀ ${firstName(frame)}: ${wholePercent(share)}`,
+        },
+      };
+    },
   };
 }
 
@@ -158,7 +174,7 @@ export function build(
   const controls = addElement(settings, 'experiment-controls');
   const tablePart = addElement(middle, 'experiment-table');
   const detailPart = addElement(side, 'experiment-detail');
-  const footer = addElement(isEmbed ? root : middle, isEmbed ? 'figure-foot' : 'experiment-foot');
+  const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
 
   const experiment = () =>
     experiments.find(({ name }) => name === roomContext.state.value.experiment)!;
@@ -171,30 +187,24 @@ export function build(
     return bases[Math.min(roomContext.state.value.at, bases.length - 1)]!;
   };
 
-  /**
-   * Returns the subjects whose first prompt is run for the detail: the chosen model's, or those of all models if the
-   * plan needs their frames. An embed has no detail, so it runs them only for the plan.
-   */
-  const shownSubjects = (engine: Engine): string[] => {
-    if (isEmbed && !experiment().needsDetailFrame) return [];
-    if (experiment().needsDetailFrame)
-      return basesOf(roomContext.state.value).map((base) => detailSubject(engine, base));
-    return detailSubjects(engine);
-  };
-
-  /** Returns the subjects of the detail's pictures: the broken case, if the experiment has one, and the repaired one. */
-  const detailSubjects = (engine: Engine): string[] => {
+  /** Returns the subjects of the maps, the broken case first; an embed has no maps. */
+  const mapSubjects = (engine: Engine): string[] => {
     const base = chosenBase();
-    const { brokenEditsOf } = experiment();
-    const broken =
-      brokenEditsOf && planOf(engine, base).isApplicable
-        ? [`${base}${brokenEditsOf(requestOf(engine))}`]
-        : [];
-    return [...new Set([...broken, detailSubject(engine, base)])];
+    const { isApplicable, frame } = planOf(engine, base);
+    const pair = isApplicable ? experiment().pairOf(requestOf(engine), frame) : [''];
+    const subjects = [...new Set(pair.map((edits) => `${base}${edits}`))];
+    // Without a pair, the second map is another model's.
+    const others = basesOf(roomContext.state.value).filter((other) => other !== base);
+    return isEmbed ? [] : subjects.length > 1 ? subjects : [...subjects, ...others].slice(0, 2);
   };
 
-  const detailSubject = (engine: Engine, base: string): string =>
-    `${base}${planOf(engine, base).isApplicable ? experiment().editsOf(requestOf(engine)) : ''}`;
+  /** Returns the subjects whose first prompt is run: those of the maps, and all models if the plan needs their frames. */
+  const runSubjects = (engine: Engine): string[] => [
+    ...new Set([
+      ...mapSubjects(engine),
+      ...(experiment().planView ? basesOf(roomContext.state.value) : []),
+    ]),
+  ];
 
   /**
    * Returns the studies of a model, one for each setting of its plan. Once a model is known to predict no next token,
@@ -202,21 +212,19 @@ export function build(
    */
   const planOf = (engine: Engine, base: string) => {
     const request = requestOf(engine);
-    const subject = `${base}${experiment().editsOf(request)}`;
-    const [shownDetail] = experiment().needsDetailFrame ? entriesOf(roomContext, [subject]) : [];
+    const { planView } = experiment();
+    const [entry] = planView ? entriesOf(roomContext, [base]) : [];
     // The frame may have been read for another room, so it may lack the numbers that the plan needs.
     const isUsable =
-      shownDetail?.frame &&
-      !shownDetail.isStale &&
-      hasNumbersOf(experiment().detail, shownDetail.frame, request.describe);
-    const frame = isUsable ? shownDetail.frame : undefined;
+      entry?.frame && !entry.isStale && hasNumbersOf(planView!, entry.frame, request.describe);
+    const frame = isUsable ? entry.frame : undefined;
     const settings = experiment().plan(request, frame);
     const studies = settings.map(({ edits, question, measures }): Study => {
       return { subject: `${base}${edits}`, question, measures };
     });
     const firstFrame = studies[0] && engine.queue.studyEntry(studies[0])?.frame;
     const isApplicable = !firstFrame || predictsNext(firstFrame);
-    return { base, isApplicable, studies: isApplicable ? studies : studies.slice(0, 1) };
+    return { base, frame, isApplicable, studies: isApplicable ? studies : studies.slice(0, 1) };
   };
 
   const plansOf = (engine: Engine) =>
@@ -254,7 +262,7 @@ export function build(
       ...(state.T > LONG_TEXT ? { hide: [...state.hide, 'links'] } : {}),
     }),
   );
-  const detailContext = contextOf(detailSubjects, ({ T }) => ({
+  const detailContext = contextOf(mapSubjects, ({ T }) => ({
     n: 1,
     at: 0,
     T: Math.min(T, MAX_MAP_TOKENS),
@@ -262,18 +270,17 @@ export function build(
 
   requestFrames(roomContext, scope, (_, engine) => {
     const request = requestOf(engine);
-    const { question } = request;
-    const subjects = shownSubjects(engine);
+    const question = experiment().mapQuestionOf?.(request) ?? request.question;
+    const { planView } = experiment();
+    const maps = mapSubjects(engine);
     // Both maps show the head that is strongest in the repaired case.
-    const repaired = experiment().brokenEditsOf ? subjects.at(-1) : undefined;
-    const { frame } = entriesOf(roomContext, repaired ? [repaired] : [])[0] ?? {};
-    const at = frame && selectedHead(frame, { layer: -1, head: -1 });
+    const isPair = maps.every((subject) => withoutEdits(subject) === withoutEdits(maps[0]!));
+    const { frame } = entriesOf(roomContext, maps.slice(-1))[0] ?? {};
+    const at = isPair && frame && selectedHead(frame, { layer: -1, head: -1 });
     return {
-      heads: at ? Object.fromEntries(subjects.map((subject) => [subject, at])) : {},
-      views: [experiment().detail],
-      // If the shown edits evict keys, the run also records which.
-      more: experiment().editsOf(request).includes('~evict') ? ['evicted'] : [],
-      subjects,
+      heads: at ? Object.fromEntries(maps.map((subject) => [subject, at])) : {},
+      views: [attention, ...(planView ? [planView] : [])],
+      subjects: runSubjects(engine),
       question: { ...question, n: 1, T: Math.min(question.T, MAX_MAP_TOKENS) },
       studies: interleave(
         plansOf(engine).map(({ studies }) => studies),
@@ -282,8 +289,16 @@ export function build(
     };
   });
 
-  let figures:
-    { readonly view: View; readonly detail: View; readonly list: readonly Figure[] } | undefined;
+  let chart: { readonly view: View; readonly figure: Figure } | undefined;
+  /** The frames of the maps, the broken case first. */
+  let shownFrames: readonly Frame[] = [];
+  const legend = addElement(detailPart, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  addElement(legend, '', 'span').textContent = 'gray: later';
+  const maps = new Figure(detailPart, attention, detailContext, scope, {
+    ...pairLook(() => shownFrames),
+    isUnstamped: true,
+  });
   /** The last complete frames, by experiment, perturbation and base model. */
   const cachedFrames = new Map<string, readonly Frame[]>();
 
@@ -322,7 +337,7 @@ export function build(
         return { subject: base, isStale: false, frame, error: errors[0] };
       },
     );
-    return [...entriesOf(roomContext, shownSubjects(engine)), ...leadEntries];
+    return [...entriesOf(roomContext, mapSubjects(engine)), ...leadEntries];
   });
 
   const embedLink = () =>
@@ -342,8 +357,6 @@ export function build(
     </p>`;
   }
 
-  /** The frames of the detail's pictures, the broken case first. */
-  let shownFrames: readonly Frame[] = [];
   let reportedText = '';
   /** Dispatches the event `ended`, with the sentence and the numbers of all settings, once for each answer. */
   function report(says: string, groups: readonly Group[]): void {
@@ -363,28 +376,17 @@ export function build(
   scope.effect(() => {
     const engine = roomContext.engine.value;
     const state = roomContext.state.value;
-    void roomContext.theme.value;
-    const { detail, viewOf } = experiment();
-    const view = viewOf?.(state) ?? experiment().view;
-    if (figures?.view !== view || figures.detail !== detail) {
-      figures?.list.forEach((figure) => figure.end());
-      const chart = new Figure(chartPart, view, context, scope, { isEmbed, isUnstamped: !isEmbed });
-      const detailLook = experiment().brokenEditsOf ? pairLook(() => shownFrames) : {};
-      const figureList = isEmbed
-        ? [chart]
-        : [
-            chart,
-            new Figure(detailPart, detail, detailContext, scope, {
-              ...detailLook,
-              isUnstamped: true,
-            }),
-          ];
-      figures = { view, detail, list: figureList };
+    const theme = roomContext.theme.value;
+    const view = experiment().viewOf?.(state) ?? experiment().view;
+    if (chart?.view !== view) {
+      chart?.figure.end();
+      const look = { isEmbed, isUnstamped: !isEmbed };
+      chart = { view, figure: new Figure(chartPart, view, context, scope, look) };
     }
     render(experimentButtons(roomContext), experimentList);
     const allGroups = engine ? groupsOf(engine) : [];
     const groups = allGroups.filter(({ isApplicable }) => isApplicable);
-    const subjects = engine ? entriesOf(roomContext, shownSubjects(engine)) : [];
+    const subjects = engine ? entriesOf(roomContext, runSubjects(engine)) : [];
     drawModels(state);
     const allFrames = allGroups.flatMap(({ frames }) => frames);
     render(questionTemplate(roomContext, allFrames), questionPart);
@@ -421,21 +423,21 @@ export function build(
     );
     render(isEmbed ? embedLink() : sideNotes(), footer);
     render(
-      html`${finding.comparison ? html`<p>${finding.comparison}</p>` : nothing}
-      ${isEmbed ? nothing : (experiment().footer?.() ?? nothing)}`,
+      html`${finding.lines ? modelsTable(finding, shownGroups) : nothing}
+      ${isEmbed ? nothing : experiment().footer()}`,
       notes,
     );
-    figures.list[0]!.update(
+    chart.figure.update(
       groups
         .filter(({ base }) => isEmbed || base === chosenBase())
         .flatMap(({ frames, isStale }) =>
           frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
         ),
     );
-    const shownDetails = detailContext.state.value.shown;
-    const details = subjects.filter(({ subject }) => shownDetails.includes(subject));
-    shownFrames = framesOf(details);
-    figures.list[1]?.update(details);
+    const mapEntries = engine ? entriesOf(roomContext, mapSubjects(engine)) : [];
+    shownFrames = framesOf(mapEntries);
+    maps.update(mapEntries);
+    drawScale(scalePlace, weightScale({ frames: shownFrames, state, theme }));
     if (isEmbed && allGroups.length && allGroups.every(({ isComplete }) => isComplete))
       report(text, shownGroups);
   });

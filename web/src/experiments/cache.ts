@@ -3,12 +3,25 @@ import { html } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
 import { mean, type Frame } from '../frame';
-import { cache as cacheView } from '../views/cache';
-import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
+import {
+  costOf,
+  editFields,
+  choiceLabels,
+  formatLossChange,
+  SMALL_CHANGE,
+} from '../views/settings';
 import { sweep } from '../views/sweep';
 import { formatPercent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, slider, baselineOf } from './parts';
+import {
+  baselineOf,
+  checkbox,
+  choicesIn,
+  choiceWords,
+  costLine,
+  reportedTable,
+  slider,
+} from './parts';
 
 const DEFAULT_SWEEP = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
 /** Policies that a full sweep leaves out: one evicts only once, the other at random. */
@@ -25,14 +38,18 @@ function editOf(policy: string, budget: number, T: number): string {
   return `~evict(snapkv,${budget},prompt=${promptLength},queries=${Math.min(16, budget, promptLength)})`;
 }
 
+const DEFAULT_HEADING = 'Which keys should the cache keep?';
+
 const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
 export const cache: Experiment = {
   name: 'cache',
   title: 'Which words must stay?',
   view: sweep,
-  detail: cacheView,
-  editsOf: ({ state: { policy, budget }, question }) => editOf(policy, budget, question.T),
+  pairOf: ({ state: { policy, budget }, question }) => [
+    editOf('window', budget, question.T),
+    editOf(policy, budget, question.T),
+  ],
   plan: ({ state, question, describe }) => {
     const policyNames = choicesOf(describe, 'evict', 'policy').map(([name]) => name);
     const { policies, budgets } =
@@ -66,27 +83,35 @@ export const cache: Experiment = {
       const costs = matches
         .map((frame) => ({ frame, cost: costOf(frame, baseline).mean }))
         .sort((a, b) => a.cost - b.cost);
-      return [{ title, costs, best: costs[0]!, worst: costs.at(-1)!, T: baseline.T }];
+      return [{ title, baseline, costs, best: costs[0]!, worst: costs.at(-1)! }];
     });
-    if (!results.length) return { heading: 'Which keys should the cache keep?', text: '' };
-    const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy;
     const [mainResult] = results;
-    const sentences = results.map(
-      ({ title, best, worst }) =>
-        `${title}: the loss is lowest when the cache keeps ${policyLabel(best.frame)} (${formatLossChange(best.cost)} nats; the first token stays ` +
-        `in ${formatPercent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policyLabel(worst.frame)} ` +
-        `(${formatLossChange(worst.cost)}; ${formatPercent(keptShare(worst.frame), 0)}).`,
+    if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
+    const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy!;
+    const { title, baseline, costs, best, worst } = mainResult;
+    const [keptByBest, keptByWorst] = [best, worst].map(({ frame }) =>
+      formatPercent(keptShare(frame), 0),
     );
+    const clause = worst.cost > SMALL_CHANGE ? `, ${choiceWords(baseline, worst.cost)}` : '';
     // States a result only if all policies that keep the first token in most heads lose less than the others.
-    const keepsFirst = mainResult!.costs.map(({ frame }) => keptShare(frame) >= 0.5);
+    const keepsFirst = costs.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
     return {
-      heading: keepersAreBest
-        ? 'Policies that keep the first token lose least'
-        : 'Which keys should the cache keep?',
-      text: `KV cache of ${budget} keys, ${mainResult!.T} tokens. ${sentences.join(' ')}`,
+      heading: keepersAreBest ? 'The first token: caches that keep it lose least' : DEFAULT_HEADING,
+      text:
+        `With ${budget} keys in the KV cache, the loss of ${title} rises most if they are ${policyLabel(worst.frame)}: by ${formatLossChange(worst.cost)} nats${clause}; ` +
+        `${keptByWorst} of the heads keep the first token. It rises least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)} and ${keptByBest}.`,
+      lines: costs
+        .map(({ frame }) => policyLabel(frame))
+        .map((label) =>
+          costLine(
+            label.replace(/^the /, ''),
+            (frame) =>
+              policyLabel(frame) === label && editFields(frame, 'evict')?.budget === budget,
+          ),
+        ),
     };
   },
   caption: 'Loss by eviction policy',
@@ -118,4 +143,10 @@ export const cache: Experiment = {
       set(isOn ? { sweep: 'all' } : { sweep: 'some' }),
     )}`;
   },
+  footer: () =>
+    reportedTable(
+      'In large models of the kinds OPT, LLaMA and GPT-NeoX (H2O, Zhang et al. 2023)',
+      ['cache', 'quality'],
+      [['a fifth of the keys, half most attended and half recent', 'near that of all keys']],
+    ),
 };

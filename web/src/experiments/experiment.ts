@@ -37,20 +37,21 @@ export interface Experiment {
   /** The question that the experiment answers. */
   readonly title: string;
   readonly view: View;
-  /** The chosen model's picture of one prompt, at the side. */
-  readonly detail: View;
   /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
   /** Returns the fields of the state in which an embed differs from the page. */
   readonly embedStateOf?: (state: State) => Partial<State>;
-  /** Returns the edit that the detail shows; '' for none. */
-  readonly editsOf: (request: ExperimentRequest) => string;
-  /** Returns the edit that the detail shows before the other one, which repairs what this one breaks. */
-  readonly brokenEditsOf?: (request: ExperimentRequest) => string;
-  /** Whether `plan` needs the frame that the detail's picture shows for the same model. */
-  readonly needsDetailFrame?: boolean;
-  /** Returns the settings to measure; `detailFrame` is this model's frame of the detail, if it is needed and read. */
-  readonly plan: (request: ExperimentRequest, detailFrame: Frame | undefined) => readonly Setting[];
+  /** The view whose numbers of the model's unedited run of one prompt `plan` and `pairOf` read. */
+  readonly planView?: View;
+  /** Returns the settings to measure; `frame` is this model's unedited run, if it is needed and read. */
+  readonly plan: (request: ExperimentRequest, frame: Frame | undefined) => readonly Setting[];
+  /** Returns the edits of the two maps: of the broken case and of the repaired one; the same for a single map. */
+  readonly pairOf: (
+    request: ExperimentRequest,
+    frame: Frame | undefined,
+  ) => readonly [broken: string, repaired: string];
+  /** Returns the question of the maps if it is not that of the room. */
+  readonly mapQuestionOf?: (request: ExperimentRequest) => Question;
   /** The sentence needs this many settings at the start of the plan, so they are measured first. */
   readonly leadCount: number;
   readonly says: (groups: readonly Group[], state: State) => Finding;
@@ -58,7 +59,8 @@ export interface Experiment {
   readonly caption: string;
   readonly columnsOf: (groups: readonly Group[]) => readonly Column[];
   readonly controls: (context: Context) => TemplateResult;
-  readonly footer?: () => TemplateResult;
+  /** What a paper reports of large models, or what this page has of other models. */
+  readonly footer: () => TemplateResult;
 }
 
 export interface Column {
@@ -66,9 +68,16 @@ export interface Column {
   readonly valueOfFrame: (frame: Frame, baseline: Frame | undefined) => string | undefined;
 }
 
+/** A line of the table of all models: one number of each. */
+export interface Line {
+  readonly title: string;
+  readonly cellOf: (frames: readonly Frame[]) => string | undefined;
+}
+
 export interface Finding {
   readonly heading: string;
   readonly text: string;
-  /** The same numbers of all models, with their spread. */
-  readonly comparison?: string;
+  /** The table with the same numbers of all models; without a caption they are rises of the loss. */
+  readonly lines?: readonly Line[];
+  readonly linesCaption?: string;
 }

@@ -10,10 +10,10 @@ import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
-import { costOf, editFields, isUnedited, formatLossChange } from '../views/settings';
-import { formatPercent } from '../words';
-import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
-import { slider, baselineOf, SINK_COLUMN } from './parts';
+import { costOf, editFields, isUnedited, formatLossChange, type Cost } from '../views/settings';
+import { capitalize, formatPercent, modelName } from '../words';
+import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
+import { baselineOf, choiceWords, costWords, reportedTable, SINK_COLUMN, slider } from './parts';
 
 /** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
 const LARGE_RATIO = 2;
@@ -75,45 +75,60 @@ const repeatedTokenText = ({ question, first }: Frame) =>
   question.repeatedToken ? `“${first.at(-1)}”` : 'a random word';
 
 /** States how many copies of a word, and of the start token, have at least half of the first token's hidden norm. */
-function repeatFinding(groups: readonly Group[]) {
+function repeatFinding(groups: readonly Group[]): Finding {
   const results = groups.flatMap(({ title, frames }) => {
     const textFrame = frames.find(({ question }) => question.input !== 'repeat');
-    const repeatedFrames = frames.filter(({ question }) => question.input === 'repeat');
-    if (!textFrame || !repeatedFrames.length) return [];
     // A model without a start token can repeat only a word.
-    const comparableFrames = repeatedFrames.filter(
-      ({ question, first }) => !question.repeatedToken || first.length,
+    const repeatedFrames = frames.filter(
+      ({ question, first }) =>
+        question.input === 'repeat' && (!question.repeatedToken || first.length),
     );
+    if (!textFrame || !repeatedFrames.length) return [];
     const layer = peakLayerOfFirst(textFrame);
     const ratio = textFrame.tensors.hidden_ratio!.data[layer]!;
     const textCount = countLikeFirst(textFrame, layer);
-    const counts = comparableFrames.map((frame) => countLikeFirst(frame, layer));
-    const copyPhrases = comparableFrames.map(
-      (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`,
-    );
-    const normWords =
-      ratio < LARGE_RATIO
-        ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
-        : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copyPhrases.join(', ')}, and ${textCount} of ${textFrame.T - 1} ordinary tokens`;
-    const sinkWords = [textFrame, ...comparableFrames].map(
-      (frame) =>
-        `${formatPercent(sinkShare(frame))} on ${frame === textFrame ? 'text' : repeatedTokenText(frame)}`,
-    );
-    return [
-      {
-        haveManyLikeFirst: counts.map((count) => ratio >= LARGE_RATIO && count > 2 * textCount + 4),
-        text: `${title}: ${normWords}. Sink₁ ${sinkWords.join(', ')}.`,
-      },
-    ];
+    const copies = repeatedFrames.map((frame) => {
+      const count = countLikeFirst(frame, layer);
+      const isLikeFirst = ratio >= LARGE_RATIO && count > 2 * textCount + 4;
+      const words = `${count} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`;
+      return { frame, isLikeFirst, words };
+    });
+    return [{ title, textFrame, ratio, textCount, copies }];
   });
-  const [wordStandsOut, firstStandsOut] = results[0]?.haveManyLikeFirst ?? [];
+  const [mainResult] = results;
+  if (!mainResult) return { heading: 'What if one token repeats?', text: '' };
+  const { title, textFrame, ratio, textCount, copies } = mainResult;
+  const [wordStandsOut, firstStandsOut] = copies.map(({ isLikeFirst }) => isLikeFirst);
+  const isRepeated = (frame: Frame) => frame.question.input === 'repeat';
+  const lineOf = (name: string, isMatch: (frame: Frame) => boolean): Line => ({
+    title: name,
+    cellOf: (frames) => {
+      const frame = frames.find(isMatch);
+      return frame && formatPercent(sinkShare(frame));
+    },
+  });
   return {
     heading: wordStandsOut
-      ? 'Repeated tokens behave like first tokens'
+      ? 'Copies of any token: they behave like the first'
       : firstStandsOut
-        ? 'Copies of the first token behave like it'
+        ? 'Copies of the first token: each behaves like it'
         : 'What if one token repeats?',
-    text: results.map(({ text }) => text).join(' '),
+    text:
+      `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
+      (ratio < LARGE_RATIO
+        ? ': no copy can stand out.'
+        : `. At least half as long: ${copies.map(({ words }) => words).join(', ')}, and ${textCount} of ${textFrame.T - 1} ordinary tokens.`),
+    lines: [
+      lineOf('on text', (frame) => !isRepeated(frame)),
+      ...copies.map(({ frame }) =>
+        lineOf(`on ${repeatedTokenText(frame)}, repeated`, (other) =>
+          Boolean(
+            isRepeated(other) && other.question.repeatedToken === frame.question.repeatedToken,
+          ),
+        ),
+      ),
+    ],
+    linesCaption: 'Heads with a sink',
   };
 }
 
@@ -129,57 +144,82 @@ function tagWords(ownCost: number, isSpecial: boolean, writtenCost: number | und
     : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
 }
 
-function perturbationFinding(groups: readonly Group[], perturbation: Perturbation) {
-  const { kind, clause, controlClause, noResultReason } = PERTURBATIONS[perturbation];
-  const results = groups.flatMap(({ title, frames }) => {
-    const baseline = baselineOf(frames);
-    const [perturbedFrame, ...otherFrames] = frames.filter((frame) => editFields(frame, kind));
-    if (!baseline || !perturbedFrame) return [];
-    const ownCost = costOf(perturbedFrame, baseline).mean;
-    const costsWhere = (isMatch: (fields: NonNullable<ReturnType<typeof editFields>>) => boolean) =>
-      otherFrames
-        .filter((frame) => isMatch(editFields(frame, kind)!))
-        .map((frame) => costOf(frame, baseline).mean);
-    const controlCosts = costsWhere(({ token, direction }) =>
-      perturbation === 'tag' ? direction === 'random' : token === undefined,
-    );
-    if (!controlCosts.length) return [];
-    const [firstTokenCost] = costsWhere(({ token, to }) => token !== undefined && to !== 'value');
-    const [fixedCost] = costsWhere(({ to }) => to === 'value');
-    const [writtenCost] = costsWhere(({ from }) => from === 'heads');
-    const maxControlCost = Math.max(...controlCosts);
-    const isSpecial = ownCost > 0.02 && ownCost > 3 * maxControlCost;
-    const sinkWords = [baseline, perturbedFrame].map((frame) => formatPercent(sinkShare(frame)));
-    const noteOf = (words: string, cost: number | undefined) =>
-      cost === undefined ? '' : `${words} ${formatLossChange(cost)}`;
-    return [
-      {
-        isSpecial,
-        tagHeading: tagWords(ownCost, isSpecial, writtenCost),
-        text:
-          `${title}: ${clause} changes the loss by ${formatLossChange(ownCost)} nats, ${controlClause(controlCosts.length)} by at most ${formatLossChange(maxControlCost)}` +
-          noteOf('; at the first token alone,', firstTokenCost) +
-          noteOf(', or fixed to its value in the first prompt,', fixedCost) +
-          noteOf('; v₁ out of the output of each head, where the tag is written, by', writtenCost) +
-          `. Sink₁ ${sinkWords.join(' → ')}.`,
-      },
-    ];
+/** Returns the rises of the loss by a perturbation and by its variants; undefined before they are measured. */
+function effectsOf(frames: readonly Frame[], perturbation: Perturbation) {
+  const baseline = baselineOf(frames);
+  const perturbedFrames = frames.flatMap((frame) => {
+    const fields = editFields(frame, PERTURBATIONS[perturbation].kind);
+    return fields ? [{ frame, fields }] : [];
   });
-  const [mainResult] = results;
+  const [own, ...others] = perturbedFrames;
+  if (!baseline || !own) return undefined;
+  const costsWhere = (isMatch: (fields: (typeof perturbedFrames)[number]['fields']) => boolean) =>
+    others
+      .filter(({ fields }) => isMatch(fields))
+      .map(({ frame }) => costOf(frame, baseline))
+      .sort((a, b) => b.mean - a.mean);
+  const controls = costsWhere(({ token, direction }) =>
+    perturbation === 'tag' ? direction === 'random' : token === undefined,
+  );
+  const [highestControl] = controls;
+  if (!highestControl) return undefined;
+  const ownCost = costOf(own.frame, baseline);
+  return {
+    ...{ baseline, ownCost, highestControl, controlCount: controls.length },
+    atFirst: costsWhere(({ token, to }) => token !== undefined && to !== 'value')[0],
+    fixed: costsWhere(({ to }) => to === 'value')[0],
+    written: costsWhere(({ from }) => from === 'heads')[0],
+    isSpecial: ownCost.mean > 0.02 && ownCost.mean > 3 * highestControl.mean,
+    sinkShares: [baseline, own.frame].map((frame) => formatPercent(sinkShare(frame))),
+  };
+}
+
+type Effects = NonNullable<ReturnType<typeof effectsOf>>;
+
+function perturbationFinding(groups: readonly Group[], perturbation: Perturbation): Finding {
+  const { clause, controlClause, noResultReason, heading } = PERTURBATIONS[perturbation];
+  const results = groups.flatMap(({ title, frames }) => {
+    const effects = effectsOf(frames, perturbation);
+    return effects ? [{ title, ...effects }] : [];
+  });
+  const [main] = results;
   const isUnperturbed = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
-  if (!mainResult)
+  if (!main)
     return {
       heading: `What does one ${perturbation} carry?`,
       text: isUnperturbed ? noResultReason : '',
     };
+  const lineOf = (title: string, costIn: (effects: Effects) => Cost | undefined): Line[] =>
+    results.some(costIn)
+      ? [
+          {
+            title,
+            cellOf: (frames) => {
+              const effects = effectsOf(frames, perturbation);
+              const cost = effects && costIn(effects);
+              return cost && costWords(cost);
+            },
+          },
+        ]
+      : [];
+  const choice = main.isSpecial ? `, ${choiceWords(main.baseline, main.ownCost.mean)}` : '';
   return {
     heading:
       perturbation === 'tag'
-        ? mainResult.tagHeading
-        : results.some(({ isSpecial }) => isSpecial)
-          ? `A single ${perturbation} matters more than random ones${mainResult.isSpecial ? '' : ' in another model'}`
-          : `No single ${perturbation} stands out from random ones here`,
-    text: results.map(({ text }) => text).join(' '),
+        ? tagWords(main.ownCost.mean, main.isSpecial, main.written?.mean)
+        : main.isSpecial
+          ? `A single ${perturbation}, more than random ones`
+          : `Here, no ${perturbation} more than random ones`,
+    text:
+      `${capitalize(clause)} changes the loss of ${main.title} by ${formatLossChange(main.ownCost.mean)} nats${choice}; ` +
+      `${controlClause(main.controlCount)} by at most ${formatLossChange(main.highestControl.mean)}. Heads with a sink: ${main.sinkShares.join(' → ')}.`,
+    lines: [
+      ...lineOf(heading, ({ ownCost }) => ownCost),
+      ...lineOf('the same at the first token alone', ({ atFirst }) => atFirst),
+      ...lineOf('fixed to its value in the first prompt', ({ fixed }) => fixed),
+      ...lineOf('the tag out of what heads write', ({ written }) => written),
+      ...lineOf('random ones, at most', ({ highestControl }) => highestControl),
+    ],
   };
 }
 
@@ -191,18 +231,21 @@ const zeroedWords = (count: number) => `zeroing one of ${count} random ones`;
 const PERTURBATIONS = {
   channel: {
     kind: 'clamp_channel',
+    heading: 'the largest channel zeroed',
     clause: 'zeroing the channel with the largest activation',
     controlClause: zeroedWords,
     noResultReason: '',
   },
   weight: {
     kind: 'scale_weight',
+    heading: 'the weight that writes it zeroed',
     clause: 'zeroing the weight that writes the largest activation',
     controlClause: zeroedWords,
     noResultReason: 'None of these models sends all tokens through the same feed-forward layer.',
   },
   tag: {
     kind: 'project',
+    heading: 'tags projected out',
     clause: 'projecting the first token’s tags, W_O v₁ of each head, out of the residual stream',
     controlClause: (count: number) => `as many random directions, drawn ${count} times,`,
     noResultReason:
@@ -217,21 +260,28 @@ const CHOICES = [
   ['tag', 'project the tag out'],
 ] as const;
 
+const repeatOf = ({ repeats }: State) => ({ input: 'repeat' as const, T: repeats + 1 });
+
 export const fragility: Experiment = {
   name: 'fragility',
   title: 'What breaks it?',
   view: likeness,
   viewOf: ({ perturbation }) => (perturbation === 'repeat' ? likeness : perturbations),
-  detail: channels,
-  editsOf: () => '',
-  embedStateOf: ({ perturbation, repeats }) =>
-    perturbation === 'repeat' ? { input: 'repeat', T: repeats + 1 } : {},
-  needsDetailFrame: true,
-  plan: (request, detailFrame) => {
+  planView: channels,
+  pairOf: (request, frame) => {
+    const [, perturbed] =
+      frame && request.state.perturbation !== 'repeat' ? planPerturbation(request, frame) : [];
+    return [perturbed?.edits ?? '', ''];
+  },
+  mapQuestionOf: ({ state, question }) =>
+    state.perturbation === 'repeat' && question.first !== 'none'
+      ? { ...question, ...repeatOf(state), repeatedToken: 'first' }
+      : question,
+  embedStateOf: (state) => (state.perturbation === 'repeat' ? repeatOf(state) : {}),
+  plan: (request, frame) => {
     const { state, question } = request;
-    if (state.perturbation !== 'repeat')
-      return detailFrame ? planPerturbation(request, detailFrame) : [];
-    const repeatedQuestion = { ...question, input: 'repeat' as const, T: state.repeats + 1 };
+    if (state.perturbation !== 'repeat') return frame ? planPerturbation(request, frame) : [];
+    const repeatedQuestion = { ...question, ...repeatOf(state) };
     const hasStartToken = question.first !== 'none';
     const questions = [
       question,
@@ -261,16 +311,15 @@ export const fragility: Experiment = {
     ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`;
   },
   footer: () =>
-    html`<div class="reported-note">
-      <h2>What makes a model less fragile?</h2>
-      <p class="hint">
-        The first layers cannot tell a repeated token from the first one: without a start token no
-        copy stands out among the others. A fixed start token, a learned bias key or sink logit, a
-        gate, or attention whose rows need not sum to 1 can leave a model less dependent on one
-        token: compare the key-bias, gated and sigmoid models. Channels are another matter: with the
-        worst one of 128 zeroed, the loss rises by 0.91 nats in the key-bias model, whose sink is on
-        the bias key (Sink∗ 79%), by 0.40 with softmax, 0.22 with sigmoid, 0.13 with a gate and 0.10
-        with sink logits (24 passages, T = 64).
-      </p>
-    </div>`,
+    reportedTable(
+      'Rise of the loss with the worst of 128 channels zeroed (24 passages, T = 64)',
+      ['model', 'nats'],
+      [
+        ['key bias (sink on the bias key, Sink∗ 79%)', '0.91'],
+        ['softmax', '0.40'],
+        ['sigmoid', '0.22'],
+        ['gated', '0.13'],
+        ['sink logit', '0.10'],
+      ],
+    ),
 };

@@ -3,13 +3,14 @@ import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommandButton } from '../page/command';
 import { tableRegion, valueOf } from '../page/controls';
+import { linesTable } from '../page/tables';
 import type { Context } from '../page/context';
 import { sinkShare, type Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
 import { formatPercent } from '../words';
-import type { Column, Experiment, Group } from './experiment';
+import type { Column, Experiment, Finding, Group, Line } from './experiment';
 import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
 
 export function slider(
@@ -77,6 +78,54 @@ export function costOfMatch(
   const baseline = baselineOf(frames);
   const match = frames.find((frame) => frame !== baseline && isMatch(frame));
   return baseline && match && costOf(match, baseline);
+}
+
+/** Returns the line of a setting: how much it raises the loss. @param isMatch whether a frame has the setting */
+export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Line => ({
+  title,
+  cellOf: (frames) => {
+    const cost = costOfMatch(frames, isMatch);
+    return cost && costWords(cost);
+  },
+});
+
+/** Draws the same numbers of all models, with their spread over the prompts. */
+export const modelsTable = (
+  { lines = [], linesCaption = 'Rise of loss, nats' }: Finding,
+  groups: readonly Group[],
+): TemplateResult =>
+  linesTable(
+    'costs',
+    linesCaption,
+    ['case', ...groups.map(({ title }) => title.replace(/ model$/, ''))],
+    lines.map(({ title, cellOf }) => ({
+      title,
+      cells: groups.map(({ frames }) => cellOf(frames) ?? '–'),
+    })),
+  );
+
+/** Draws figures that a paper reports of large models. */
+export const reportedTable = (
+  caption: string,
+  columns: readonly string[],
+  lines: readonly (readonly [title: string, cell: string])[],
+): TemplateResult =>
+  linesTable(
+    'costs',
+    caption,
+    columns,
+    lines.map(([title, cell]) => ({ title, cells: [cell] })),
+  );
+
+/** Says how much a rise of the loss is: as if the model chose among more equally likely tokens. */
+export function choiceWords({ tensors, architecture: { V } }: Frame, rise: number): string {
+  const loss = tensors.loss_mean!.data[0]!;
+  const [before, after] = [Math.exp(loss), Math.exp(loss + rise)];
+  if (after > V) return `worse than a blind guess among all ${V.toLocaleString('en')} tokens`;
+  const digits = [0, 1].find((count) => before.toFixed(count) !== after.toFixed(count));
+  return digits === undefined
+    ? 'which is hardly noticeable'
+    : `as if it chose among ${after.toFixed(digits)} tokens instead of ${before.toFixed(digits)}`;
 }
 
 const LOSS_COLUMNS: readonly Column[] = [

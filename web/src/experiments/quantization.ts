@@ -2,14 +2,23 @@
 import { html, nothing } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
-import { mean } from '../frame';
 import type { State } from '../ask/state';
-import { channels } from '../views/channels';
+import { mean, type Frame } from '../frame';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
 import { capitalize, formatPercent } from '../words';
 import type { Experiment } from './experiment';
-import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
+import {
+  baselineOf,
+  checkbox,
+  choicesIn,
+  choiceWords,
+  costLine,
+  firstTokensWords,
+  reportedTable,
+  SINK_COLUMN,
+  slider,
+} from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
 
@@ -31,12 +40,24 @@ const granularityOf = ({ quantized, granularity }: State) =>
 const exactCountOf = ({ quantized, exactTokens }: State) =>
   quantized === 'weights' ? 0 : exactTokens;
 
+function editOf(state: State, first = 0, by = granularityOf(state)): string {
+  return `~quantize(${state.quantized},${state.bits},${by}${first ? `,first=${first}` : ''})`;
+}
+
+/** Returns whether a frame has the state's rounding, with this many first tokens exact. */
+function isRounded(state: State, first: number) {
+  const by = granularityOf(state);
+  return (frame: Frame) => {
+    const fields = editFields(frame, 'quantize');
+    return fields?.bits === state.bits && fields.by === by && (fields.first ?? 0) === first;
+  };
+}
+
 export const quantization: Experiment = {
   name: 'quantization',
   title: 'Can numbers be rounded?',
   view: sweep,
-  detail: channels,
-  editsOf: () => '',
+  pairOf: ({ state }) => [editOf(state), editOf(state, exactCountOf(state))],
   plan: ({ state, question, describe }) => {
     const error = state.quantized === 'weights' ? 'weight_error' : 'quantize_error';
     const measures = [
@@ -51,10 +72,10 @@ export const quantization: Experiment = {
     const sweptGranularities = granularitiesOf(choices, state).map(([by]) => by);
     const granularities = new Set([granularityOf(state), ...sweptGranularities]);
     const bits = [...new Set([state.bits, ...BITS])];
-    const firstOptions = new Set(['', exactCountOf(state) ? `,first=${exactCountOf(state)}` : '']);
+    const exactCounts = new Set([0, exactCountOf(state)]);
     const edits = [...granularities].flatMap((by) =>
       bits.flatMap((n) =>
-        [...firstOptions].map((first) => `~quantize(${state.quantized},${n},${by}${first})`),
+        [...exactCounts].map((first) => editOf({ ...state, bits: n }, first, by)),
       ),
     );
     return ['', ...edits].map((edit) => ({ edits: edit, question, measures }));
@@ -66,14 +87,7 @@ export const quantization: Experiment = {
     const results = groups.flatMap(({ title, frames }) => {
       const baseline = baselineOf(frames);
       const resultWith = (first: number) => {
-        const match = frames.find((frame) => {
-          const parameters = editFields(frame, 'quantize');
-          return (
-            parameters?.bits === bits &&
-            parameters.by === granularity &&
-            (parameters.first ?? 0) === first
-          );
-        });
+        const match = frames.find(isRounded(state, first));
         return (
           baseline && match && { cost: costOf(match, baseline).mean, error: roundingErrorOf(match) }
         );
@@ -83,30 +97,36 @@ export const quantization: Experiment = {
         .map((frame) => choiceLabels(frame, 'quantize'))
         .find(({ what }) => what);
       return roundedResult && exactResult
-        ? [{ title, roundedResult, exactResult, labels: labels! }]
+        ? [{ title, baseline: baseline!, roundedResult, exactResult, labels: labels! }]
         : [];
     });
     const [mainResult] = results;
-    if (!mainResult) return { heading: 'Which token sets the scale?', text: '' };
-    const isRecovered =
-      mainResult.roundedResult.cost > 0.02 &&
-      mainResult.exactResult.cost < mainResult.roundedResult.cost / 2;
+    if (!mainResult) return { heading: 'How much do rounded numbers cost?', text: '' };
+    const { title, baseline, roundedResult, exactResult } = mainResult;
+    const isBroken = roundedResult.cost > 0.02;
+    const isRecovered = isBroken && exactResult.cost < roundedResult.cost / 2;
     const scaleLabel =
       (quantized === 'weights' && WEIGHT_SCALES[granularity]) || mainResult.labels.by;
-    const sentences = results.map(
-      ({ title, roundedResult, exactResult }) =>
-        `${title}: the loss changes by ${formatLossChange(roundedResult.cost)} nats (relative rounding error ${formatPercent(roundedResult.error, 0)})` +
-        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${formatPercent(exactResult.error, 0)})` : ''}.`,
-    );
+    const clause = isBroken ? `, ${choiceWords(baseline, roundedResult.cost)}` : '';
+    const cause =
+      isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
+        ? ' The largest numbers, which the one scale must reach, are there.'
+        : '';
     return {
-      heading:
-        quantized === 'weights'
-          ? 'How few bits do the weights need?'
-          : isRecovered
-            ? 'The first token sets the scale'
-            : 'Which token sets the scale?',
-      text: capitalize(
-        `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}. ${sentences.join(' ')}`,
+      heading: isRecovered
+        ? `Yes, but not those of ${firstTokensWords(exactTokens)}`
+        : `${isBroken ? 'Not' : 'Yes,'} to ${bits} bits`,
+      text:
+        capitalize(
+          `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${title} changes by ${formatLossChange(roundedResult.cost)} nats${clause} `,
+        ) +
+        `(rounding error ${formatPercent(roundedResult.error, 0)})` +
+        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${formatPercent(exactResult.error, 0)})` : ''}.${cause}`,
+      lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
+        costLine(
+          `${bits} bits${first ? `, ${firstTokensWords(first)} exact` : ''}`,
+          isRounded(state, first),
+        ),
       ),
     };
   },
@@ -141,4 +161,10 @@ export const quantization: Experiment = {
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
   },
+  footer: () =>
+    reportedTable(
+      'In models of up to 175 billion parameters (LLM.int8(), Dettmers et al. 2022)',
+      ['numbers', 'quality'],
+      [['under 0.1% of them, the outliers, in 16 bits, others in 8', 'unchanged']],
+    ),
 };

@@ -1,20 +1,20 @@
 /** The experiment Streaming: how the loss changes when the first token leaves a cache that evicts by age. */
 import { html } from 'lit';
 import { choiceField } from '../page/controls';
-import { attention } from '../views/attention';
 import { editFields, formatLossChange } from '../views/settings';
 import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
 import { defaults, type State } from '../ask/state';
-import { formatPercent } from '../words';
 import type { Column, Experiment, Finding, Group } from './experiment';
 import {
   checkbox,
   choicesIn,
+  choiceWords,
+  costLine,
   costOfMatch,
-  costWords,
   firstTokensWords,
+  reportedTable,
   slider,
   baselineOf,
 } from './parts';
@@ -39,10 +39,6 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
     ? `~evict(first,${budget},${firstKeys}${positionsOption})`
     : `~evict(window,${budget}${positionsOption})`;
 }
-
-/** Says how much a rise of the loss is, in perplexity: e to the loss. */
-const perplexityWords = (nats: number): string =>
-  `perplexity grows by ${formatPercent(Math.expm1(nats), 0)}`;
 
 /** States the memory of the first model's run, if the run kept only the keys in its cache. */
 function memoryWords([group]: readonly Group[]): string {
@@ -103,9 +99,7 @@ export const streaming: Experiment = {
   name: 'streaming',
   title: 'Can a model forget old words?',
   view: loss,
-  detail: attention,
-  editsOf: ({ state }) => editOf(state, true),
-  brokenEditsOf: ({ state }) => editOf(state, false),
+  pairOf: ({ state }) => [editOf(state, false), editOf(state, true)],
   plan: ({ state, question }) => {
     const edits = new Set(['', editOf(state, false), editOf(state, true)]);
     const settings = [...edits].map((edit) => ({ edits: edit, question, measures: MEASURES }));
@@ -127,9 +121,9 @@ export const streaming: Experiment = {
       const firstEvictedAt = frames.map(queryWithoutFirst).find(Number.isFinite);
       return windowCost === undefined
         ? []
-        : [{ title, window: window!, kept, windowCost, keptCost, firstEvictedAt }];
+        : [{ title, frames, windowCost, keptCost, firstEvictedAt }];
     });
-    const [mainResult, ...otherResults] = results;
+    const [mainResult] = results;
     if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
     if (mainResult.firstEvictedAt === undefined)
       return {
@@ -143,14 +137,12 @@ export const streaming: Experiment = {
       mainResult.keptCost !== undefined &&
       mainResult.windowCost > SMALL_CHANGE &&
       mainResult.keptCost < mainResult.windowCost / 2;
+    const baseline = baselineOf(mainResult.frames)!;
+    const cause = baseline.operation.normalizes ? ' Its share of rows goes to other tokens.' : '';
     const mainSentence = isRecovered
-      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats per ` +
-        `token: ${perplexityWords(mainResult.windowCost)}. Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.`
+      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats, ` +
+        `${choiceWords(baseline, mainResult.windowCost)}. Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.${cause}`
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
-    const comparisons = [mainResult, ...otherResults].map(
-      ({ title, window, kept }) =>
-        `${title}: ${costWords(window)}${kept ? `, with ${tokenWords} kept ${costWords(kept)}` : ''}.`,
-    );
     return {
       heading:
         mainResult.windowCost <= SMALL_CHANGE
@@ -163,7 +155,12 @@ export const streaming: Experiment = {
                 ? 'In part: keeping the first token helps'
                 : SMALL_RECOVERY_HEADING,
       text: mainSentence + memoryWords(groups),
-      comparison: otherResults.length ? comparisons.join(' ') : '',
+      lines: [
+        costLine(`last ${firstKeys + recentKeys}`, hasPolicy('window')),
+        ...(firstKeys
+          ? [costLine(`first ${firstKeys} + last ${recentKeys}`, hasPolicy('first'))]
+          : []),
+      ],
     };
   },
   caption: 'Loss by what the cache keeps',
@@ -193,9 +190,13 @@ export const streaming: Experiment = {
     )}`;
   },
   footer: () =>
-    html`<p class="reported-note">
-      <strong>In a large model</strong> (Llama-2-13B, Xiao et al. 2024), perplexity: last 1,024
-      tokens 5158; first 4 and last 1,020 <strong>5.40</strong>; all 65,000 5641, beyond the 4,096
-      of its training.
-    </p>`,
+    reportedTable(
+      'Llama-2-13B on a book of 65,000 tokens (Xiao et al. 2024)',
+      ['cache', 'tokens chosen among'],
+      [
+        ['last 1,024', '5,158'],
+        ['first 4 + last 1,020', '5.40'],
+        ['all (trained on 4,096)', '5,641'],
+      ],
+    ),
 };

@@ -4,7 +4,8 @@ import { headAt } from '../frame';
 import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
-import { addElement } from '../page/view';
+import { drawScale } from '../plot/legend';
+import { addElement, setText } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
@@ -61,8 +62,27 @@ export function createMap(
   };
 }
 
+const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
+  labs.some(({ operation }) => operation?.proxy === 'share_abs')
+    ? diverging(theme, 1)
+    : sequential(theme, 1, true);
+
+/** Adds the color scale of both maps, and says which tokens their axes name. */
+export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], theme: Theme) => void {
+  const place = addElement(grid, 'map-legend');
+  const scalePlace = addElement(place, 'scale-place', 'span');
+  const note = addElement(place, '', 'span');
+  return (labs, theme) => {
+    drawScale(scalePlace, scaleOf(labs, theme));
+    const axes = grid.querySelector<HTMLElement>('.map-inner')?.style;
+    // On a narrow screen the axes name no tokens.
+    const stride = grid.querySelector('.bare') ? 1 : Number(axes?.getPropertyValue('--every'));
+    setText(note, `gray: later tokens${stride > 1 ? `; one of ${stride} tokens is named` : ''}`);
+  };
+}
+
 function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number): void {
-  const { lab, operation, name } = namedLab;
+  const { lab, name } = namedLab;
   const headShown = shownHead(lab);
   if (!headShown) return;
   const { words, setup } = lab;
@@ -72,7 +92,7 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
     rows: T,
     cols: T,
     data: headShown.weights,
-    scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
+    scale: scaleOf([namedLab], theme),
     outlined: [{ row: -1, col: 0 }],
     label: `Attention map of ${name} after ${lab.step} steps: ${captionWords(namedLab)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: labels, colWords: labels } : {}),

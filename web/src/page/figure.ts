@@ -170,6 +170,35 @@ export class Figure {
     return (this.#isVisible = bottom > -120 && top < innerHeight + 120);
   }
 
+  /** Returns what a saved file has: the picture, its sentences, its numbers and their conditions. */
+  #savedFigure() {
+    const state = this.#context.state.peek();
+    const frames = framesOf(this.#entries);
+    const numbers = frames.map((frame) => {
+      const conditions = { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) };
+      const options = { at: this.#headOf(frame), state, sequences: conditions.sequences };
+      const quantities = this.#isReady(frame) ? numbersOf(this.#view, frame, options) : [];
+      return { frame: conditions, measured: frame.sequences, quantities };
+    });
+    return {
+      name: this.#view.name,
+      title: this.#view.title,
+      place: this.#grid,
+      says: frames
+        .filter((frame) => this.#isReady(frame))
+        .map((frame) => this.#view.says(frame, this.#headOf(frame), state)),
+      numbers,
+      facts: this.#context.facts(),
+      drawOnPaper: <T>(take: () => T): T => {
+        const draw = (theme?: Theme) => {
+          this.#paperTheme = theme;
+          this.#draw();
+        };
+        return drawOnPaper(this.#grid, draw, take);
+      },
+    };
+  }
+
   #addHeader(): void {
     const { title, question, how, formula, source } = this.#view;
     const header = addElement(this.root, 'figure-head', 'header');
@@ -194,31 +223,7 @@ export class Figure {
       howMenu,
     );
     const menu = addKinds(header, title, KINDS, (kind) => {
-      const state = this.#context.state.peek();
-      const frames = framesOf(this.#entries);
-      const numbers = frames.map((frame) => {
-        const conditions = { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) };
-        const options = { at: this.#headOf(frame), state, sequences: conditions.sequences };
-        const quantities = this.#isReady(frame) ? numbersOf(this.#view, frame, options) : [];
-        return { frame: conditions, measured: frame.sequences, quantities };
-      });
-      const figure = {
-        name: this.#view.name,
-        title,
-        place: this.#grid,
-        says: frames
-          .filter((frame) => this.#isReady(frame))
-          .map((frame) => this.#view.says(frame, this.#headOf(frame), state)),
-        numbers,
-        facts: this.#context.facts(),
-        drawOnPaper: <T>(take: () => T): T => {
-          const draw = (theme?: Theme) => {
-            this.#paperTheme = theme;
-            this.#draw();
-          };
-          return drawOnPaper(this.#grid, draw, take);
-        },
-      };
+      const figure = this.#savedFigure();
       void fileOf(kind, figure).then(
         (file) => downloadFile(file, fileName(figure, kind)),
         this.#context.fail,
@@ -340,7 +345,10 @@ export class Figure {
     const menu = this.root.querySelector('.how > div')!;
     this.#measuredPlace ??= addElement(menu, 'hint', 'p');
     const conditions = [...this.#cells.values()].flatMap((cell) => cell.conditions.split(' · '));
-    const words = `How measured: ${[...new Set(conditions)].join(' · ')}.`;
+    const threshold = conditions.includes('ε = 0.3')
+      ? ' ε is the threshold of Gu et al. 2025.'
+      : '';
+    const words = `How measured: ${[...new Set(conditions)].join(' · ')}.${threshold}`;
     render(explainTerms(words), this.#measuredPlace);
   }
 

@@ -8,6 +8,7 @@ import type { Describe } from 'sinkscope';
 import { promptCountOf, type Frame, type Head } from '../frame';
 import type { Measure } from '../run/started';
 import type { Theme } from '../plot/color';
+import type { Cell } from '../plot/heatmap';
 import type { Quantity } from '../save/numbers';
 import type { State } from '../ask/state';
 import type { Timelines } from '../timeline/timelines';
@@ -34,6 +35,8 @@ export interface DrawOptions {
   readonly isPlain?: boolean;
   /** Whether the room's heading is the plain answer, so that the caption is left with the numbers. */
   readonly isAnswered?: boolean;
+  /** Cells, rows and columns of the map that have a frame. */
+  readonly outlined?: readonly Cell[];
   /** A remark beside the column of the map that it describes; `kind` is a CSS class. */
   readonly remark?: { readonly text: string; readonly kind: string };
 }

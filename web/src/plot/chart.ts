@@ -51,8 +51,11 @@ export interface ChartData {
   readonly cursor?: number;
   readonly cursorWords?: string;
   readonly height?: number;
-  /** Whether strong lines have their names beside them instead of in the legend. */
-  readonly named?: boolean;
+  /**
+   * Whether strong lines have their names beside them instead of in the legend: near their ends, or `apart`, where each
+   * is furthest from the others.
+   */
+  readonly named?: boolean | 'apart';
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
   readonly onChoose?: (x: number) => void;
@@ -170,6 +173,7 @@ function nameLines(
 ) {
   const taken: number[] = [];
   const places = segments.map((own) => own.flat().map(place));
+  if (named === 'apart') return nameLinesApart(series, places, [width, floor]);
   const isNamed = ({ name, color, faint, band }: Series, i: number) =>
     named &&
     places[i]!.length > 0 &&
@@ -191,6 +195,68 @@ function nameLines(
       taken.push(y);
       return svg`<text class="name" style=${`fill: var(${color})`} text-anchor=${isEarly ? 'start' : 'end'} x=${x} y=${y}>${name}</text>`;
     });
+}
+
+/** Returns the height of a line at x; undefined outside it. */
+function heightAt(points: readonly (readonly [number, number])[], x: number): number | undefined {
+  const i = points.findIndex(([px]) => px >= x);
+  if (i < 0 || (i === 0 && points[0]![0] > x)) return undefined;
+  const [[x0, y0], [x1, y1]] = [points[Math.max(0, i - 1)]!, points[i]!];
+  return x1 === x0 ? y1 : y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
+}
+
+/**
+ * Writes the name of each strong line above or below it, where the other lines and the names so far leave most room.
+ * @param places the points of each line on the picture
+ */
+function nameLinesApart(
+  series: readonly Series[],
+  places: readonly (readonly (readonly [number, number])[])[],
+  [width, floor]: readonly [number, number],
+) {
+  const taken: { readonly left: number; readonly right: number; readonly y: number }[] = [];
+  return series.map(({ name, color, faint }, own) => {
+    if (faint || !places[own]!.length) return nothing;
+    const length = 7.5 * name.length;
+    const candidates = places[own]!.flatMap(([x, y]) => {
+      const left = Math.max(LEFT + 8, Math.min(width - RIGHT - length, x - length / 2));
+      const right = left + length;
+      const samples = Array.from({ length: 9 }, (_, i) => left + (i * length) / 8);
+      const heights = places.map((points) => samples.flatMap((at) => heightAt(points, at) ?? []));
+      return [-1, 1, -2, 2, -3].map((step) => {
+        const [side, shift] = [Math.sign(step), NAME_HEIGHT * (Math.abs(step) - 1)];
+        const edge = Math.min(...heights[own]!.map((height) => side * -height), side * -y);
+        const middle = side * (NAME_HEIGHT / 2 + 3 + shift - edge);
+        const others = heights.filter((_, i) => i !== own).flat();
+        const overlaps = taken.some(
+          (one) => one.left < right && left < one.right && Math.abs(one.y - middle) < NAME_HEIGHT,
+        );
+        const room = Math.min(
+          ...others.map((height) => Math.abs(height - middle)),
+          2 * NAME_HEIGHT,
+          middle - TOP + NAME_HEIGHT,
+          floor - middle + 2,
+        );
+        const apart = Math.min(
+          20,
+          ...places.flatMap((points, i) => {
+            const height = i === own ? undefined : heightAt(points, x);
+            return height === undefined ? [] : Math.abs(height - y);
+          }),
+        );
+        const steepness = Math.max(...heights[own]!, y) - Math.min(...heights[own]!, y);
+        return {
+          left,
+          right,
+          y: middle,
+          score: room + apart - 0.3 * steepness - shift - (overlaps ? 100 : 0),
+        };
+      });
+    });
+    const best = candidates.reduce((a, b) => (b.score > a.score + 1 ? b : a));
+    taken.push(best);
+    return svg`<text class="name" style=${`fill: var(${color})`} text-anchor="middle" x=${(best.left + best.right) / 2} y=${best.y + 4}>${name}</text>`;
+  });
 }
 
 /** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */

@@ -26,7 +26,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'Nowhere else to look',
+    title: 'Elsewhere to look',
     members: [
       ['softmax', 'softmax alone'],
       ['key-bias', 'a key bias'],

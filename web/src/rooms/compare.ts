@@ -25,7 +25,7 @@ import { field } from '../page/terms';
 import { attention, weightScale } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
-import { addElement } from '../page/view';
+import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { firstName, firstTokenName, headName, rowsWords, verdictOf, wholePercent } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
@@ -204,7 +204,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const legend = addElement(answers, 'map-legend');
   const scalePlace = addElement(legend, 'scale-place', 'span');
   const laterWords = addElement(legend, '', 'span');
-  laterWords.textContent = 'gray: later tokens';
+  laterWords.textContent = 'gray: later';
+  const strongestNote = addElement(legend, '', 'span');
   const runsPlace = addElement(answers, 'runs-place');
   const panelsPlace = addElement(answers, 'panels-place');
   addNumbers(answers, context, scope, currentEntries);
@@ -265,6 +266,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     stage.update(entries);
     sinkMap.root.hidden = view !== attention;
     sinkMap.update(sinkMap.root.hidden ? [] : entries);
+    setText(strongestNote, frames[0] ? `strongest: gives ${firstName(frames[0])} most` : '');
     legend.hidden = view !== attention || frames.some(({ pooled }) => pooled);
     laterWords.hidden = frames.every(isBidirectional);
     drawScale(scalePlace, weightScale({ frames, state, theme }));
@@ -275,7 +277,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(lines.length ? runsTable(lines) : nothing, runsPlace);
     render(
       frames.length
-        ? html`${panelButtons(context)} <a href=${context.link({ room: 'purpose' })}>Why care?</a>`
+        ? html`${panelButtons(context)}
+            <a href=${context.link({ room: 'purpose' })}>Are sinks bad?</a>`
         : nothing,
       panelsPlace,
     );

@@ -17,7 +17,7 @@ import type { CONTROLS } from '../ask/state';
 import { headShown } from '../frame';
 import { modelName } from '../words';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
-import { hasNumbersOf, lackWords, addElement } from '../page/view';
+import { hasNumbersOf, lackWords, addElement, type View } from '../page/view';
 import { addTrainingSlider } from './walk';
 
 const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
@@ -26,6 +26,40 @@ function sentencesOf(texts: readonly string[]): string[] {
   return [
     ...new Set(texts.flatMap((text) => collapseSpaces(text).split(/(?<=[.!?]) (?=\p{Lu})/u))),
   ];
+}
+
+function hidePrintedSentences(figure: HTMLElement, foot: HTMLElement): void {
+  const printedText = collapseSpaces(figure.textContent!);
+  for (const span of foot.querySelectorAll('[data-finding] > span')) {
+    const sentence = collapseSpaces(span.textContent!).replace(/\.$/, '');
+    // The figure may print the conditions, in parentheses at the sentence's end, in another place.
+    const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
+    const mainText = sentence.slice(0, sentence.length - aside.length);
+    // A view of several settings prints one sentence: a label, and a clause for each setting.
+    const [label, ...clauses] = mainText.split(': ');
+    const isPrinted = [label!, clauses.join(': '), aside].every((words) =>
+      printedText.includes(words),
+    );
+    span.classList.toggle('unseen', isPrinted);
+  }
+}
+
+/** Returns what the figure's view says about each loaded model; while none is loaded, that they are loading. */
+function shownSentences(entries: readonly SubjectEntry[], view: View, context: Context): string[] {
+  const state = context.state.value;
+  // A model that failed is not loading: its error is above the figure.
+  const placeholderOf = (entry: SubjectEntry) =>
+    entry.error ? [] : [`Loading ${nameOf(entry, context)} …`];
+  const sentences = entries.flatMap((entry) => {
+    const { frame } = entry;
+    if (!frame) return [];
+    if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${modelName(frame)}.`;
+    const { describe } = context.engine.value!.models;
+    return hasNumbersOf(view, frame, describe)
+      ? view.says(frame, headShown(frame, [view], state), state)
+      : lackWords(view, frame) || placeholderOf(entry);
+  });
+  return sentencesOf(sentences.length ? sentences : entries.flatMap(placeholderOf));
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
@@ -60,8 +94,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   requestFrames(context, scope, () => ({ views: [view], isFixed: !view.needsSeveralSettings }));
 
   scope.effect(() => {
-    const state = context.state.value;
-    void context.theme.value;
+    void [context.state.value, context.theme.value];
     const entries = currentEntries();
     const frames = framesOf(entries);
     render(troubleNotes(entries, context), headingPlace);
@@ -71,21 +104,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       controls,
     );
     figure.update(entries);
-    // A model that failed is not loading: its error is above the figure.
-    const placeholderOf = (entry: SubjectEntry) =>
-      entry.error ? [] : [`Loading ${nameOf(entry, context)} …`];
-    const sentences = entries.flatMap((entry) => {
-      const { frame } = entry;
-      if (!frame) return [];
-      if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${modelName(frame)}.`;
-      const { describe } = context.engine.value!.models;
-      return hasNumbersOf(view, frame, describe)
-        ? view.says(frame, headShown(frame, [view], state), state)
-        : lackWords(view, frame) || placeholderOf(entry);
-    });
     render(
       html`<span data-finding
-          >${sentencesOf(sentences.length ? sentences : entries.flatMap(placeholderOf)).map((sentence) => html`<span>${sentence}</span> `)}</span
+          >${shownSentences(entries, view, context).map((sentence) => html`<span>${sentence}</span> `)}</span
         >
         <span class="foot-tools"
           ><button type="button" class="info" aria-label="About this figure" aria-expanded="false">
@@ -102,26 +123,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         >`,
       foot,
     );
-    hidePrintedSentences();
+    hidePrintedSentences(figure.root, foot);
   });
 
-  function hidePrintedSentences(): void {
-    const printedText = collapseSpaces(figure.root.textContent!);
-    for (const span of foot.querySelectorAll('[data-finding] > span')) {
-      const sentence = collapseSpaces(span.textContent!).replace(/\.$/, '');
-      // The figure may print the conditions, in parentheses at the sentence's end, in another place.
-      const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
-      const mainText = sentence.slice(0, sentence.length - aside.length);
-      // A view of several settings prints one sentence: a label, and a clause for each setting.
-      const [label, ...clauses] = mainText.split(': ');
-      const isPrinted = [label!, clauses.join(': '), aside].every((words) =>
-        printedText.includes(words),
-      );
-      span.classList.toggle('unseen', isPrinted);
-    }
-  }
   // The figure may be drawn later than its sentence.
-  const watcher = new MutationObserver(hidePrintedSentences);
+  const watcher = new MutationObserver(() => hidePrintedSentences(figure.root, foot));
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }

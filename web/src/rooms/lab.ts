@@ -10,7 +10,7 @@ import { createCharts, MAIN_CHARTS } from '../lab/charts';
 import { createControls } from '../lab/controls';
 import { tokenTexts } from '../lab/from_scratch';
 import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
-import { createMap, type Actions } from '../lab/map';
+import { createLegend, createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { claimWords, rowNotes, shortVerdictWords, verdictWords } from '../lab/words';
@@ -18,6 +18,7 @@ import { addElement, addFold, setText } from '../page/view';
 import { makeMenu } from '../save/menu';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
+import './panes.css';
 import './lab.css';
 
 const FRAME_MS = 100;
@@ -80,6 +81,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     change: (side, more) => pair.change(side, more),
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
+  const legend = createLegend(grid);
   const side = addElement(grid, 'lab-side');
   const taskPlace = addElement(side, 'lab-task', 'section');
   taskPlace.setAttribute('aria-label', 'The task');
@@ -131,6 +133,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const drawMaps = (theme = context.theme.peek()) => {
     const labs = pair.namedLabs();
     labs.forEach((lab, i) => maps[i]!(lab, theme));
+    legend(labs, theme);
     drawCharts(labs);
     drawMoreCharts(labs);
   };

@@ -75,8 +75,8 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col">Heads with a sink in 100 passages, by run</th>
-          <th scope="col">Strongest head</th>
+          <th scope="col">Sink heads in 100 passages, by seed</th>
+          <th scope="col">Strongest</th>
           <th scope="col">Loss</th>
         </tr>
       </thead>

@@ -234,7 +234,9 @@ function previewMark(
   }: { wasPreview: boolean; askExact: () => void; context: Context },
 ): TemplateResult | typeof nothing {
   if (!frames.some(isPreview))
-    return wasPreview ? html`<span class="preview">Exact numbers now.</span>` : nothing;
+    return wasPreview
+      ? html`<span class="preview">Exact now; before, the weights were rounded.</span>`
+      : nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   const bytes = frames
     .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])

@@ -57,7 +57,7 @@ import {
   spreadWords,
 } from '../words';
 import { cardOf } from './about';
-import { barsTable, linesTable } from './tables';
+import { barsTable, linesTable } from '../page/tables';
 import {
   ablation,
   canMeasureLossChange,

@@ -159,7 +159,7 @@ function explanation(
   const why = isLearned
     ? `, but softmax must hand out 100% a row: what finds no use goes to ${firstName(trained)}`
     : '';
-  return `Training asks only for better guesses of the next token${why}.`;
+  return `Training asks for better guesses of the next token${why}.`;
 }
 
 /** Names a map and its number. */
@@ -167,7 +167,7 @@ const mapTitle = (frame: Frame, name: string, { headOf, claimAt, isEven }: Chose
   html`<h2>${name}</h2>
     <p class="hint">
       ${headName(headOf(frame), frame)} gives ${firstName(frame)}
-      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share on average' : ''}
+      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share on average' : claimAt(frame).isStrongest ? ', most of all' : ''}
     </p>`;
 
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {

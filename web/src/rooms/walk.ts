@@ -71,6 +71,75 @@ function areRead({ engine }: Context, shown: readonly string[]): boolean {
   });
 }
 
+function trustCheckpoints(context: Context, shown: readonly string[]): void {
+  for (const text of shown) {
+    const checkpoint = checkpointOf(text);
+    if (checkpoint) context.trust(checkpoint.repository);
+  }
+}
+
+/** Fetches the shown models’ checkpoints of a step before they are shown. */
+async function preload(context: Context, step: number): Promise<void> {
+  const { models } = context.engine.peek()!;
+  const subjects = context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
+  for (const subject of subjects.filter((candidate) => hasTimeline(models, candidate)))
+    await (await models.timelines()).preload(subject.id, step);
+}
+
+interface Slider {
+  readonly steps: readonly number[] | undefined;
+  readonly index: number;
+  readonly isPlaying: boolean;
+  readonly togglePlaying: () => void;
+  readonly goToStep: (step: number) => void;
+}
+
+function sliderTemplate(
+  { steps, index, isPlaying, togglePlaying, goToStep }: Slider,
+  context: Context,
+): TemplateResult {
+  if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
+  if (!steps.length)
+    return html`<p class="hint">
+      These models have no stored checkpoints.
+      <button type="button" @click=${() => context.set({ shown: ['softmax', 'sigmoid'] })}>
+        Show the softmax and sigmoid models
+      </button>
+    </p>`;
+  const lastIndex = steps.length - 1;
+  const lastStep = steps[lastIndex]!;
+  const label =
+    index === lastIndex
+      ? `trained: all ${lastStep.toLocaleString('en')} steps`
+      : stepWords(steps[index]!, lastStep);
+  const button = (name: string, target: number, sign: string) =>
+    html`<button
+      type="button"
+      aria-label=${name}
+      ?disabled=${target < 0 || target > lastIndex}
+      @click=${() => goToStep(steps[target]!)}
+    >
+      ${sign}
+    </button>`;
+  return html`<div class="walk-buttons">
+      <button type="button" class="walk-play primary" @click=${togglePlaying}>
+        ${isPlaying ? 'Pause' : 'Play'}
+      </button>
+      ${button('Previous checkpoint', index - 1, '◀')} ${button('Next checkpoint', index + 1, '▶')}
+    </div>
+    <label class="range"
+      ><span>${label}</span>
+      <input
+        type="range"
+        min="0"
+        max=${lastIndex}
+        .value=${live(String(index))}
+        aria-label="Training step"
+        aria-valuetext=${label}
+        @input=${(event: Event) => goToStep(steps[Number(valueOf(event))]!)}
+    /></label>`;
+}
+
 /**
  * Draws the slider and its buttons.
  * @param isReady once it returns true, the slider moves to the first stored step; absent: the reader moves it first
@@ -92,10 +161,7 @@ export function addTrainingSlider(
     const models = context.engine.peek()?.models;
     if (!steps?.length || !models) return;
     const { shown } = context.state.peek();
-    for (const text of shown) {
-      const checkpoint = checkpointOf(text);
-      if (checkpoint) context.trust(checkpoint.repository);
-    }
+    trustCheckpoints(context, shown);
     const nearestStoredStep = nearestStep(steps, step);
     context.set({ shown: subjectsAtStep(models, shown, nearestStoredStep, steps.at(-1)!) });
   }
@@ -121,9 +187,8 @@ export function addTrainingSlider(
     const index = indexOfShown();
     clearTimeout(timer);
     if (!isPlaying.value || !steps) return;
-    const { shown } = context.state.value;
     const allEntries = context.engine.value?.queue.entries.value;
-    const entries = shown.map((text) => allEntries?.get(text));
+    const entries = context.state.value.shown.map((text) => allEntries?.get(text));
     // After an error the next checkpoint would fail as well.
     if (index >= steps.length - 1 || entries.some((entry) => entry?.error)) {
       isPlaying.value = false;
@@ -131,61 +196,8 @@ export function addTrainingSlider(
     }
     if (!entries.every((entry) => entry?.frame && !entry.isStale)) return;
     const nextStep = steps[index + 1]!;
-    void preload(nextStep);
+    void preload(context, nextStep);
     timer = window.setTimeout(() => goToStep(nextStep), PLAY_MS);
-  }
-
-  async function preload(step: number): Promise<void> {
-    const { models } = context.engine.peek()!;
-    const subjects = context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
-    for (const subject of subjects.filter((candidate) => hasTimeline(models, candidate)))
-      await (await models.timelines()).preload(subject.id, step);
-  }
-
-  function sliderTemplate(): TemplateResult {
-    const steps = storedSteps.value;
-    if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
-    if (!steps.length)
-      return html`<p class="hint">
-        These models have no stored checkpoints.
-        <button type="button" @click=${() => context.set({ shown: ['softmax', 'sigmoid'] })}>
-          Show the softmax and sigmoid models
-        </button>
-      </p>`;
-    const index = indexOfShown();
-    const lastIndex = steps.length - 1;
-    const lastStep = steps[lastIndex]!;
-    const label =
-      index === lastIndex
-        ? `trained: all ${lastStep.toLocaleString('en')} steps`
-        : stepWords(steps[index]!, lastStep);
-    const button = (name: string, target: number, sign: string) =>
-      html`<button
-        type="button"
-        aria-label=${name}
-        ?disabled=${target < 0 || target > lastIndex}
-        @click=${() => goToStep(steps[target]!)}
-      >
-        ${sign}
-      </button>`;
-    return html`<div class="walk-buttons">
-        <button type="button" class="walk-play primary" @click=${togglePlaying}>
-          ${isPlaying.value ? 'Pause' : 'Play'}
-        </button>
-        ${button('Previous checkpoint', index - 1, '◀')}
-        ${button('Next checkpoint', index + 1, '▶')}
-      </div>
-      <label class="range"
-        ><span>${label}</span>
-        <input
-          type="range"
-          min="0"
-          max=${lastIndex}
-          .value=${live(String(index))}
-          aria-label="Training step"
-          aria-valuetext=${label}
-          @input=${(event: Event) => goToStep(steps[Number(valueOf(event))]!)}
-      /></label>`;
   }
 
   let requestedKey = '';
@@ -198,7 +210,10 @@ export function addTrainingSlider(
     requestedKey = key;
     void stepsOf(models, shown).then((steps) => (storedSteps.value = steps), context.fail);
   });
-  scope.effect(() => render(sliderTemplate(), root));
+  scope.effect(() => {
+    const slider = { steps: storedSteps.value, index: indexOfShown(), isPlaying: isPlaying.value };
+    render(sliderTemplate({ ...slider, togglePlaying, goToStep }, context), root);
+  });
   let isWaiting = isReady !== undefined;
   scope.effect(() => {
     const steps = storedSteps.value;

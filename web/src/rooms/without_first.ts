@@ -21,7 +21,7 @@ import {
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
 import { firstTokenName, formatPercent } from '../words';
-import { barsTable, linesTable } from './tables';
+import { barsTable, linesTable } from '../page/tables';
 import './without_first.css';
 
 /** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */

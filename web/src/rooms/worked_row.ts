@@ -16,7 +16,7 @@ import {
   formatValue,
   sumWords,
 } from '../words';
-import { barCell } from './tables';
+import { barCell } from '../page/tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
 import { shownQuery } from '../views/query';

@@ -67,7 +67,7 @@ export function weightScale(
 /** Returns the name of a map's numbers and the names of its two axes, for saved files. */
 export function axesOf({ pooled, queries }: Frame): readonly [string, string, string] {
   if (!pooled) return ['weight', 'query', 'key'];
-  return ['mean_weight', queries ? 'query' : 'queryTextblock', 'key_block'];
+  return ['mean_weight', queries ? 'query' : 'query_block', 'key_block'];
 }
 
 /**
@@ -430,6 +430,7 @@ export const attention: View = {
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
+        outlined: hasBlockCells ? undefined : options.outlined,
         label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
         chosen: cellIn(grid, state.query, state.key),
         ...shownSpan?.marked,

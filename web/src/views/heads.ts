@@ -50,6 +50,37 @@ export function weightsOf(frame: Frame): { weights: Float32Array; promptWords: s
     : { weights: firstTokenWeights(frame), promptWords: averageWords(frame) };
 }
 
+/** Puts an empty thumbnail for each head of a model into the grid. */
+function fillGrid(grid: HTMLElement, frame: Frame): void {
+  const { L, H } = frame.architecture;
+  grid.replaceChildren();
+  grid.style.setProperty('--heads', String(H));
+  for (let i = 0; i < L * H; i++) {
+    const thumb = addElement(grid, 'thumb');
+    thumb.setAttribute('role', 'option');
+    const { layer, head } = headAt(i, H);
+    thumb.dataset.layer = String(layer);
+    thumb.dataset.head = String(head);
+    addElement(thumb, '', 'canvas');
+    if (i < H) thumb.dataset.column = `H${i}`;
+    if (i % H === 0) thumb.dataset.row = `L${layerNumber(frame, i / H)}`;
+    addElement(thumb, 'thumb-number', 'span');
+  }
+}
+
+/** Moves the focus in the grid by arrow keys, and chooses the focused head by Enter or Space. */
+function moveByKeys(grid: HTMLElement, event: KeyboardEvent): void {
+  const heads = Number(grid.style.getPropertyValue('--heads'));
+  const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
+  const thumbnails = [...grid.children] as HTMLElement[];
+  const index = thumbnails.indexOf(event.target as HTMLElement);
+  const step = steps[event.key as keyof typeof steps];
+  if (event.key === 'Enter' || event.key === ' ') thumbnails[index]?.click();
+  else if (step) thumbnails[index + step]?.focus();
+  else return;
+  event.preventDefault();
+}
+
 export const heads: View = {
   name: 'heads',
   title: 'All heads',
@@ -71,17 +102,7 @@ export const heads: View = {
     // Makes the heads one tab stop, within which the arrow keys move from head to head.
     grid.setAttribute('role', 'listbox');
     grid.setAttribute('aria-label', 'Heads');
-    grid.addEventListener('keydown', (event) => {
-      const heads = Number(grid.style.getPropertyValue('--heads'));
-      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -heads, ArrowDown: heads };
-      const thumbnails = [...grid.children] as HTMLElement[];
-      const index = thumbnails.indexOf(event.target as HTMLElement);
-      const step = steps[event.key as keyof typeof steps];
-      if (event.key === 'Enter' || event.key === ' ') thumbnails[index]?.click();
-      else if (step) thumbnails[index + step]?.focus();
-      else return;
-      event.preventDefault();
-    });
+    grid.addEventListener('keydown', (event) => moveByKeys(grid, event));
     let lastInputs: unknown[] = [];
     let shownFrame: Frame | undefined;
     const headMaps = cacheLast((frame: Frame) => {
@@ -116,19 +137,7 @@ export const heads: View = {
         grid.childElementCount !== L * H ||
         grid.style.getPropertyValue('--heads') !== String(H)
       ) {
-        grid.replaceChildren();
-        grid.style.setProperty('--heads', String(H));
-        for (let i = 0; i < L * H; i++) {
-          const thumb = addElement(grid, 'thumb');
-          thumb.setAttribute('role', 'option');
-          const { layer, head } = headAt(i, H);
-          thumb.dataset.layer = String(layer);
-          thumb.dataset.head = String(head);
-          addElement(thumb, '', 'canvas');
-          if (i < H) thumb.dataset.column = `H${i}`;
-          if (i % H === 0) thumb.dataset.row = `L${layerNumber(frame, i / H)}`;
-          addElement(thumb, 'thumb-number', 'span');
-        }
+        fillGrid(grid, frame);
         lastInputs = [];
       }
       const isNormalized = options.state.normalize === 'yes';

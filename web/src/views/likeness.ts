@@ -76,6 +76,7 @@ export const likeness: View = {
       );
       drawChart(chart, {
         kind: 'lines',
+        named: 'apart',
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,
         domain: [0, maximum],

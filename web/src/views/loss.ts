@@ -39,6 +39,10 @@ export function queryWithoutFirst(frame: Frame): number {
 const meanLossWords = (frame: Frame) =>
   `${settingName(frame)} ${formatValue(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
+/** States the loss of a model that knows nothing; '' if the size of the vocabulary is unknown. */
+const blindNote = ({ architecture: { V } }: Frame): string =>
+  V ? ` (a blind guess: ${Math.log(V).toFixed(1)})` : '';
+
 function lossWords(frames: readonly Frame[]): string {
   const maxLength = Math.max(...frames.map(({ T }) => T));
   const phrases = frames.map(
@@ -74,9 +78,9 @@ export const loss: View = {
       return {
         kind: 'lines',
         tight: true,
-        named: true,
+        named: 'apart',
         xLabel: 'token',
-        yLabel: `loss, mean of ${span} tokens, nats`,
+        yLabel: `loss, mean of ${span} tokens, nats${blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),

@@ -1,10 +1,20 @@
 /** Draws how much a perturbation raises the loss, next to random controls of the same kind. */
 import { largestMagnitude, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { costOf, isUnedited, settingName, formatLossChange } from './settings';
+import { costOf, editFields, isUnedited, settingName, formatLossChange } from './settings';
 import { capitalize } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
+
+/** Names the bars: the selected perturbation, its variants, and random ones. */
+const barName = (setting: Frame, i: number): string => {
+  const { token, to, from, direction } =
+    editFields(setting, 'clamp_channel') ?? editFields(setting, 'project') ?? {};
+  if (to === 'value') return 'fixed';
+  if (token !== undefined) return 'at first';
+  if (from === 'heads') return 'heads';
+  return direction === 'random' || i ? 'random' : direction ? 'tag' : 'largest';
+};
 
 function costsOf(settings: readonly Frame[]) {
   const baseline = settings.find(isUnedited);
@@ -42,13 +52,14 @@ export const perturbations: View = {
       return {
         from: 1,
         kind: 'bars',
-        xLabel: 'change',
+        xLabel: '',
+        xNames: ['', ...group.filter((setting) => !isUnedited(setting)).map(barName)],
         yLabel: 'loss above baseline, nats',
         domain: [Math.min(0, ...costsByModel.flat()), largestMagnitude(costsByModel)],
         label: `${frame.model.title}. ${caption}.`,
         series: [
           {
-            name: 'the selected ones, then random ones',
+            name: 'loss above baseline',
             color: '--sink',
             values: costsOf(group).map(({ mean }) => mean),
           },

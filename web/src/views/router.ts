@@ -88,6 +88,28 @@ function formatCell(frame: Frame, layer: number, expert: number, token: number):
 
 const LAYER_TITLES = { first: 'first token', others: 'mean of the others' } as const;
 
+const layerTitle = (frame: Frame, layer: number) =>
+  `layer ${layerNumber(frame, layer)} of ${frame.title}`;
+
+/** Draws the share of the tokens that a layer routes to each expert. */
+function drawLoads(chart: HTMLElement, frame: Frame, loads: Float32Array, layer: number): void {
+  const { E, chosen } = frame.architecture;
+  const values = loads.subarray(layer * E, (layer + 1) * E);
+  const loadWords = [...values].map((load) => formatPercent(load, 0)).join(', ');
+  drawChart(chart, {
+    kind: 'bars',
+    xLabel: 'expert',
+    yLabel: 'load',
+    domain: [0, 1],
+    percent: true,
+    label: `Load of the experts in ${layerTitle(frame, layer)}: ${loadWords} of the tokens.`,
+    series: [
+      { name: 'tokens routed to it', color: '--query', values },
+      { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
+    ],
+  });
+}
+
 export const router: View = {
   name: 'router',
   title: 'Router',
@@ -139,14 +161,13 @@ export const router: View = {
     return (frame, { theme, at, state }) => {
       const { layer } = at;
       const { T, title } = frame;
-      const { L, E, chosen } = frame.architecture;
+      const { L, E } = frame.architecture;
       head = at.head;
       drawnFrame = frame;
       const scale = sequential(theme);
       const { loads, layerWeights } = cachedNumbers(frame);
       setText(captionElement, sentence(frame, layer));
       drawLegend(legend, scale, ['weight 0', '1']);
-      const layerName = `layer ${layerNumber(frame, layer)} of ${title}`;
       tokenMap.draw({
         rows: E,
         cols: T,
@@ -156,24 +177,11 @@ export const router: View = {
         colTitle: 'token',
         // Cells are square unless the map would be higher than wide, or more than four times as wide as high.
         cellShape: Math.min((4 * E) / T, Math.max(1, E / T)),
-        label: `Weights of ${E} experts for ${T} tokens in ${layerName}.`,
+        label: `Weights of ${E} experts for ${T} tokens in ${layerTitle(frame, layer)}.`,
         chosen: state.query >= 0 ? { row: -1, col: state.query } : undefined,
         describe: ({ row, col }) => formatCell(frame, layer, row, col),
       });
-      const values = loads.subarray(layer * E, (layer + 1) * E);
-      const loadWords = [...values].map((load) => formatPercent(load, 0)).join(', ');
-      drawChart(chart, {
-        kind: 'bars',
-        xLabel: 'expert',
-        yLabel: 'load',
-        domain: [0, 1],
-        percent: true,
-        label: `Load of the experts in ${layerName}: ${loadWords} of the tokens.`,
-        series: [
-          { name: 'tokens routed to it', color: '--query', values },
-          { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
-        ],
-      });
+      drawLoads(chart, frame, loads, layer);
       layerMaps.forEach(({ tokenKind, map }, i) => {
         const data = layerWeights[i]!;
         map.draw({

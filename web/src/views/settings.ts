@@ -58,6 +58,10 @@ export function isUnedited({ edits, question }: Frame): boolean {
   return !edits.length && !question.window;
 }
 
+/** Returns how far above a run's loss a model is that holds all tokens of the vocabulary equally likely. */
+export const blindRise = ({ tensors, architecture: { V } }: Frame): number =>
+  Math.log(V) - tensors.loss_mean!.data[0]!;
+
 /** A change of the loss below this, in nats per token, is small. */
 export const SMALL_CHANGE = 0.01;
 

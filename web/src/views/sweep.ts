@@ -5,7 +5,15 @@ import { segmentedControl } from '../page/controls';
 import { deviation, mean, sinkName, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { costOf, editFields, isUnedited, choiceLabels, settingName, type Cost } from './settings';
+import {
+  blindRise,
+  costOf,
+  editFields,
+  isUnedited,
+  choiceLabels,
+  settingName,
+  type Cost,
+} from './settings';
 import { addElement, setText, type View } from '../page/view';
 
 const AXES = [
@@ -89,7 +97,9 @@ function pointOf(frame: Frame) {
 
 /** Returns the name of the line that a point belongs to: its setting without the varied parameter. */
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
-  if (axis.kind === 'evict') return choiceLabels(frame, 'evict').policy!;
+  // All lines are of keys: “the most recent keys” is “most recent”.
+  if (axis.kind === 'evict')
+    return choiceLabels(frame, 'evict').policy!.replace(/^the (?:keys )?| keys/g, '');
   return settingName(frame).replace(`${at} bits `, '');
 }
 
@@ -152,11 +162,14 @@ export const sweep: View = {
         const name = lineName(point);
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
+      const scales = new Set(points.map((point) => editFields(point.frame, 'quantize')?.by));
+      const nameOf = (name: string) =>
+        scales.size > 1 ? name : name.replace(/^per \w+(, )?/, '') || 'all rounded';
       const series = [...lines].map(([name, linePoints], i): Series => {
         const sortedPoints = [...linePoints].sort((a, b) => a.at - b.at);
         const values = sortedPoints.map(({ frame: setting }) => measure.read(setting, baseline));
         return {
-          name,
+          name: nameOf(name),
           color: `--run-${(i % 6) + 1}`,
           dash: i < 6 ? undefined : '4,3',
           places: sortedPoints.map(({ at }) => at),
@@ -172,6 +185,13 @@ export const sweep: View = {
         const value = pointOf(setting) && measure.read(setting, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
+      const blind = measure.name === 'loss' && baseline ? blindRise(baseline) : NaN;
+      const ends = series.flatMap(({ places }) => Array.from(places ?? []));
+      if (blind < Math.max(...means))
+        series.push({
+          ...{ name: 'blind guess', color: '--ink-3', dash: '3,3', values: [blind, blind] },
+          places: [Math.min(...ends), Math.max(...ends)],
+        });
       const lastValues = series.map(({ name, values }) => `${name} ${formatLast(values)}`);
       const axisLabel = points[0]?.axis.label ?? '';
       const caption = `${measure.label}: at most ${axisLabel}, ${lastValues.join(', ')}.`;
@@ -179,6 +199,7 @@ export const sweep: View = {
       drawChart(chart, {
         kind: 'lines',
         doubling: true,
+        named: 'apart',
         xLabel: axisLabel,
         yLabel: measure.label,
         label: `${frame.model.title}. ${caption}`,

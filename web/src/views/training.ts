@@ -245,6 +245,26 @@ function loadSeries(
   }
 }
 
+/** Fetches the logs of the further seeds of models, each once, and draws when some have come. */
+function fetchSeeds(frames: readonly Frame[], redraw: () => void): void {
+  for (const { id } of frames.map(zooStepOf)) {
+    if (longRuns.has(id)) continue;
+    longRuns.set(id, undefined);
+    // Logs that cannot be fetched, as without a network, are left out.
+    const seedsPromise = seedRuns(id).then(
+      (runs) => {
+        longRuns.set(id, runs);
+        if (!runs.length) return;
+        redraw();
+        loadedLogCount.value++;
+      },
+      () => void longRuns.delete(id),
+    );
+    // Only isPending follows failures: a redraw would fetch the logs again.
+    void seedsPromise.then(() => settledLogCount.value++);
+  }
+}
+
 export const training: View = {
   name: 'training',
   title: 'Through training',
@@ -324,29 +344,11 @@ export const training: View = {
         redraw();
       }, fail)
       .finally(() => (areCoursesSettled.value = true));
-    const fetchSeeds = (frames: readonly Frame[]) => {
-      for (const { id } of frames.map(zooStepOf)) {
-        if (longRuns.has(id)) continue;
-        longRuns.set(id, undefined);
-        // Logs that cannot be fetched, as without a network, are left out.
-        const seedsPromise = seedRuns(id).then(
-          (runs) => {
-            longRuns.set(id, runs);
-            if (!runs.length) return;
-            redraw();
-            loadedLogCount.value++;
-          },
-          () => void longRuns.delete(id),
-        );
-        // Only isPending follows failures: a redraw would fetch the logs again.
-        void seedsPromise.then(() => settledLogCount.value++);
-      }
-    };
     return (frame, { state, frames, isAnswered }) => {
       details.hidden = runsSwitch.hidden = !isAnswered;
       if (isAnswered && quantityChoice.parentElement !== details)
         details.append(quantityChoice, captionElement);
-      fetchSeeds(frames);
+      fetchSeeds(frames, () => redraw());
       loadSeries(frames, timelines, () => redraw(), fail);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? SINK_QUANTITY;

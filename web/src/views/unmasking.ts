@@ -7,8 +7,8 @@ import { live } from 'lit/directives/live.js';
 import { numberField, segmentedControl } from '../page/controls';
 import { isBidirectional, isHeadless, isMasked, largestMagnitude, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
-import { sequential } from '../plot/color';
-import { createHeatmap } from '../plot/heatmap';
+import { sequential, type Theme } from '../plot/color';
+import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { makeReadable, formatValue } from '../words';
 import {
@@ -41,6 +41,54 @@ const HIDDEN_KEY_WORDS = {
 } as const;
 
 const unmaskingRuns = new WeakMap<Frame['tokens'], UnmaskingRun>();
+
+function stepSlider(step: number, count: number, onSelect: (step: number) => void) {
+  const label = `step ${step + 1} of ${count}`;
+  return html`<label class="range"
+    ><span>${label}</span>
+    <input
+      type="range"
+      min="0"
+      max=${count - 1}
+      .value=${live(String(step))}
+      aria-label="Step of unmasking"
+      aria-valuetext=${label}
+      @input=${(event: Event) => onSelect(Number((event.target as HTMLInputElement).value))}
+  /></label>`;
+}
+
+/** Draws what each position receives in each step, on a scale that the legend explains. */
+function drawSteps(
+  map: Heatmap,
+  legend: HTMLElement,
+  { course, data, tokenizer }: UnmaskingRun,
+  theme: Theme,
+  step: number,
+): void {
+  const T = course.tokens.length;
+  const count = course.steps.length;
+  const scale = sequential(theme, largestMagnitude([data]));
+  drawLegend(legend, scale, ['mean α = 0', formatValue(scale.high, 3)]);
+  map.draw({
+    rows: course.count,
+    cols: T,
+    data,
+    scale,
+    rowTitle: 'step',
+    colTitle: 'token',
+    cellShape: Math.min((3 * course.count) / T, Math.max(1, course.count / T)),
+    label: `Mean attention that ${T} tokens receive in ${count} steps of unmasking.`,
+    chosen: { row: step, col: -1 },
+    outlined: course.steps.map(({ sink }, row) => ({ row, col: sink.place })),
+    describe: ({ row, col }) => {
+      if (row < 0 || row >= count) return '';
+      const position = col < 0 ? course.steps[row]!.sink.place : col;
+      const alpha = formatValue(data[row * T + position]!, 3);
+      const positionName = positionWords(course, row, position, tokenizer);
+      return `step ${row + 1}, ${positionName}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
+    },
+  });
+}
 
 export const unmasking: View = {
   name: 'unmasking',
@@ -89,20 +137,6 @@ export const unmasking: View = {
       redraw();
     };
     const map = createHeatmap(plot, { onChoose: ({ row }) => selectStep(row) });
-    const slider = (count: number) => {
-      const label = `step ${step + 1} of ${count}`;
-      return html`<label class="range"
-        ><span>${label}</span>
-        <input
-          type="range"
-          min="0"
-          max=${count - 1}
-          .value=${live(String(step))}
-          aria-label="Step of unmasking"
-          aria-valuetext=${label}
-          @input=${(event: Event) => selectStep(Number((event.target as HTMLInputElement).value))}
-      /></label>`;
-    };
     return createJobDraw(root, api, {
       results: unmaskingRuns,
       settings: ['masked', 'denoise', 'hiddenKey'],
@@ -137,33 +171,12 @@ export const unmasking: View = {
           settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
           ${numberField('steps', 'denoise', context)}
           ${segmentedControl('hidden key', HIDDEN_KEY_CHOICES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
-          ${count > 1 ? slider(count) : nothing}`,
+          ${count > 1 ? stepSlider(step, count, selectStep) : nothing}`,
         });
         for (const element of [legend, textElement, plot]) element.hidden = !result;
         if (!result) return;
-        const { course, data, tokenizer } = result;
-        const T = course.tokens.length;
-        const scale = sequential(theme, largestMagnitude([data]));
-        drawLegend(legend, scale, ['mean α = 0', formatValue(scale.high, 3)]);
-        map.draw({
-          rows: course.count,
-          cols: T,
-          data,
-          scale,
-          rowTitle: 'step',
-          colTitle: 'token',
-          cellShape: Math.min((3 * course.count) / T, Math.max(1, course.count / T)),
-          label: `Mean attention that ${T} tokens receive in ${count} steps of unmasking.`,
-          chosen: { row: step, col: -1 },
-          outlined: course.steps.map(({ sink }, row) => ({ row, col: sink.place })),
-          describe: ({ row, col }) => {
-            if (row < 0 || row >= count) return '';
-            const position = col < 0 ? course.steps[row]!.sink.place : col;
-            const alpha = formatValue(data[row * T + position]!, 3);
-            const positionName = positionWords(course, row, position, tokenizer);
-            return `step ${row + 1}, ${positionName}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
-          },
-        });
+        const { course, tokenizer } = result;
+        drawSteps(map, legend, result, theme, step);
         render(
           positionStates(course, step, tokenizer).map(
             ({ text: tokenText, kind, isSink, title }) =>
