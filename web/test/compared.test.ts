@@ -12,7 +12,7 @@ import {
 } from '../src/rooms/chapters';
 import { differsSentence, headingOf, obstacleOf } from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
-import { lossWords } from '../src/rooms/runs_table';
+import { lossesWords, lossWords } from '../src/rooms/runs_table';
 import { modelsOfZoo } from '../ship/facts';
 import { frameOf, tensor } from './fixture';
 
@@ -122,4 +122,14 @@ it('a difference of the loss has a word on its size', () => {
     '−0.50 nats: much better',
     '',
   ]);
+});
+
+it('losses that are both above a blind guess are not compared', () => {
+  const withLoss = (loss: number) =>
+    frameOf(
+      { architecture: { ...frameOf().architecture, V: 1000 } },
+      { loss_mean: tensor([1], [loss]) },
+    );
+  expect(lossesWords(withLoss(23), withLoss(19))).toBe('both worse than a blind guess');
+  expect(lossesWords(withLoss(7), withLoss(6.5))).toBe('+0.50 nats: much worse');
 });

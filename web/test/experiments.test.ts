@@ -174,8 +174,8 @@ describe('the streaming experiment', () => {
       heading: 'Yes, but not the first token',
       text:
         'With only the last 2 keys in the KV cache, the loss of A rises by 1.000 nats, as if it chose among 20 tokens ' +
-        'instead of 7. Keeping the first token recovers all but 0.250 nats. Its share of ' +
-        'rows goes to other tokens.',
+        'instead of 7. Each row sums to 100%: the share of what is dropped goes to other tokens. Keeping the first token ' +
+        'recovers all but 0.250 nats.',
     });
     expect(says([lossGroup(5, 2.25)], state).text).toContain(
       'nats, worse than a blind guess among all 100 tokens. Keeping',

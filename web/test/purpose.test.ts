@@ -120,8 +120,8 @@ describe('the room', () => {
     expect(room.text('h1')).toBe('Yes, but not the first token');
     expect(room.text('.lead')).toBe(
       'With only the last 24 keys in the KV cache, the loss of Softmax model rises by 1.000 nats, as if it chose among 20 tokens ' +
-        'instead of 7. Keeping the first token recovers all but 0.250 nats. Its share of rows ' +
-        'goes to other tokens.',
+        'instead of 7. Each row sums to 100%: the share of what is dropped goes to other tokens. Keeping the first token ' +
+        'recovers all but 0.250 nats.',
     );
     expect(room.texts('.experiment-notes tr').slice(0, 3)).toEqual([
       'case Softmax Sigmoid',
@@ -160,7 +160,9 @@ describe('the room', () => {
     }
     const room = createRoom({}, masked);
     expect(room.text('h1')).toBe('Yes, but not the first token');
-    expect(room.text('.lead')).toMatch(/^With only .* goes to other tokens\. Sigmoid model/);
+    expect(room.text('.lead')).toMatch(
+      /^With only .* recovers all but 0\.250 nats\. Sigmoid model/,
+    );
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;

@@ -138,10 +138,12 @@ export const streaming: Experiment = {
       mainResult.windowCost > SMALL_CHANGE &&
       mainResult.keptCost < mainResult.windowCost / 2;
     const baseline = baselineOf(mainResult.frames)!;
-    const cause = baseline.operation.normalizes ? ' Its share of rows goes to other tokens.' : '';
+    const cause = baseline.operation.normalizes
+      ? ` Each row sums to 100%: the share of what is dropped goes to other tokens.`
+      : '';
     const mainSentence = isRecovered
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats, ` +
-        `${choiceWords(baseline, mainResult.windowCost)}. Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.${cause}`
+        `${choiceWords(baseline, mainResult.windowCost)}.${cause} Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.`
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
     return {
       heading:

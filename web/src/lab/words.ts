@@ -107,7 +107,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   if (!headShown) return undefined;
   const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const rows = isFineTune(lab.settings) ? 'mean of the rows' : 'mean of the ordinary rows';
+  const rows = isFineTune(lab.settings) ? 'mean of the rows' : 'mean over ordinary letters';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
   const number = weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
   return [number, `on the first token, ${rows}${headNote}`];

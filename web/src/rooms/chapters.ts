@@ -119,9 +119,9 @@ export function claimAbout(
 }
 
 const VERDICTS: Readonly<Record<string, string>> = {
-  agrees: 'agree with',
-  differs: 'contradict',
-  undecided: 'do not decide',
+  agrees: 'this agrees with',
+  differs: 'this contradicts',
+  undecided: 'this does not decide',
 };
 
 const formatEffect = (x: number, digits = 2) =>
@@ -131,7 +131,7 @@ const formatEffect = (x: number, digits = 2) =>
 export function verdictWords({ source, runs, verdict, recipe, against, effect }: TestedClaim) {
   const [, low, high] = effect.map((share) => formatEffect(100 * share, 0));
   const baseline = against ? `“${against}”` : 'an even share';
-  return `Our ${runs} runs ${VERDICTS[verdict] ?? 'give two answers to'} ${source}: “${recipe}” minus ${baseline} is ${low} to ${high} points.`;
+  return `In our ${runs} runs the first token’s attention with “${recipe}” is ${low} to ${high} points from ${against ? 'that with ' : ''}${baseline}: ${VERDICTS[verdict] ?? 'two answers to'} ${source}.`;
 }
 
 /** Quotes a claim and says what its interval is of. */

@@ -25,6 +25,16 @@ export function lossWords(difference: number): string {
   return `${difference > 0 ? '+' : '−'}${Math.abs(difference).toFixed(2)} nats: ${size}`;
 }
 
+const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
+
+/** Compares two losses; where both are above that of a blind guess among all tokens, says so in place of a size. */
+export function lossesWords(frame: Frame, baseline: Frame): string {
+  const isBlind = [frame, baseline].every(
+    (each) => lossOf(each) > Math.log(each.architecture.V ?? Infinity),
+  );
+  return isBlind ? 'both worse than a blind guess' : lossWords(lossOf(frame) - lossOf(baseline));
+}
+
 function runsCell(card: Card | undefined, color: string): TemplateResult | string {
   if (!card) return '–';
   const { shippedSeed, all: runs } = seedsOf(card);
@@ -55,10 +65,9 @@ export interface ModelLine {
 export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   const frames = lines.map(({ frame }) => frame);
   const note = lossNote(frames);
-  const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
   const row = ({ frame, color, name, card }: ModelLine, i: number) => {
     const at = selectedHead(frame, { layer: -1, head: -1 });
-    const difference = i && !note ? lossWords(lossOf(frame) - lossOf(frames[0]!)) : '';
+    const difference = i && !note ? lossesWords(frame, frames[0]!) : '';
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
