@@ -178,7 +178,7 @@ describe('the streaming experiment', () => {
         'recovers all but 0.250 nats.',
     });
     expect(says([lossGroup(5, 2.25)], state).text).toContain(
-      'nats, worse than a blind guess among all 100 tokens. Keeping',
+      'nats, worse than a blind guess among all 100 tokens. Each row',
     );
     expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
       /the last 5 keys .* Keeping the first 4 tokens recovers all of it\. Its share/,
