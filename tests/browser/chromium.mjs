@@ -32,4 +32,6 @@ export const CHROMIUM = {
     '--disable-sync',
     '--host-resolver-rules=MAP insecure.test 127.0.0.1',
   ],
+  // Where the locale is C, Chromium cannot name a file in Arabic.
+  env: { ...process.env, LC_ALL: 'C.UTF-8' },
 };

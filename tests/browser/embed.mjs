@@ -87,6 +87,9 @@ async function readWhenStill(page, read) {
 async function fitsAllSizes(stage, views) {
   const site = await serveOtherSite(stage.origin, { '/': FRAME_PAGE });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
+  await page.route('**/images.safetensors', (route) =>
+    route.fulfill({ path: join(root, 'tests/golden/recordings/llava.safetensors') }),
+  );
   const problems = [];
   for (const [view, shown] of views) {
     const parameters =
@@ -200,6 +203,9 @@ const FITTING = {
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
   masked: 'diffusion',
+  ...Object.fromEntries(
+    ['patches', 'kinds', 'visual-sinks'].map((view) => [view, 'recording:images.safetensors']),
+  ),
 };
 const LABELS = encodeURIComponent(
   [
@@ -440,8 +446,8 @@ export const embed = {
       const page = await stage.open(`room=${room}`, { waits: false });
       const button = page.getByRole('button', { name, includeHidden: true });
       await button.waitFor({ state: 'attached' });
-      const menu = page.locator('.how', { has: button });
-      if (await menu.count()) await menu.locator('summary').click();
+      if (!(await button.isVisible()))
+        await page.locator('details', { has: button }).locator('summary').first().click();
       await button.click();
       const text = page.locator('.embed-dialog textarea');
       await text.waitFor();

@@ -562,7 +562,7 @@ export const lab = {
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);
-    assert.match(await text(page, '.lab-map .caption'), /\d% on the first token: .* head L0H2/s);
+    assert.match(await text(page, '.lab-map .caption'), /\d% on the first token.* head L0H2/s);
     assert.equal(await stepOf(page), 4);
     assert.deepEqual(await violations(page), []);
     await page.screenshot({ path: `${pictures}/lab-onward.png` });

@@ -119,19 +119,19 @@ export function claimAbout(
 }
 
 const VERDICTS: Readonly<Record<string, string>> = {
-  agrees: 'this agrees with',
-  differs: 'this contradicts',
-  undecided: 'this does not decide',
+  agrees: 'as',
+  differs: 'unlike',
+  undecided: 'not decided:',
 };
 
 const formatEffect = (x: number, digits = 2) =>
   `${x > 0 ? '+' : ''}${x.toFixed(digits)}`.replace('-', '−');
 
 /** States the verdict of our runs on a claim, with the interval of the effect in percentage points. */
-export function verdictWords({ source, runs, verdict, recipe, against, effect }: TestedClaim) {
+export function verdictWords({ source, runs, verdict, against, effect }: TestedClaim) {
   const [, low, high] = effect.map((share) => formatEffect(100 * share, 0));
   const baseline = against ? `“${against}”` : 'an even share';
-  return `In our ${runs} runs the first token’s attention with “${recipe}” is ${low} to ${high} points from ${against ? 'that with ' : ''}${baseline}: ${VERDICTS[verdict] ?? 'two answers to'} ${source}.`;
+  return `First token, ${runs} runs: ${low} to ${high} points from ${baseline}, ${VERDICTS[verdict] ?? 'in part as'} ${source}.`;
 }
 
 /** Quotes a claim and says what its interval is of. */

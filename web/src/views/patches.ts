@@ -191,7 +191,7 @@ function queryChoices(frame: Frame, query: number) {
 
 export const patches: View = {
   name: 'patches',
-  title: 'Attention on the image',
+  title: 'Attention by patch',
   question: 'Which patches of the image does the head attend to?',
   how:
     'Each cell is a patch of the image, in its row and column: the attention that it receives from the chosen query, or the ' +
