@@ -174,11 +174,11 @@ describe('the streaming experiment', () => {
       heading: 'Yes, but not the first token',
       text:
         'With only the last 2 keys in the KV cache, the loss of A rises by 1.000 nats, as if it chose among 20 tokens ' +
-        'instead of 7. Each row sums to 100%: the share of what is dropped goes to other tokens. Keeping the first token ' +
+        'instead of 7. Rows sum to 100%: the dropped share goes elsewhere. Keeping the first token ' +
         'recovers all but 0.250 nats.',
     });
     expect(says([lossGroup(5, 2.25)], state).text).toContain(
-      'nats, worse than a blind guess among all 100 tokens. Each row',
+      'nats, worse than a blind guess among all 100 tokens. Rows sum',
     );
     expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
       /the last 5 keys .* Keeping the first 4 tokens recovers all of it\.$/,

@@ -139,7 +139,7 @@ export const streaming: Experiment = {
       mainResult.keptCost < mainResult.windowCost / 2;
     const baseline = baselineOf(mainResult.frames)!;
     const cause = baseline.operation.normalizes
-      ? ` Each row sums to 100%: the share of what is dropped goes to other tokens.`
+      ? ` Rows sum to 100%: the dropped share goes elsewhere.`
       : '';
     const mainSentence = isRecovered
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats, ` +
