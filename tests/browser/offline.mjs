@@ -133,10 +133,7 @@ export const offline = {
       await waitUntilDrawn(page);
       assert.ok(!(await isIsolated(page)), 'this host sends no headers');
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      const cachedEarly = await cachedAddresses(
-        page,
-        /refinement|recordings\/|\.lab\.|assets\/\d-|picture/,
-      );
+      const cachedEarly = await cachedAddresses(page, /recordings\/|\.lab\.|assets\/\d-|picture/);
       assert.deepEqual(cachedEarly, [], 'what few readers ask for is fetched on demand');
       await loadExactWeights(page, host.address);
       await page.goto(`${host.address}#room=explore&shown=gated`);
