@@ -338,7 +338,7 @@ def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_
     assert result["map"] is None and result["tokens"] is None
 
 
-@pytest.mark.parametrize("text", ["=1", "a;=1", "a\t+1", "a|-1", "a\n@1", "\n=1", " ＝1"])
+@pytest.mark.parametrize("text", ["=1", "a;=1", "a\t+1", "a|-1", "a\n@1", "\n=1", " ＝1", "\tb"])
 def test_a_table_as_csv_has_no_cell_that_a_spreadsheet_would_take_for_a_formula(text: str) -> None:
     csv = Table([{"label": text, "mean": -0.5, "count": None}]).to_csv()
     assert csv.splitlines()[0] == "label,mean,count" and csv.endswith(",-0.5,\n")

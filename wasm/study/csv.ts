@@ -6,9 +6,10 @@ export type Cell = string | number | null | undefined;
 
 /**
  * Matches where a spreadsheet would begin to read a formula: before =, +, - or @, also as a full-width character, at
- * the start of a text, of one of its lines, or behind the list separator of some locale.
+ * the start of a text, of one of its lines, or behind the list separator of some locale; and before a tab or a line's
+ * end that begins a text, which a spreadsheet may drop.
  */
-const FORMULA_STARTS = /(?<=^|[;|\t\r\n])(?=\s*[=+\-@＝＋－＠])/g;
+const FORMULA_STARTS = /^(?=[\t\r])|(?<=^|[;|\t\r\n])(?=\s*[=+\-@＝＋－＠])/g;
 
 /**
  * Writes one value as a CSV field. What a spreadsheet would read as a formula gets a quote before it; numbers are safe,

@@ -105,6 +105,8 @@ describe('a file of numbers', () => {
         .split(/[;|\t\r\n]/);
       expect(cells.filter((cell) => /^\s*[=+\-@＝＋－＠]/.test(cell))).toEqual([]);
     }
+    for (const text of ['=1+1', '+1', '-x', '@a', '\tb', '\rb', '＝1', '＋1', '－x', '＠a', ' =1'])
+      expect(csvField(text).replace(/^"/, '')).toMatch(/^'/);
     expect(csvField(-0.5)).toBe('-0.5');
     const fields = read(
       toCsv([{ frame: hostile, quantities: [tokenProbabilities] }], facts),

@@ -333,8 +333,20 @@ describe('a subject', () => {
       { kind: 'evict', policy: 'window', budget: 24 },
       { kind: 'mask', first: 2, recent: 9 },
     ]);
-    for (const edit of ['mask(nose=2)', 'nonsense', 'sigmoid(99)', 'softmax(1)', 'mask(2,first=3)'])
+    for (const [edit, place] of [
+      ['mask(nose=2)', 'mask: .* first, recent, layer'],
+      ['mask(first=)', 'mask.first: .* from 0 to 99'],
+      ['evict(door,24)', 'evict.policy: .* window, h2o'],
+      ['nonsense', 'edit: .* softmax, sigmoid, evict, mask'],
+      ['sigmoid(99)', 'sigmoid.bias: .* from -20 to 20'],
+      ['sigmoid(x)', 'sigmoid.bias: .*"x"'],
+      ['softmax(1)', 'softmax: .*nothing'],
+      ['mask(2,first=3)', 'mask: expected first once'],
+      ['mask(first=recent=3)', 'mask.first: .*"recent=3"'],
+    ]) {
       expect(() => edits(`softmax~${edit}`)).toThrow(InputError);
+      expect(() => edits(`softmax~${edit}`)).toThrow(new RegExp(place!));
+    }
   });
 
   it('keeps the default of a parameter whose place is empty', () => {

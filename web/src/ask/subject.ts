@@ -11,7 +11,7 @@
  * in the order of the table or named, as in clamp_channel(35,to=mean); an empty place, as in hide_key(0,,,5), keeps
  * its default. Indices count from 0.
  */
-import type { Describe, Edit, OperationEdit } from 'sinkscope';
+import type { Describe, Edit, EditParameter, OperationEdit } from 'sinkscope';
 import { editLabel, readEdit } from 'sinkscope/internal';
 import { InputError } from './errors';
 
@@ -111,7 +111,6 @@ function replaces(later: Edit, earlier: Edit): boolean {
 interface Parameter {
   readonly name: string;
   readonly meaning?: string;
-  /** The first value of the field, and that of a required parameter that a link leaves out. */
   readonly default: number | string;
   readonly choices?: Choices | undefined;
   readonly min: number;
@@ -122,16 +121,26 @@ interface Parameter {
 /** Above the number of layers, heads, tokens and channels of every model. */
 const MAX_INDEX = 1e6;
 
-/** An edit that the reader can choose: an operation, but none with weights of its own, or a row of the table. */
+/** An edit that the reader can choose: an operation, or a row of the table. */
 interface EditChoice {
   readonly name: string;
   readonly label: string;
   readonly parameters: readonly Parameter[];
 }
 
+/** The first value of a parameter's field, and that of a required parameter that a link leaves out. */
+const firstValueOf = (parameter: EditParameter): number | string =>
+  parameter.default ?? parameter.choices?.[0] ?? parameter.min ?? 0;
+
+/** Leaves out what links do not name: operations with weights of their own, and the row that names one. */
+const offered = (describe: Describe): Describe => ({
+  ...describe,
+  operations: describe.operations.filter(({ features }) => features !== 'mlp'),
+  edits: describe.edits.filter(({ name }) => name !== 'operation'),
+});
+
 export function editChoices(describe: Describe): readonly EditChoice[] {
-  const operations = describe.operations.filter(({ features }) => features !== 'mlp');
-  const edits = describe.edits.filter(({ name }) => name !== 'operation');
+  const { operations, edits } = offered(describe);
   return [
     ...operations,
     ...edits.map((row): EditChoice => ({
@@ -139,9 +148,8 @@ export function editChoices(describe: Describe): readonly EditChoice[] {
       label: row.meaning ?? row.name,
       parameters: row.parameters.map((parameter): Parameter => {
         const { min = 0, max = MAX_INDEX } = parameter;
-        const standard = parameter.default ?? parameter.choices?.[0] ?? min;
         const choices = parameter.choices && choicesOf(describe, row.name, parameter.name);
-        return { ...parameter, default: standard, min, max, choices };
+        return { ...parameter, default: firstValueOf(parameter), min, max, choices };
       }),
     })),
   ];
@@ -152,11 +160,12 @@ const printEdit = ({ name, values }: SubjectEdit) =>
 
 /** Reads an edit; a required parameter that a link leaves out has its first value. */
 function editOf(edit: SubjectEdit, describe: Describe): Edit {
-  const { kind, ...values } = readEdit(printEdit(edit), describe);
-  const { parameters = [] } = editChoices(describe).find(({ name }) => name === kind) ?? {};
+  const table = offered(describe);
+  const { kind, ...values } = readEdit(printEdit(edit), table);
+  const { parameters = [] } = table.edits.find(({ name }) => name === kind) ?? {};
   const defaults = parameters
     .filter(({ required }) => required)
-    .map((parameter) => [parameter.name, parameter.default]);
+    .map((parameter) => [parameter.name, firstValueOf(parameter)]);
   return { kind, ...Object.fromEntries(defaults), ...values } as Edit;
 }
 

@@ -23,6 +23,7 @@ import {
   formatValue,
   headWords,
   modelName,
+  stateWords,
   tokenText,
 } from '../words';
 import { addElement, setText, type DrawOptions, type View, type ViewApi } from '../page/view';
@@ -52,20 +53,34 @@ export function attentionOnTokens(frame: Frame, at: Head, query: number): Float3
   return alpha ? ofHead(alpha, head ?? at) : new Float32Array(T).fill(NaN);
 }
 
-/** Returns the patches with a high norm, after the layer where one exceeds the median patch most; 0 is the embedding. */
+/**
+ * Returns the numbers of the patches in the hidden state where one of them is largest; state 0 is the embedding.
+ * @param values a number for each token of each state, [L+1, T]
+ * @param scale converts the numbers of the patches of one state
+ */
+export function largestState(
+  frame: Frame,
+  values: ArrayLike<number> = [],
+  scale = (patches: Float32Array) => patches,
+) {
+  const states = Array.from({ length: values.length / frame.T }, (_, state) => {
+    const row = Array.from({ length: frame.T }, (__, t) => values[state * frame.T + t]!);
+    const numbers = scale(ofPatches(frame, row));
+    return { state, numbers, largest: Math.max(...numbers) };
+  });
+  const none = { state: 0, numbers: new Float32Array(), largest: -1 };
+  return states.reduce((best, one) => (one.largest > best.largest ? one : best), none);
+}
+
+/** Returns the norms of patches as multiples of the median patch, and the patches with a high norm. */
 export function highNorms(frame: Frame) {
-  const { T, head } = frame;
-  const norms = head?.tensors.hidden_norm?.data ?? new Float32Array();
-  let found = { state: 0, multiples: new Float32Array(), largest: 0 };
-  for (let state = 0; state * T < norms.length; state++) {
-    const patchNorms = ofPatches(frame, norms.subarray(state * T, (state + 1) * T));
-    const median = patchNorms.toSorted()[patchNorms.length >> 1]!;
-    const multiples = patchNorms.map((norm) => norm / median);
-    const largest = Math.max(...multiples);
-    if (largest > found.largest) found = { state, multiples, largest };
-  }
-  const patches = Array.from(found.multiples.keys()).filter((i) => found.multiples[i]! > HIGH_NORM);
-  return { ...found, patches };
+  const { numbers, ...found } = largestState(
+    frame,
+    frame.head?.tensors.hidden_norm?.data,
+    (norms) => norms.map((norm) => norm / norms.toSorted()[norms.length >> 1]!),
+  );
+  const patches = Array.from(numbers.keys()).filter((i) => numbers[i]! > HIGH_NORM);
+  return { ...found, multiples: numbers, patches };
 }
 
 export const sumAt = (values: ArrayLike<number>, places: readonly number[]): number =>
@@ -111,14 +126,13 @@ function says(frame: Frame, at: Head, state: Pick<State, 'query'> = defaults): s
     ? ` ${capitalize(tokenName(frame, tokensOfKind(frame, 'i')[strongest]!))} receives most, ${formatPercent(Math.max(...seen))}, ` +
       `${formatValue(Math.max(...seen) / mean(seen), 1)} times the mean patch.`
     : '';
-  const { state: layer, largest, patches: high } = highNorms(frame);
-  const where = layer ? `after layer ${layer - 1}` : 'at the embedding';
-  const ratio = `${formatValue(largest, 1)} times the median, ${where}`;
+  const { state: layer, largest, multiples, patches: high } = highNorms(frame);
+  const ratio = `${formatValue(largest, 1)} times the median, ${stateWords(layer)}`;
   const received = formatPercent(high.reduce((sum, i) => sum + patchWeights[i]!, 0));
   const normWords = high.length
     ? `${high.length} of ${patchWeights.length} patches ${high.length > 1 ? 'have' : 'has'} a high norm (outlined; up to ${ratio}) and ${high.length > 1 ? 'receive' : 'receives'} ${received}.`
     : `No patch has a norm above ${HIGH_NORM} times the median patch; the largest is ${ratio}.`;
-  return `${head}: ${shares}${strongestWords} ${largest ? normWords : ''}`.trim();
+  return `${head}: ${shares}${strongestWords} ${multiples.length ? normWords : ''}`.trim();
 }
 
 interface PatchNumbers {

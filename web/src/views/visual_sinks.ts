@@ -9,36 +9,27 @@ import {
   formatValue,
   headWords,
   modelName,
+  stateWords,
 } from '../words';
 import type { View } from '../page/view';
-import { attentionOnTokens, createPatchesDraw, ofPatches, sumAt, tokensOfKind } from './patches';
+import { attentionOnTokens, createPatchesDraw, largestState, sumAt, tokensOfKind } from './patches';
 
 /** A patch is a visual sink from this sink dimension value on, as in the paper. */
 const VISUAL_SINK = 20;
 
 /** Returns the values of the patches in the layer where one is largest; `state` 0 is the input of the first layer. */
 export function visualSinks(frame: Frame) {
-  const { T, image } = frame;
-  const values = image?.sinkValue?.data ?? new Float32Array();
-  let found: { state: number; values: Float32Array; largest: number } = {
-    ...{ state: 0, values: new Float32Array(), largest: -1 },
-  };
-  for (let state = 0; state * T < values.length; state++) {
-    const patches = ofPatches(frame, values.subarray(state * T, (state + 1) * T));
-    const largest = Math.max(...patches);
-    if (largest > found.largest) found = { state, values: patches, largest };
-  }
-  const sinks = Array.from(found.values.keys()).filter((i) => found.values[i]! >= VISUAL_SINK);
-  return { ...found, sinks };
+  const { numbers, ...found } = largestState(frame, frame.image?.sinkValue?.data);
+  const sinks = Array.from(numbers.keys()).filter((i) => numbers[i]! >= VISUAL_SINK);
+  return { ...found, values: numbers, sinks };
 }
 
 function says(frame: Frame, at: Head): string {
   const { state, values, largest, sinks } = visualSinks(frame);
   if (!values.length) return '';
-  const layer = state ? `After layer ${state - 1}` : 'At the embedding';
-  const opening = `${layer} of ${modelName(frame)}${firstPromptWords(frame)},`;
+  const opening = `${capitalize(stateWords(state))} of ${modelName(frame)}${firstPromptWords(frame)},`;
   if (!sinks.length)
-    return `${opening} no patch is a visual sink: the largest value is ${formatValue(largest, 1)}, below ${VISUAL_SINK}. In the other layers it is smaller.`;
+    return `${opening} no patch is a visual sink: the largest value is ${formatValue(largest, 1)}, below ${VISUAL_SINK}. In no other layer is it larger.`;
   const weights = attentionOnTokens(frame, at, -1);
   const places = tokensOfKind(frame, 'i');
   const [received, all] = [sinks.map((i) => places[i]!), places].map((tokens) =>

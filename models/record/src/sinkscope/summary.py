@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 # Where a spreadsheet would begin to read a formula, as in wasm/study/csv.ts.
-FORMULA_STARTS = re.compile(r"(?:(?<=[;|\t\r\n])|^)(?=\s*[=+\-@＝＋－＠])")
+FORMULA_STARTS = re.compile(r"^(?=[\t\r])|(?:(?<=[;|\t\r\n])|^)(?=\s*[=+\-@＝＋－＠])")
 # The published names of the metric of row sums and of the field of visible keys.
 ROW_SUM, SEEN = "row_mass", "seen"
 # NAME in `prompt.NAME`, for metrics whose numbers by prompt have another name.
