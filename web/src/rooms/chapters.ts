@@ -128,10 +128,10 @@ const formatEffect = (x: number, digits = 2) =>
   `${x > 0 ? '+' : ''}${x.toFixed(digits)}`.replace('-', '−');
 
 /** States the verdict of our runs on a claim, with the interval of the effect in percentage points. */
-export function verdictWords({ source, runs, verdict, against, effect }: TestedClaim) {
+export function verdictWords({ source, runs, verdict, recipe, against, effect }: TestedClaim) {
   const [, low, high] = effect.map((share) => formatEffect(100 * share, 0));
   const baseline = against ? `“${against}”` : 'an even share';
-  return `First token, ${runs} runs: ${low} to ${high} points from ${baseline}, ${VERDICTS[verdict] ?? 'in part as'} ${source}.`;
+  return `First token with “${recipe}”, ${runs} runs: ${low} to ${high} points from ${baseline}, ${VERDICTS[verdict] ?? 'in part as'} ${source}.`;
 }
 
 /** Quotes a claim and says what its interval is of. */
