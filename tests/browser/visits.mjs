@@ -15,7 +15,11 @@ async function waitUntilPaused(page) {
 
 /** Trains until the end, and returns the lab's sentence. */
 async function trainToEnd(page) {
-  if (await trainButton(page).count()) await trainButton(page).click();
+  // Looks and presses at once: a short training may end between the two.
+  await page.evaluate(() => {
+    const button = document.querySelector('.lab-buttons .train');
+    if (/^(Train|Continue)$/.test(button.textContent.trim())) button.click();
+  });
   await page.waitForFunction(() =>
     /more steps/.test(document.querySelector('.train')?.textContent),
   );
@@ -58,6 +62,7 @@ export const visits = {
     const page = await openLab(stage);
     const session = await page.context().newCDPSession(page);
     await trainButton(page).click();
+    await trainButton(page).waitFor({ state: 'detached' });
     await session.send('Page.setWebLifecycleState', { state: 'frozen' });
     await session.send('Page.setWebLifecycleState', { state: 'active' });
     await trainToEnd(page);
