@@ -13,7 +13,6 @@ const unused = ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }];
 const LONG_FUNCTIONS = {
   'web/src/lab/controls.ts': 166,
   'web/src/lab/embedded.ts': 177,
-  'web/src/plot/heatmap.ts': 132,
   'web/src/rooms/compare.ts': 156,
   'web/src/rooms/explore.ts': 135,
   'web/src/rooms/lab.ts': 134,
