@@ -155,78 +155,14 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
-/** The height of a name, the distance of its middle from its line, and the distance from others that is enough. */
-const [NAME_HEIGHT, NAME_GAP, ENOUGH_ROOM] = [14, 10, 20];
+/** The height of a name, its width by letter, and the distance from other lines that is enough. */
+const [NAME_HEIGHT, LETTER_WIDTH, ENOUGH_ROOM] = [14, 8.8, 20];
+/** The distances of a name's middle from its line. */
+const NAME_GAPS = [-10, 10, -24, 24];
 /** How many points of a line are tried for its name. */
 const MAX_NAME_PLACES = 40;
 
 type Point = readonly [x: number, y: number];
-
-/** Returns points along a line at most 8 pixels apart. */
-const pointsAlong = (points: readonly Point[]): Point[] =>
-  points.flatMap(([x, y], i) => {
-    const [nextX, nextY] = points[i + 1] ?? [x, y];
-    const count = Math.max(1, Math.ceil(Math.abs(nextX - x) / 8));
-    return Array.from({ length: count }, (_, k): Point => {
-      return [x + ((nextX - x) * k) / count, y + ((nextY - y) * k) / count];
-    });
-  });
-
-/**
- * Writes the name of each strong line once: after its end, above it or below it, where the lines and the names so far
- * leave enough room or most.
- * @param place returns where a point is on the picture
- */
-function nameLines(
-  { series, named }: ChartData,
-  segments: readonly (readonly Point[])[][],
-  place: (point: Point) => Point,
-  [width, floor]: readonly [number, number],
-) {
-  const lines = segments.map((own) => own.flat().map(place));
-  const obstacles = lines.map(pointsAlong);
-  const isNamed = ({ name, color, faint, band }: Series, i: number) =>
-    named &&
-    lines[i]!.length > 0 &&
-    !faint &&
-    !band &&
-    i === series.findIndex((one) => one.name === name && one.color === color);
-  // The name of the lower line comes first, so that names are in the order of the lines.
-  return series
-    .filter(isNamed)
-    .map((one) => ({ ...one, own: series.indexOf(one) }))
-    .sort((a, b) => lines[b.own]!.at(-1)![1] - lines[a.own]!.at(-1)![1])
-    .map(({ name, color, own }) => {
-      const length = 7.5 * name.length;
-      const lastLeft = width - RIGHT - length;
-      const points = lines[own]!;
-      const [endX, endY] = points.at(-1)!;
-      const stride = Math.ceil(points.length / MAX_NAME_PLACES);
-      const beside = points
-        .filter((_, i) => i % stride === 0)
-        .flatMap(([x, y]) => {
-          const left = Math.max(LEFT + 8, Math.min(lastLeft, x - length / 2));
-          return [-NAME_GAP, NAME_GAP].map((gap): Point => [left, y + gap]);
-        });
-      const afterEnd: Point[] = endX + 6 <= lastLeft ? [[endX + 6, endY]] : [];
-      const roomAt = ([left, y]: Point) => {
-        // A name may be near its own line, but not on it.
-        const distances = obstacles.flatMap((others, i) =>
-          others.flatMap(([px, py]) =>
-            px < left || px > left + length
-              ? []
-              : Math.abs(py - y) + (i === own ? NAME_GAP - 1 : 0),
-          ),
-        );
-        return Math.min(ENOUGH_ROOM, y - TOP + NAME_HEIGHT, floor - y, ...distances);
-      };
-      const places = [...afterEnd, ...beside].map((at) => ({ at, room: roomAt(at) }));
-      const best = places.reduce((a, b) => (b.room > a.room ? b : a));
-      const [left, y] = best.at;
-      obstacles.push(pointsAlong([best.at, [left + length, y]]));
-      return svg`<text class="name" style=${`fill: var(${color})`} x=${left} y=${y + 4}>${name}</text>`;
-    });
-}
 
 /** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */
 function legendOf({ series, named }: ChartData): Series[] {
@@ -346,6 +282,83 @@ function drawSeries(data: ChartData, axes: Axes, i: number) {
     )}`;
 }
 
+/** Returns points along a line at most 6 pixels apart. */
+const pointsAlong = (points: readonly Point[]): Point[] =>
+  points.flatMap(([x, y], i) => {
+    const [nextX, nextY] = points[i + 1] ?? [x, y];
+    const count = Math.max(1, Math.ceil(Math.hypot(nextX - x, nextY - y) / 6));
+    return Array.from({ length: count }, (_, k): Point => {
+      return [x + ((nextX - x) * k) / count, y + ((nextY - y) * k) / count];
+    });
+  });
+
+/** Returns the distance from a height to the points from left to right, at most ENOUGH_ROOM. */
+const distanceTo = (points: readonly Point[], y: number, left: number, right: number): number =>
+  points.reduce(
+    (least, [px, py]) => (px < left || px > right ? least : Math.min(least, Math.abs(py - y))),
+    ENOUGH_ROOM,
+  );
+
+/**
+ * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
+ * and the name has room.
+ * @param cursorPlace the left end and the right end of the cursor's label
+ */
+function nameLines(
+  { series, named }: ChartData,
+  { x: xOf, y: yOf, segments }: Axes,
+  width: number,
+  cursorPlace: readonly Point[],
+) {
+  if (!named) return nothing;
+  const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
+  const obstacles = [...lines, cursorPlace].map(pointsAlong);
+  const drawName = ({ name, color, own }: Series & { readonly own: number }) => {
+    const length = LETTER_WIDTH * name.length;
+    const lastLeft = width - RIGHT - length;
+    const others = obstacles.filter((_, i) => i !== own).flat();
+    const stride = Math.ceil(lines[own]!.length / MAX_NAME_PLACES);
+    const anchors = lines[own]!.filter((_, i) => i % stride === 0);
+    const end = lines[own]!.at(-1)!;
+    const candidates = [
+      ...(end[0] + 6 <= lastLeft ? [{ anchor: end, left: end[0] + 6, y: end[1] }] : []),
+      ...NAME_GAPS.flatMap((gap) =>
+        anchors.map((anchor) => {
+          const left = Math.max(LEFT + 8, Math.min(lastLeft, anchor[0] - length / 2));
+          return { anchor, left, y: anchor[1] + gap };
+        }),
+      ),
+    ];
+    const scored = candidates.map(({ anchor: [x, lineY], left, y }) => {
+      const room = Math.min(
+        distanceTo(others, y, left, left + length),
+        // A name may be near its own line, but not on it.
+        2 * distanceTo(obstacles[own]!, y, left, left + length),
+        y - TOP + NAME_HEIGHT,
+        yOf.range()[0]! - y + NAME_HEIGHT,
+      );
+      return { left, y, score: 2 * room + distanceTo(others, lineY, x - 8, x + 8) };
+    });
+    const { left, y } = scored.reduce((a, b) => (b.score > a.score ? b : a));
+    obstacles.push(
+      pointsAlong([
+        [left, y],
+        [left + length, y],
+      ]),
+    );
+    return svg`<text class="name" style=${`fill: var(${color})`} x=${left} y=${y + 4}>${name}</text>`;
+  };
+  // The name of the lower line comes first, so that names are in the order of the lines.
+  return series
+    .map((one, own) => ({ ...one, own }))
+    .filter(({ name, color, faint, band, own }) => {
+      const first = series.findIndex((one) => one.name === name && one.color === color);
+      return lines[own]!.length > 0 && !faint && !band && first === own;
+    })
+    .sort((a, b) => lines[b.own]!.at(-1)![1] - lines[a.own]!.at(-1)![1])
+    .map(drawName);
+}
+
 function legendTemplate(data: ChartData) {
   const { kind, series } = data;
   const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
@@ -367,7 +380,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!chartData.has(root)) watcher?.observe(root);
   chartData.set(root, data);
   const width = Math.max(180, chartWidths.get(root) ?? 340);
-  const { cursor, onChoose, height = HEIGHT } = data;
+  const { cursor, cursorWords = '', onChoose, height = HEIGHT } = data;
   const axes = axesOf(data, width, height);
   const { x, y } = axes;
   const floor = y.range()[0]!;
@@ -376,7 +389,11 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
   };
   const yWords = yTickWords(data);
-  const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
+  const cursorX = x(cursor ?? NaN);
+  const hasCursor = Number.isFinite(cursorX);
+  const isRight = cursorX > width / 2;
+  const labelX = cursorX + (isRight ? -5 : 5);
+  const labelEnd = labelX + (isRight ? -6 : 6) * cursorWords.length;
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -396,13 +413,22 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
             svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
         ${data.series.map((_, i) => drawSeries(data, axes, i))}
-        ${nameLines(data, axes.segments, ([a, b]) => [x(a), y(b)], [width, floor])}
+        ${nameLines(
+          data,
+          axes,
+          width,
+          hasCursor
+            ? [
+                [labelX, TOP],
+                [labelEnd, TOP],
+              ]
+            : [],
+        )}
         ${
-          cursor === undefined || !Number.isFinite(cursor)
-            ? nothing
-            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${floor}></line>
-                <text x=${x(cursor) + labelOffset} y=${TOP + 4}
-                  text-anchor=${labelOffset < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
+          hasCursor
+            ? svg`<line class="cursor" x1=${cursorX} x2=${cursorX} y1=${TOP - 4} y2=${floor}></line>
+                <text x=${labelX} y=${TOP + 4} text-anchor=${isRight ? 'end' : 'start'}>${cursorWords}</text>`
+            : nothing
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
         <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">
