@@ -333,6 +333,26 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
+  it('restores nothing over a training that was reset meanwhile', async () => {
+    const { state, said, scope, text, click, calls } = await openRoom();
+    fakes.savedSteps = [12, 12];
+    let release = () => {};
+    const outdated = new Promise<void>((done) => (release = done));
+    fakes.holds.read.push(outdated, outdated);
+    state.value = { ...state.value, rightRun: 'operation:relu' };
+    await redraw();
+    said();
+    calls.notify.mockClear();
+    click('Reset');
+    await redraw();
+    expect(said()).toEqual(Array(2).fill(['start']));
+    release();
+    await redraw();
+    expect([said(), calls.notify.mock.calls]).toEqual([Array(2).fill([]), []]);
+    expect(text('.lab-step')).toContain('step 0');
+    scope.end();
+  });
+
   it('starts both models if only one has a saved training, or one is refused', async () => {
     fakes.savedSteps = [248, undefined];
     const { state, said, labs, text, scope } = await openRoom();

@@ -85,7 +85,7 @@ import { sources } from '../page/sources';
 import { areTwins, remarkOf } from './start_words';
 import type { createStory } from './story';
 
-const SIDE_COUNT = 2;
+export const SIDE_COUNT = 2;
 
 const WAITING_TEXT = 'A small language model reads your text on this machine.';
 
@@ -218,7 +218,7 @@ const previewedCard = ({ subject, model }: Frame, context: Context) =>
   model.bits ? context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject) : undefined;
 
 /** Whether the reader's browser asks to save data. */
-const savesData = (): boolean =>
+export const savesData = (): boolean =>
   Boolean((navigator as { connection?: { saveData?: boolean } }).connection?.saveData);
 
 /**
