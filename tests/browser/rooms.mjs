@@ -16,6 +16,7 @@ import {
   pictures,
   root,
   saveFrom,
+  setSavesData,
   settled,
   staysWithin,
   text,
@@ -132,9 +133,7 @@ const start = {
   }) {
     for (const savesData of [false, true]) {
       const context = await browser.newContext({ serviceWorkers: 'block' });
-      await context.addInitScript((saveData) => {
-        Object.defineProperty(navigator, 'connection', { value: { saveData } });
-      }, savesData);
+      await context.addInitScript(setSavesData, savesData);
       const page = await context.newPage();
       const requestedFiles = [];
       page.on('request', (request) => requestedFiles.push(request.url().split('/').at(-1)));
