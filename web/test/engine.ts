@@ -5,9 +5,16 @@
 import { turn } from './fixture';
 import { effect } from '@preact/signals-core';
 import { Blob as Blob_, File as File_ } from 'node:buffer';
-import { readFileSync } from 'node:fs';
+import { openAsBlob, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { createEngine, type AnyTokenizer, type Engine } from 'sinkscope';
+import {
+  createEngine,
+  modelFiles,
+  planFiles,
+  planTokenizer,
+  type AnyTokenizer,
+  type Engine,
+} from 'sinkscope';
 import { vi } from 'vitest';
 import { questionKey, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
@@ -75,21 +82,24 @@ export async function openPage() {
         queueMicrotask(() => stop());
       });
     });
+  const adopt = (name: string, model: OpenModel['model'], tokenizer: AnyTokenizer) => {
+    const id = `disk:${String(openedModels.size).padStart(16, '0')}/${name}`;
+    openedModels.set(id, { id, title: name, source: 'disk', model, tokenizer });
+    return id;
+  };
   return {
     engine,
     models,
     queue,
     /** Opens a model as from a reader's disk, without the worker in which the page opens the tokenizers of strangers. */
-    openModel: async (
-      name: string,
-      config: object,
-      weights: Uint8Array,
-      tokenizer: AnyTokenizer,
-    ) => {
-      const id = `disk:${String(openedModels.size).padStart(16, '0')}/${name}`;
-      const model = await engine.open({ config: JSON.stringify(config), weights });
-      openedModels.set(id, { id, title: name, source: 'disk', model, tokenizer });
-      return id;
+    openModel: async (name: string, config: object, weights: Uint8Array, tokenizer: AnyTokenizer) =>
+      adopt(name, await engine.open({ config: JSON.stringify(config), weights }), tokenizer),
+    /** Opens a model's file of this machine. */
+    openFile: async (name: string, path: string) => {
+      const file = (await openAsBlob(new URL(path, root))) as Blob;
+      const [plan] = await planFiles([{ path: name, file }]);
+      const model = await engine.open(modelFiles(plan!));
+      return adopt(name, model, await planTokenizer(plan!, model));
     },
     openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {
       const file = new File([bytes as BlobPart], `${name}.safetensors`);

@@ -244,7 +244,7 @@ export class Figure {
         const files = [];
         for (const frame of frames)
           files.push({
-            name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
+            name: `${fileName({ name: 'recording', numbers: [{ frame }] }, '')}safetensors`,
             bytes: await queue.record(frame.subject, source),
           });
         return files;

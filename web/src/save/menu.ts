@@ -1,14 +1,20 @@
 /** The menu of every figure that saves the picture or its numbers as a file. */
 import { html, render } from 'lit';
+import type { Frame } from '../frame';
 import type { Theme } from '../plot/color';
-import type { Figure } from './file';
 
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** Returns a name that every file system accepts. */
 export function fileName(
-  { name, numbers }: Pick<Figure, 'name' | 'numbers'>,
+  {
+    name,
+    numbers,
+  }: {
+    readonly name: string;
+    readonly numbers: readonly { readonly frame: Pick<Frame, 'title'> }[];
+  },
   kind: string,
 ): string {
   const titles = numbers
