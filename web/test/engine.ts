@@ -11,10 +11,11 @@ import {
   createEngine,
   modelFiles,
   planFiles,
-  planTokenizer,
+  openTokenizer,
   type AnyTokenizer,
   type Engine,
 } from 'sinkscope';
+import { tokenizerOfGguf } from 'sinkscope/internal';
 import { vi } from 'vitest';
 import { questionKey, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
@@ -50,6 +51,17 @@ function serveFiles(): void {
     WebAssembly.instantiate(await (await source).arrayBuffer(), imports),
   );
 }
+
+/** What a byte-level tokenizer in a GGUF file consists of. */
+const GGUF_KEYS = [
+  'model',
+  'pre',
+  'tokens',
+  'token_type',
+  'merges',
+  'bos_token_id',
+  'eos_token_id',
+];
 
 const SLOW_READS = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
@@ -94,12 +106,19 @@ export async function openPage() {
     /** Opens a model as from a reader's disk, without the worker in which the page opens the tokenizers of strangers. */
     openModel: async (name: string, config: object, weights: Uint8Array, tokenizer: AnyTokenizer) =>
       adopt(name, await engine.open({ config: JSON.stringify(config), weights }), tokenizer),
-    /** Opens a model's file of this machine. */
+    /** Opens a GGUF file of this machine; like `openModel`, without the worker of the page's tokenizers. */
     openFile: async (name: string, path: string) => {
       const file = (await openAsBlob(new URL(path, root))) as Blob;
       const [plan] = await planFiles([{ path: name, file }]);
       const model = await engine.open(modelFiles(plan!));
-      return adopt(name, model, await planTokenizer(plan!, model));
+      const metadata = new Map<string, never>();
+      for (const key of GGUF_KEYS)
+        metadata.set(
+          `tokenizer.ggml.${key}`,
+          (await model.metadata(`tokenizer.ggml.${key}`)) as never,
+        );
+      const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
+      return adopt(name, model, openTokenizer(json, config));
     },
     openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {
       const file = new File([bytes as BlobPart], `${name}.safetensors`);

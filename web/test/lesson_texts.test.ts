@@ -328,7 +328,7 @@ describe.skipIf(!isBuilt)(`the lessons’ sentences on 300 texts (${UNBUILT})`, 
   const seen = new Set<Claim>();
   it.each(Array.from({ length: 6 }, (_, i) => i * TEXTS_PER_TEST))(
     'texts from %d on: one case of each condition is shown, and every claim is true',
-    { timeout: 4 * PATIENCE.timeout },
+    { timeout: 10 * PATIENCE.timeout },
     async (from) => {
       const problems: string[] = [];
       document.body.innerHTML = lessons()

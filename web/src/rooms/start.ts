@@ -81,6 +81,7 @@ import {
   countedOn,
   headsWords,
   verdictOf,
+  wholePercent,
 } from '../words';
 import { sources } from '../page/sources';
 import { areTwins, remarkOf } from './start_words';
@@ -182,8 +183,11 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   if (!claim.isStrongest || L * H === 1)
     return html`${claim.isApproximate ? 'The head in the picture' : explainTerms(`Head ${shortName}`)}
     gives ${firstToken} ${quantity}.${rowsNote}`;
+  // Of a preview only a bound is known; an exact number has the digits that it has in other rooms.
   const amount = isBelowUniform(claim)
-    ? html`below ${shareText}${meanWords(frame)}`
+    ? claim.isApproximate
+      ? html`below ${shareText}${meanWords(frame)}`
+      : html`<strong>${wholePercent(claim.attention)}</strong>${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
       ? html`${shareText}${meanWords(frame)}`
       : quantity;
