@@ -27,6 +27,8 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
+  /** The pixels that a word takes along the map; WORD_PX if absent. */
+  readonly wordPx?: number;
   /** A remark that is written on the map. `kind` is a CSS class, which sets its place and color. */
   readonly remark?: { readonly text: string; readonly kind: string };
   /** The ratio of a cell's width to its height; 1 if absent. */
@@ -241,10 +243,10 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
 
   const labelAxes = () => {
     if (!drawnData) return;
-    const { rows, cols, rowWords = [], colWords = [] } = drawnData;
+    const { rows, cols, rowWords = [], colWords = [], wordPx = WORD_PX } = drawnData;
     const side = Math.max(rows, cols);
     const cell = Math.min(size.height / rows, size.width / cols);
-    const cellsPerWord = cell ? WORD_PX / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
+    const cellsPerWord = cell ? wordPx / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
     const thinOut = (words: readonly string[]) => words.map((word, i) => (i % stride ? '' : word));
     const [rowNames, colNames] = rowWords.length
