@@ -103,22 +103,27 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
   </div>`;
 }
 
+/** What a chosen experiment shows first: all its numbers are losses, and both its maps are of one model. */
+const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'channel' } as const;
+
 function experimentButtons({ state, set }: Context): TemplateResult[] {
   return experiments.map(
     ({ name, title }) =>
       html`<button
         type="button"
         aria-pressed=${name === state.value.experiment}
-        @click=${() => set({ experiment: name, measure: 'loss', sweep: 'some' })}
+        @click=${() => set({ experiment: name, ...FIRST_LOOK })}
       >
         ${title}
       </button>`,
   );
 }
 
-function firstTokenNote(frame: Frame): string {
+/** States the mean attention on the first token, and from which token on the cache lacks it. */
+function remarkWords(frame: Frame, share: number): string {
   const query = queryWithoutFirst(frame);
-  return Number.isFinite(query) ? `no first token from ${query} on` : '';
+  const goneNote = Number.isFinite(query) ? `; gone from ${query} on` : '';
+  return `◀ ${firstName(frame)}: ${wholePercent(share)}${goneNote}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -131,7 +136,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     headOf,
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
-        <span class="hint">${isPair() ? firstTokenNote(frame) : frame.model.title}</span>`,
+        <span class="hint">${isPair() ? '' : frame.model.title}</span>`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
     extra: (frame) => {
@@ -141,7 +146,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
         outlined: [{ row: -1, col: firstKey(frame) }],
         remark: {
           kind: share > frame.eps ? 'sink' : 'weak',
-          text: `◀ ${firstName(frame)}: ${wholePercent(share)}`,
+          text: remarkWords(frame, share),
         },
       };
     },
@@ -292,13 +297,13 @@ export function build(
   let chart: { readonly view: View; readonly figure: Figure } | undefined;
   /** The frames of the maps, the broken case first. */
   let shownFrames: readonly Frame[] = [];
-  const legend = addElement(detailPart, 'map-legend');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'gray: later';
   const maps = new Figure(detailPart, attention, detailContext, scope, {
     ...pairLook(() => shownFrames),
     isUnstamped: true,
   });
+  const legend = addElement(detailPart, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  addElement(legend, '', 'span').textContent = 'rows attend to columns';
   /** The last complete frames, by experiment, perturbation and base model. */
   const cachedFrames = new Map<string, readonly Frame[]>();
 

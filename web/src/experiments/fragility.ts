@@ -254,8 +254,8 @@ const PERTURBATIONS = {
 } as const satisfies Record<Perturbation, unknown>;
 
 const CHOICES = [
-  ['repeat', 'repeat a token'],
   ['channel', 'zero a channel'],
+  ['repeat', 'repeat a token'],
   ['weight', 'zero a weight'],
   ['tag', 'project the tag out'],
 ] as const;
