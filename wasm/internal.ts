@@ -8,6 +8,7 @@ import type * as unmasking from './study/unmasking.ts';
 
 export { cacheBytes, cacheClear, cacheKind, cacheList } from './loading/cache.ts';
 export { editLabel, readEdit } from './engine/edits.ts';
+export { KIND_SHARES } from './engine/images.ts';
 export { filesOfList } from './loading/disk.ts';
 export { openDownload } from './loading/open_download.ts';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.ts';

@@ -182,7 +182,7 @@ export function createCharts(
         label: `${caption}; by step: ${lastValues.join(', ')}`,
         height: isHalf ? HALF_HEIGHT : FULL_HEIGHT,
         dots: false,
-        named: isHalf ? false : 'apart',
+        named: !isHalf,
         xDomain: [0, plannedEnd],
         ...(domain ? { domain } : {}),
         ...(isShare ? { percent: true } : {}),

@@ -78,7 +78,7 @@ export const loss: View = {
       return {
         kind: 'lines',
         tight: true,
-        named: 'apart',
+        named: true,
         height: 250,
         xLabel: 'token',
         yLabel: `loss in nats, mean of ${span} tokens${blindNote(frame)}`,
