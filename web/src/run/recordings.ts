@@ -14,7 +14,7 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { KIND_SHARES, uniformAlphas } from 'sinkscope/internal';
+import { KIND_SHARES, openSeries, uniformAlphas, type Series } from 'sinkscope/internal';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, fileIdOf, nameOfRecording } from '../ask/recordings';
@@ -24,7 +24,6 @@ import { averagesOf } from './averages';
 import { measurements } from './measurements';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import type { CachedRun } from './runs';
-import { openSeries, type Series } from './series';
 import { Shelf } from './shelf';
 
 export const NO_WEIGHTS =
