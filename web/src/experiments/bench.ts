@@ -78,7 +78,7 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
 }
 
 /** What a chosen experiment shows first: all its numbers are losses, and both its maps are of one model. */
-const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'channel' } as const;
+const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'tag' } as const;
 
 function experimentButtons({ state, set }: Context): TemplateResult[] {
   return experiments.map(
@@ -96,7 +96,7 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 /** States the mean attention on the first token, and from which token on the cache lacks it. */
 function remarkWords(frame: Frame, share: number): string {
   const query = queryWithoutFirst(frame);
-  const goneNote = Number.isFinite(query) ? `; gone from ${query} on` : '';
+  const goneNote = Number.isFinite(query) ? `; gone from ${query}` : '';
   return `◀ ${firstName(frame)}: ${wholePercent(share)}${goneNote}`;
 }
 

@@ -200,7 +200,7 @@ export const streaming: Experiment = {
   },
   footer: () =>
     reportedTable(
-      'Llama-2-13B on 65,000 tokens (Xiao et al. 2024): perplexity, the number of tokens it chooses among',
+      'Llama-2-13B, 65,000 tokens (Xiao et al. 2024); perplexity: tokens it chooses among',
       ['cache', 'perplexity'],
       [
         ['last 1,024', '5,158'],

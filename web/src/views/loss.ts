@@ -79,7 +79,7 @@ export const loss: View = {
         kind: 'lines',
         tight: true,
         named: true,
-        height: 250,
+        height: 300,
         xLabel: 'token',
         yLabel: `loss in nats, mean of ${span} tokens${blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
