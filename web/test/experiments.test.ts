@@ -177,6 +177,16 @@ describe('the streaming experiment', () => {
         'instead of 7. Rows sum to 100%: the dropped share goes elsewhere. Keeping the first token ' +
         'recovers all but 0.250 nats.',
     });
+    // A model whose rows need not sum to 100% is compared if it loses less.
+    const sigmoid = (own: number) => {
+      const { frames, ...group } = lossGroup(own, 2.25, 'S');
+      const operation = { ...frames[0]!.operation, normalizes: false };
+      return { ...group, frames: frames.map((frame) => ({ ...frame, operation })) };
+    };
+    expect(says([lossGroup(3, 2.25), sigmoid(2.5)], state).text).toContain(
+      'the dropped share goes elsewhere; rows of S need not: +0.500. Keeping',
+    );
+    expect(says([lossGroup(3, 2.25), sigmoid(3)], state).text).not.toContain('need not');
     expect(says([lossGroup(5, 2.25)], state).text).toContain(
       'nats, worse than a blind guess among all 100 tokens. Rows sum',
     );
@@ -744,7 +754,7 @@ describe('the fragility experiment', () => {
     expect(says(3, 2.03125)).toMatchObject({
       heading: 'Later tokens use the directions of the tag, but hardly what the sink writes there',
       text:
-        'Projecting the first token’s tags, W_O v₁ of each head, out of the residual stream changes the loss of A by +1.000 ' +
+        'Removing what heads write when they attend to the first token (its tag, W_O v₁) from the residual stream changes the loss of A by +1.000 ' +
         'nats, as if it chose among 20 tokens instead of 7; as many random directions, drawn 2 times, by at most +0.250. ' +
         'Heads with a sink: 50.0% → 50.0%.',
     });

@@ -110,7 +110,7 @@ export const quantization: Experiment = {
     const clause = isBroken ? `, ${choiceWords(baseline, roundedResult.cost)}` : '';
     const cause =
       isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
-        ? ' It has the largest numbers, which the one scale must reach.'
+        ? ' The largest numbers, which the one scale must reach, are there.'
         : '';
     return {
       heading: isRecovered

@@ -146,7 +146,7 @@ export const streaming: Experiment = {
       ? `; rows of ${other.title} need not: ${formatLossChange(other.windowCost)}`
       : '';
     const cause = baseline.operation.normalizes
-      ? ` Rows must sum to 100%: the dropped share goes elsewhere${otherClause}.`
+      ? ` Rows sum to 100%: the dropped share goes elsewhere${otherClause}.`
       : '';
     const mainSentence = isRecovered
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats, ` +
