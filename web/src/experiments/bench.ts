@@ -146,8 +146,8 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const table = addElement(middle, 'experiment-table');
   const detail = addElement(side, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
+  addElement(legend, '', 'span').textContent = 'attention';
   const scale = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'rows attend to columns';
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
     ...{ experimentList, modelList, question, heading, chart, notes, controls, table, detail },

@@ -97,7 +97,7 @@ export const modelsTable = (
   linesTable(
     'costs',
     linesCaption ??
-      `Rise of loss, nats ± deviation over ${groups[0]?.frames[0]?.sequences ?? 0} passages`,
+      `Rise of loss, nats ± deviation, ${groups[0]?.frames[0]?.sequences ?? 0} passages`,
     ['case', ...groups.map(({ title }) => title.replace(/ model$/, ''))],
     lines.map(({ title, cellOf }) => ({
       title,
