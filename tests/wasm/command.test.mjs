@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { differencesText, isRecording } from '../../wasm/command/recording.ts';
+import { differencesText, recordingAt } from '../../wasm/command/recording.ts';
 import { runCommand } from '../../wasm/command/command.ts';
 import { measureAblation, ablationText } from '../../wasm/command/loaded.ts';
 import { speedText } from '../../wasm/command/measure.ts';
@@ -114,7 +114,7 @@ test('a recording is recognized by its header within the file', async () => {
     [() => folder, false],
     [() => join(folder, 'no'), false],
   ])
-    assert.equal(await isRecording(path()), is);
+    assert.equal(Boolean(await recordingAt(path())), is);
 });
 
 test('each difference has a line, tensors in only one recording are noted, and the last line counts the differences', (t) => {

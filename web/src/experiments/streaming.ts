@@ -200,8 +200,8 @@ export const streaming: Experiment = {
   },
   footer: () =>
     reportedTable(
-      'Llama-2-13B, 65,000 tokens (Xiao et al. 2024); perplexity: tokens it chooses among',
-      ['cache', 'perplexity'],
+      'Llama-2-13B, 65,000 tokens (Xiao et al. 2024)',
+      ['cache', 'perplexity (choices)'],
       [
         ['last 1,024', '5,158'],
         ['first 4 + last 1,020', '5.40'],
