@@ -17,11 +17,7 @@ const LONG_FUNCTIONS = {
   'web/src/lab/embedded.ts': 177,
   'web/src/plot/chart.ts': 159,
   'web/src/plot/heatmap.ts': 132,
-  'web/src/rooms/compare.ts': 156,
-  'web/src/rooms/explore.ts': 135,
   'web/src/rooms/lab.ts': 134,
-  'web/src/rooms/story.ts': 122,
-  'web/src/views/attention.ts': 124,
 };
 
 export default [
