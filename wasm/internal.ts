@@ -8,6 +8,7 @@ import type * as unmasking from './study/unmasking.ts';
 
 export { cacheBytes, cacheClear, cacheKind, cacheList } from './loading/cache.ts';
 export { editLabel, readEdit } from './engine/edits.ts';
+export { KIND_SHARES } from './engine/images.ts';
 export { filesOfList } from './loading/disk.ts';
 export { openDownload } from './loading/open_download.ts';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.ts';
@@ -17,6 +18,8 @@ export { fieldsFor, sweep } from './study/measure.ts';
 export { headEffects } from './study/effects.ts';
 export { groupsOf } from './study/labels.ts';
 export { labelHead, leastTokens, uniformAlphas } from './study/judge.ts';
+export { headerOf, openSeries } from './recording/series.ts';
+export type { Series } from './recording/series.ts';
 export { planText } from './loading/plan.ts';
 export { tokenNotes } from './text/notes.ts';
 export { tokenizerOfVocabulary } from './text/vocabulary.ts';

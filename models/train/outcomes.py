@@ -121,13 +121,20 @@ class Log:
 
     def keep_before(self, step: int) -> None:
         """Removes the point of this step, which a run is about to repeat. Refuses to remove later ones: a run whose
-        checkpoint lies before them would write over a log that nobody asked it to."""
+        checkpoint lies before them would write over a log that nobody asked it to. Refuses a log without the points
+        before, which a run that goes on from its checkpoint cannot measure again."""
         last_step = max((point["step"] for point in self.log["points"]), default=0)
         if last_step > step:
             raise SystemExit(
                 f"{self.file}: the log reaches step {last_step:,} and the run begins at {step:,}. To compare with it: "
                 f"python -m models.train.repeat {self.recipe.id} --seed {self.log['seed']}. To train it again, "
                 f"remove it first."
+            )
+        missing_steps = [earlier for earlier in protocol.MEASURED_STEPS if earlier < step - 1 and not self.has(earlier)]
+        if missing_steps:
+            raise SystemExit(
+                f"{self.file}: expected the steps before {step:,}, at which the run goes on, found none for step "
+                f"{missing_steps[0]:,}. Restore the log, or remove the run's checkpoint to begin again."
             )
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 

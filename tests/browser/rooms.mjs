@@ -19,6 +19,7 @@ import {
   settled,
   staysWithin,
   text,
+  twoFrames,
   violations,
   until,
 } from './stage.mjs';
@@ -171,6 +172,12 @@ const start = {
           await isSeenEarly;
           await route.continue();
         });
+        // Holds the courses until the shown models have answered: a slow network gives any order.
+        const { promise: isAnswered, resolve: releaseCourses } = Promise.withResolvers();
+        await context.route(/\/timeline\/index\.json$/, async (route) => {
+          await isAnswered;
+          await route.continue();
+        });
         await page.addInitScript(WATCHES_SHIFTS);
         await page.goto(`${stage.origin}/index.html#room=${room}&runs=1`);
         await page.waitForSelector('.room.late', { state: 'attached' });
@@ -179,6 +186,12 @@ const start = {
           .first()
           .waitFor();
         release();
+        if (room === 'training')
+          await page.waitForFunction(() =>
+            document.querySelector('.lead').textContent.includes('sigmoid'),
+          );
+        await twoFrames(page);
+        releaseCourses();
         await page.waitForSelector('.room:not(.awaited)');
         await settled(page);
         await page.waitForLoadState('networkidle');

@@ -195,6 +195,11 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     reopened_log.keep_before(200)
     reopened_log.add(200, weights, None)
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0, 200]
+    # A checkpoint without its log: the steps before cannot be measured again.
+    file.unlink()
+    with pytest.raises(SystemExit, match="expected the steps before 201, .* found none for step 0"):
+        outcomes.Log(recipe, 1, tmp_path).keep_before(201)
+    assert not file.exists()
 
 
 def test_uniform_attention_is_not_a_sink() -> None:

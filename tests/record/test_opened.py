@@ -89,6 +89,27 @@ def measure(path: Path, *options: str) -> str:
 
 
 @NEEDS_ENGINE
+@pytest.mark.parametrize(("suffix", "index"), [("@0", 0), ("@30", 1), ("", -1)])
+def test_the_command_line_measures_a_checkpoint_of_a_series(suffix: str, index: int) -> None:
+    path = ROOT / "tests/golden/series.safetensors"
+    printed = json.loads(measure(Path(f"{path}{suffix}"), "--json"))
+    recording = sinkscope.Series.open(path).recordings[index]
+    assert printed["model"] == recording.conditions["model"]["id"]
+    assert np.allclose(printed["metrics"]["alpha"]["mean"], recording["mean.alpha"].ravel(), rtol=TOLERANCE)
+
+
+@NEEDS_ENGINE
+def test_a_step_that_a_series_lacks_is_refused() -> None:
+    run = subprocess.run(
+        ["node", "wasm/cli.js", "measure", "tests/golden/series.safetensors@7"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, "expected one of the steps 0, 30, 1000, got 7" in run.stderr) == (1, True)
+
+
+@NEEDS_ENGINE
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "deepseek_v3", "bert", "jamba"])
 def test_the_core_measures_the_first_token_where_the_recording_has_it(name: str, first: int, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
+from PIL import Image
+from sinkscope.__main__ import _make_parser, main
 from vlms import make_ids, make_llava
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,3 +123,57 @@ def test_the_examples_of_a_week_run(names: dict[str, Any], tmp_path: Path) -> No
     lines = [line for line in block.splitlines() if line.startswith(("import", "series =", 'open("emergence'))]
     assert len(lines) == 3
     assert np.isfinite(names["monitor"].measure()["sinkscope/sink_1"])
+
+
+def shell_commands() -> list[str]:
+    """Returns the README's commands of the shell: indented ones, and those within sentences, without their
+    beginning."""
+    joined = README.replace("\\\n", " ")
+    commands = re.findall(
+        r"^    python -m sinkscope (.*)$|`(?:python -m sinkscope )?((?:record|measure|study) [^`]*)`", joined, re.M
+    )
+    return [re.sub(r"\s+", " ", block or inline) for block, inline in commands]
+
+
+@pytest.fixture
+def places(names: dict[str, Any]) -> dict[str, str]:
+    """What stands for the capital letters and the files of a command: random small models, texts and images."""
+    Path("texts.json").write_text(json.dumps(TEXTS))
+    Path("rows.jsonl").write_text("\n".join(json.dumps(row) for row in names["dataset"]))
+    for name in ("a.png", "b.png"):
+        Image.fromarray(np.full((24, 24, 3), 90, np.uint8)).save(name)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    tf.ViTModel(tf.ViTConfig(**sizes, image_size=24, patch_size=8)).save_pretrained("vision")
+    tf.ViTImageProcessor(size={"height": 24, "width": 24}).save_pretrained("vision")
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    tf.T5ForConditionalGeneration(tf.T5Config(vocab_size=1024, decoder_start_token_id=0, **sizes)).save_pretrained("t5")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(ROOT / "models/zoo/softmax" / name, "t5")
+    text_model = "EleutherAI/pythia-70m"
+    return {"images": "vision", "part": "t5", "revisions": text_model, "": f"{text_model}/step0"}
+
+
+def test_the_commands_run(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    commands = shell_commands()
+    assert len(commands) >= 9
+    for command in commands:
+        model = next(places[kind] for kind in places if f"--{kind}" in command or not kind)
+        line = command if re.search("^measure|MODEL", command) else f"{command} MODEL"
+        if line.startswith("record"):
+            line += "" if re.search("--(texts|dataset|images)", line) else " --texts texts.json"
+            line += "" if "--out" in line else " --out R.safetensors"
+        replacements = {
+            "a,b,c": "step0,step512",
+            "FILE": "rows.jsonl",
+            "s3://bucket": "bucket",
+            "MODEL@REVISION": "EleutherAI/pythia-70m/step512",
+            "MODEL": model,
+        }
+        for name, place in replacements.items():
+            line = line.replace(name, place)
+        arguments = shlex.split(line)
+        # tests/record/test_study.py runs a study on Ray, which needs seconds to start.
+        if "--ray" in arguments:
+            _make_parser().parse_args(arguments)
+        else:
+            assert main(arguments) == 0, (command, capsys.readouterr().err)

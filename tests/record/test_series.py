@@ -278,3 +278,25 @@ def test_a_trainer_logs_through_its_own_trackers(tmp_path: Path) -> None:
     logged = [(step, logs) for step, logs in seen if "sinkscope/sink_1" in logs]
     assert [step for step, _ in logged] == [0, 2, 4]
     assert logged[0][1]["sinkscope/alpha_1"] != logged[2][1]["sinkscope/alpha_1"]
+
+
+@pytest.mark.parametrize("option", [None, "--heads", "--long"])
+def test_the_command_line_measures_a_series(option: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "tests/golden/series.safetensors"
+    assert main(["measure", str(path), "--json", *([option] if option else [])]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    series = sinkscope.Series.open(path)
+    assert {row["step"] for row in rows} == set(series.steps)
+    counts = {
+        None: len(series.table()),
+        "--heads": sum(len(recording.heads()) for recording in series.recordings),
+        "--long": len(series.to_pandas()),
+    }
+    assert len(rows) == counts[option]
+
+
+def test_a_checkpoint_that_cannot_be_recorded_says_why(tmp_path: Path) -> None:
+    (tmp_path / "step_1").mkdir()
+    (tmp_path / "step_1/config.json").write_text('{"model_type": "nothing"}')
+    with pytest.raises(RuntimeError, match=r"step_1: ValueError: Couldn.t instantiate"):
+        sinkscope.series(tmp_path, TEXTS, out=tmp_path / "s.safetensors", tokens=T)

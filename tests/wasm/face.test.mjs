@@ -400,7 +400,8 @@ function* spoilArguments(args) {
 
 test('the table has every function that the package exports', () => {
   const functions = Object.entries(sinkscope).filter(([name]) => /^[a-z]/.test(name));
-  const uncheckedNames = ['cacheBytes', 'cacheKind', 'cacheList'];
+  // They take nothing, or a file that the browser has given.
+  const uncheckedNames = ['cacheBytes', 'cacheKind', 'cacheList', 'headerOf', 'openSeries'];
   const untestedNames = functions
     .map(([name]) => name)
     .filter((name) => !(name in PUBLIC_CALLS || uncheckedNames.includes(name)));

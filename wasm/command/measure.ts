@@ -5,7 +5,7 @@ import { leastTokens } from '../study/judge.ts';
 import { finiteOrNull, measure } from '../study/measure.ts';
 import { openModel } from './open.ts';
 import { refuse } from './options.ts';
-import { isRecording, readRecording } from './recording.ts';
+import { readRecording, recordingAt } from './recording.ts';
 import { createStatusLine } from './status_line.ts';
 import { parseThresholds } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
@@ -24,7 +24,8 @@ export async function measureModelOrRecording(
   engine: Engine,
   { names: [name], values, givenOptions }: CommandInput,
 ) {
-  if (!(await isRecording(name))) return measureModel(engine, name, values);
+  const file = await recordingAt(name);
+  if (!file) return measureModel(engine, name, values);
   const recordingOptions = ['eps', 'json', 'csv', 'workers'];
   const otherOptions = Object.keys(givenOptions).filter(
     (option) => !recordingOptions.includes(option),
@@ -36,7 +37,7 @@ export async function measureModelOrRecording(
   );
   return readRecording(
     engine,
-    name,
+    file,
     values.eps && givenOptions.eps ? parseThresholds(values.eps) : undefined,
   );
 }

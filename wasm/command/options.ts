@@ -159,8 +159,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     details: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
 ${MODEL_HELP}
-RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
-             options below only --eps, --json, --csv and --workers go with it`,
+RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of a series of
+             checkpoints FILE@STEP, by default the last; of the options below only --eps, --json, --csv and --workers go with it`,
     options: (describe) => ({
       ...TEXT_OPTIONS,
       label: {

@@ -1,6 +1,6 @@
 /** Recognizes, reads, writes and compares recordings for the command line. */
 import { openAsBlob } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';
 import { compareRecordings, recordStudy } from '../recording/study.ts';
 import { leastTokens } from '../study/judge.ts';
@@ -11,36 +11,46 @@ import { parseCount, parseNumber, parsePositive, parseThresholds } from './value
 import { openOut } from './out_folder.ts';
 import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
+import { headerOf, openSeries } from '../recording/series.ts';
 import type { Engine } from '../load/types.ts';
 import type { CommandInput, Values } from './values.ts';
 import type { Recording, StudyOptions } from '../recording/types.ts';
 
-/** Limit on the bytes of a header in which the mark of a recording is searched for. */
-const SEARCHED_BYTES_MAX = 1e8;
 /** Weights of more bytes are not hashed, because the command would have to read them twice. */
 const HASHED_BYTES_MAX = 2 ** 29;
 
-/** Returns whether a path is a safetensors file whose header declares a recording. */
-export async function isRecording(path: string) {
-  const stats = await stat(path).catch(() => undefined);
-  if (!stats?.isFile()) return false;
-  const file = await openAsBlob(path);
-  const lengthBytes = Buffer.from(await file.slice(0, 8).arrayBuffer());
-  const length = lengthBytes.length === 8 ? Number(lengthBytes.readBigUInt64LE(0)) : 0;
-  if (8 + length > file.size) return false;
-  const header = await file.slice(8, 8 + Math.min(length, SEARCHED_BYTES_MAX)).arrayBuffer();
-  return Buffer.from(header).includes('"sinkscope.recording"');
-}
+const isFile = async (path: string) => (await stat(path).catch(() => undefined))?.isFile() ?? false;
 
-async function openRecordingFile(engine: Engine, path: string) {
-  return engine.openRecording(await openAsBlob(path));
+/**
+ * Returns the recording at a path: the file, or of a series the checkpoint that PATH@STEP names, by default the last;
+ * undefined for other files.
+ */
+export async function recordingAt(path: string) {
+  const [, file, step] = ((await isFile(path)) ? null : /^(.+)@(\d+)$/s.exec(path)) ?? [path, path];
+  if (!(await isFile(file))) return undefined;
+  const blob = await openAsBlob(file);
+  const header = await headerOf(blob);
+  if (step === undefined && header?.text.includes('"sinkscope.recording"')) return blob;
+  // Node.js 24.19 ends where a Blob of several slices of a file is read, so that a series is read into memory.
+  const series = header?.text.includes('"sinkscope.series"')
+    ? await openSeries(new Blob([await readFile(file)]))
+    : undefined;
+  if (!series) return undefined;
+  const chosen = Number(step ?? series.steps.at(-1));
+  expect(
+    series.steps.includes(chosen),
+    path,
+    `one of the steps ${series.steps.join(', ')}`,
+    chosen,
+  );
+  return series.part(chosen);
 }
 
 /**
  * Returns the measurements of a recording in the form in which `measure` returns those of a model.
  */
-export async function readRecording(engine: Engine, path: string, thresholds?: number[]) {
-  const recording = await openRecordingFile(engine, path);
+export async function readRecording(engine: Engine, file: Blob, thresholds?: number[]) {
+  const recording = await engine.openRecording(file);
   const { conditions, architecture } = recording;
   const eps = thresholds?.length === 1 ? thresholds[0] : thresholds;
   const result = await recording.measure({ eps });
@@ -127,7 +137,7 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
     command: shellCommand(args),
   });
   await folder.write([{ path: basename(out), data: bytes }]);
-  return readRecording(engine, out);
+  return readRecording(engine, await openAsBlob(out));
 }
 
 /**
@@ -169,17 +179,17 @@ function expectConditions(
 
 export async function compare(engine: Engine, { names, values, givenOptions }: CommandInput) {
   const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
-  const areRecordings = await Promise.all(names.map(isRecording));
-  for (const name of names) await expectExists(name);
-  expect(areRecordings.includes(true), 'A B', 'a recording among the two', 'two models');
-  if (!areRecordings.includes(false)) {
+  const files = await Promise.all(names.map(recordingAt));
+  for (const [i, name] of names.entries()) if (!files[i]) await expectExists(name);
+  expect(files.some(Boolean), 'A B', 'a recording among the two', 'two models');
+  if (files.every(Boolean)) {
     const otherOptions = Object.keys(givenOptions).filter(
       (option) => !['tolerance', 'json', 'workers'].includes(option),
     );
     refuse(givenOptions, otherOptions, 'needs a model, and both are recordings');
   }
   const [recording] = await Promise.all(
-    names.filter((_, i) => areRecordings[i]).map((path) => openRecordingFile(engine, path)),
+    files.filter((file) => file !== undefined).map((file) => engine.openRecording(file)),
   );
   const { prompts, eps, edits } = recording.conditions;
   const sameConditions = {
@@ -190,7 +200,7 @@ export async function compare(engine: Engine, { names, values, givenOptions }: C
   expectConditions(values, recording.conditions);
   const [a, b] = await Promise.all(
     names.map(async (name, i) => {
-      if (areRecordings[i]) return openRecordingFile(engine, name);
+      if (files[i]) return engine.openRecording(files[i]);
       const openedModel = await openModel(engine, name, { ...values, ...sameConditions });
       if (!values.edit) openedModel.edits = edits.map(({ label: _, ...edit }) => edit);
       return engine.openRecording(

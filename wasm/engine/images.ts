@@ -3,7 +3,8 @@ import { SinkscopeError } from '../abi/errors.ts';
 import type { Conditions } from './types.ts';
 
 const MAX_PICTURE_SIDE = 256;
-const SHARES = ['image_share', 'text_share', 'special_share'];
+/** The tensor with the share of attention on each kind of token, by the kind's letter in `kinds`. */
+export const KIND_SHARES = { i: 'image_share', t: 'text_share', s: 'special_share' } as const;
 
 type Json = Record<string, unknown>;
 type TensorEntry = { readonly dtype: string; readonly shape: readonly number[] };
@@ -47,7 +48,7 @@ export function checkImageTensors(
     if (entry && !(/^B?F/.test(entry.dtype) && hasShape))
       refuse(name, `floats of shape [${shape.join(', ')}]`, entry);
   };
-  for (const share of SHARES)
+  for (const share of Object.values(KIND_SHARES))
     for (const statistic of ['mean', 'deviation']) checkFloats(`${statistic}.${share}`, [L, H]);
   tokens.forEach(({ length }, i) => {
     checkFloats(`${i}.sink_value`, [blocks + 1, length]);

@@ -350,247 +350,290 @@ function sentencesOf(node: Node): { readonly text: string; readonly figures: rea
 const TEXT_REFERENCE =
   /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b|\bthis lesson’s prompt\b/i;
 
-function directives(slug: string, parts: LessonParts) {
-  const prefix = picturesPrefix(slug);
+function replaceBy(node: Node, replacement: Node): void {
+  node.data = replacement.data!;
+  node.children = replacement.children!;
+}
+
+/** Replaces a directive, whose children are the caption, by a figure. */
+function replaceByFigure(node: Node, content: readonly Node[], className?: string[]): void {
+  const caption = node.children?.length ? [make('figcaption', {}, node.children)] : [];
+  replaceBy(node, make('figure', { className }, [...content, ...caption]));
+}
+
+/** What directives know of the lesson that they stand in. */
+class LessonContext {
+  readonly prefix: string;
+  readonly parts: LessonParts;
+  readonly pictures = readPictures();
   /** Figures whose text, step or prompt the reader can change. */
-  const changingFigures = new Set<string>();
-  const normalizedFigures = new Set<string>();
-  let group = 0;
-  const cases = new WeakSet<Node>();
-  /** The `:when` directives that directly follow another one, and so belong to its group. */
-  const laterCases = new WeakSet<Node>();
-  const pictures = readPictures();
-  const hrefOf = (state: string) => {
-    parts.links.push(state.replace(/^#/, ''));
+  readonly changingFigures = new Set<string>();
+  readonly normalizedFigures = new Set<string>();
+  /** How many groups of `:when` began so far. */
+  group = 0;
+
+  constructor(slug: string, parts: LessonParts) {
+    this.prefix = picturesPrefix(slug);
+    this.parts = parts;
+  }
+
+  hrefOf = (state: string): string => {
+    this.parts.links.push(state.replace(/^#/, ''));
     return `${HOME}#${state.replace(/^#/, '')}`;
   };
-  const errorAt = (node: Node, what: string) =>
-    parts.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
-  const replaceBy = (node: Node, replacement: Node) => {
-    node.data = replacement.data!;
-    node.children = replacement.children!;
-  };
+
+  errorAt(node: Node, what: string): void {
+    this.parts.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
+  }
+
   /** Returns a number of a figure's run, as it was when the picture was drawn. */
-  const valueIn = (figure: string, value: string): string | undefined => {
-    const name = `${prefix}-${figure}`;
-    const values = (pictures[name] ?? readWritings()[name])?.values ?? {};
+  valueIn(figure: string, value: string): string | undefined {
+    const name = `${this.prefix}-${figure}`;
+    const values = (this.pictures[name] ?? readWritings()[name])?.values ?? {};
     return Object.hasOwn(values, value) ? values[value] : undefined;
-  };
-  /** Replaces a directive, whose children are the caption, by a figure. */
-  const replaceByFigure = (node: Node, content: readonly Node[], className?: string[]) => {
-    const caption = node.children?.length ? [make('figcaption', {}, node.children)] : [];
-    replaceBy(node, make('figure', { className }, [...content, ...caption]));
-  };
+  }
 
-  const handlers: Readonly<
-    Record<string, (node: Node, attributes: Record<string, string>) => void>
-  > = {
-    figure(node, { id = '', ...state }) {
-      const name = `${prefix}-${id}`;
-      parts.figures.push({ id: name, state });
-      const picture = pictures[name];
-      const staleProblem =
-        picture && staleWords(name, readFileSync(join(picturesFolder, `${name}.svg`), 'utf8'));
-      if (staleProblem) errorAt(node, staleProblem);
-      const image = picture
-        ? [
-            make('img', {
-              src: `/lessons/pictures/${name}.svg`,
-              alt: picture.says.trim() || toString(node),
-              width: picture.width,
-              height: picture.height,
-              loading: 'lazy',
-            }),
-          ]
-        : [];
-      const heights = picture
-        ? { style: `--column-height:${picture.live}px;--phone-height:${picture.phone}px` }
-        : {};
-      const element = make('sink-scope', { id, ...state, ...heights }, image);
-      replaceByFigure(node, [element], ['lesson-figure', ...(isNarrow(state) ? ['narrow'] : [])]);
-    },
-    row(node, attributes) {
-      const element = make('sink-row', attributes, initialRow(attributes));
-      replaceByFigure(node, [element], ['lesson-figure']);
-    },
-    write(node, { id = '', model = '', prompt = '' }) {
-      const name = `${prefix}-${id}`;
-      const texts = readWritings()[name];
-      if (texts?.prompt !== prompt || texts.model !== model)
-        errorAt(node, `“${id}”: lessons/draw.mjs has written no text for it`);
-      const recordedTable = table(
-        ['Cache', 'The model writes', 'Distinct tokens'],
-        (texts?.rows ?? []).map(({ cache, text: writing, distinct }) => [cache, writing, distinct]),
-      );
-      recordedTable.data!.hProperties!.className = ['wide-table', 'recorded'];
-      parts.writes.push({ id: name, model, prompt });
-      const element = make('sink-write', { id, model, prompt }, [recordedTable]);
-      replaceByFigure(node, [element], ['lesson-figure']);
-    },
-    deleted(node) {
-      const file = join(picturesFolder, 'without_first.json');
-      const { prompt, ...recordedTrials } = JSON.parse(readFileSync(file, 'utf8'));
-      const { texts, trials } = readRecorded(recordedTrials as RecordedTrials);
-      const rows = CONDITION_NAMES.map((name) => {
-        const mean = meanOf(trials.map((trial) => trial[name].repeated));
-        return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, formatPercent(mean)];
-      });
-      const textsTable = table(['First token', 'The model writes', 'Repeated'], rows);
-      replaceByFigure(node, [textsTable], ['lesson-figure']);
-    },
-    count(node, { figure = '' }) {
-      replaceBy(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
-    },
-    costs(node, { models = '' }) {
-      replaceByFigure(node, [costTable(models.split(/\s+/))]);
-    },
-    dots(node, { recipes = '', step = '', outcome = '' }) {
-      replaceByFigure(node, dotsOf(recipes.split(/\s+/), Number(step), outcome));
-    },
-    runs(node, { groups = '' }) {
-      replaceByFigure(node, runsOf(parseGroups(groups)));
-    },
-    claims(node) {
-      replaceByFigure(node, claimsTables(hrefOf));
-    },
-    remedies(node) {
-      replaceByFigure(node, remedyTable(hrefOf));
-    },
-    predict(node, { min, max, unit, choices, answer }) {
-      const question = takeLabel(node);
-      const words = choices ? choices.split('|') : undefined;
-      if (words && !words.includes(answer ?? ''))
-        errorAt(node, `the answer “${answer ?? ''}”: expected one of ${words.join(', ')}`);
-      if (!choices && answer !== undefined)
-        errorAt(node, 'an answer: expected none, the first number of the text below answers');
-      if (!choices && !/dataAnswers/.test(JSON.stringify(node.children)))
-        errorAt(node, 'expected a number with a source in the answer to a question for a number');
-      const properties = choices
-        ? { dataChoices: choices, dataAnswer: answer }
-        : { dataMin: min, dataMax: max, dataUnit: unit };
-      const content = [
-        make('p', { className: ['predict-question'] }, [
-          make('strong', {}, [text('Predict. ')]),
-          ...question,
-        ]),
-        make('details', {}, [make('summary', {}, [text('Show the answer')]), ...node.children!]),
-      ];
-      replaceBy(node, make('section', { className: ['predict'], ...properties }, content));
-    },
-    exercise(node) {
-      const content = [make('h2', {}, [text('Exercise')]), ...node.children!];
-      replaceBy(node, make('section', { className: ['exercise'] }, content));
-    },
-    live(node, { figure = '', value = '' }) {
-      const statedText = toString(node);
-      parts.liveNumbers.push({ figure: `${prefix}-${figure}`, value, stated: statedText });
-      const recordedText = valueIn(figure, value);
-      if (recordedText === undefined)
-        errorAt(
-          node,
-          `“${statedText}”: ${value} of the figure “${figure}” is unknown; node web/lessons/draw.mjs ${prefix}-${figure} measures it`,
-        );
-      else if (recordedText !== statedText)
-        errorAt(node, `“${statedText}”: ${value} of the figure “${figure}” is ${recordedText}`);
-      if (normalizedFigures.has(figure) && WEIGHT_VALUES.includes(value))
-        errorAt(
-          node,
-          `${value} is a mean of weights: expected a figure of weights, found “${figure}”, whose map shows shares (normalize="yes")`,
-        );
-      const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
-      replaceBy(node, make('output', properties, [text(statedText)]));
-    },
-    when(node, { figure = '', if: condition = '' }) {
-      const isHidden = !isTrue(condition, (name) => valueIn(figure, name) ?? '–');
-      const sentence = { figure: `${prefix}-${figure}`, condition, text: toString(node) };
-      if (!laterCases.has(node)) group++;
-      parts.conditionalSentences.push({ ...sentence, group });
-      const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
-      replaceBy(node, make('span', { ...properties, hidden: isHidden }, node.children));
-    },
-    set(node) {
-      replaceBy(node, make('span', {}, node.children!));
-    },
-    data(node, { of = '', as }) {
-      const problem = numberProblem(toString(node), of, as);
-      if (problem) errorAt(node, problem);
-      replaceBy(node, make('span', { dataAnswers: '' }, node.children!));
-    },
-    paper(node, { of, as }) {
-      const problem = of && numberProblem(toString(node), of, as);
-      if (problem) errorAt(node, problem);
-      replaceBy(node, make('span', {}, node.children!));
-    },
-  };
-
-  const checkAddress = (node: Node, url: string) => {
-    const { protocol } = new URL(url, 'https://page.invalid/');
-    if (!SCHEMES.includes(protocol))
-      errorAt(node, `“${url}”: expected an address of ${SCHEMES.join(', ')} or of this page`);
-  };
-
-  const visit = (node: Node, isSourced: boolean): void => {
-    const { type } = node;
-    if ('url' in node) checkAddress(node, node.url);
-    if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
-    else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
-    if (type === 'text' && !isSourced && MEASUREMENT.test(node.value.replace(DEFINED_NUMBERS, '')))
-      errorAt(node, `“${node.value.trim()}”: a measured number without a source`);
-    const isDirective = type.endsWith('Directive');
-    const name = node.name ?? '';
-    if (type === 'paragraph')
-      for (const { text, figures } of sentencesOf(node))
-        if (figures.some((figure) => changingFigures.has(figure)) && !TEXT_REFERENCE.test(text))
-          errorAt(
-            node,
-            `“${text.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
-          );
-    if (type === 'link' && /^lesson \d+$/i.test(toString(node))) {
-      const linkedSlug = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
-      if (toString(node).split(' ')[1] !== String(numberOf(linkedSlug)))
-        errorAt(node, `“${toString(node)}”: “${linkedSlug}” is lesson ${numberOf(linkedSlug)}`);
-    } else if (type === 'text' && !isSourced && /\blessons? \d/i.test(node.value))
-      errorAt(node, `“${node.value.trim()}”: expected the number of a lesson to be a link to it`);
-    (node.children ?? []).forEach((child, i, all) => {
-      // Sentences of `:when` belong to one group if nothing but space is between them.
-      const [last, gap] = [all[i - 2], all[i - 1]];
-      const isLaterCase = gap?.type === 'text' && !gap.value.trim() && last && cases.has(last);
-      if (child.name === 'when') {
-        cases.add(child);
-        if (isLaterCase) laterCases.add(child);
-      }
-      visit(child, isSourced || type === 'link' || ['data', 'live', 'paper', 'set'].includes(name));
-    });
-    if (!isDirective) return;
-    const handle = Object.hasOwn(handlers, name) && handlers[name];
-    if (!handle)
-      return void errorAt(node, `“:${name}”: expected one of ${Object.keys(handlers).join(', ')}`);
-    const allowedNames = ATTRIBUTES[name]!;
-    const attributes = node.attributes ?? {};
-    const unknownName = Object.keys(attributes).find((name) => !allowedNames.includes(name));
-    if (unknownName !== undefined)
-      return void errorAt(
-        node,
-        `“${unknownName}”: expected ${allowedNames.length ? `one of ${allowedNames.join(', ')}` : 'no attribute'} of “:${name}”`,
-      );
-    try {
-      handle(node, attributes);
-    } catch (error) {
-      errorAt(node, (error as Error).message);
-    }
-  };
-  const classifyFigures = (node: Node): void => {
-    const { id = '', controls = '' } = node.attributes ?? {};
+  classifyFigures(node: Node): void {
+    const { id = '', controls = '', normalize } = node.attributes ?? {};
     const hasControl = node.name === 'figure' && /\b(?:text|step)\b/.test(controls);
-    if (hasControl || node.name === 'write') changingFigures.add(id);
-    if (node.name === 'figure' && node.attributes?.normalize === 'yes') normalizedFigures.add(id);
-    node.children?.forEach(classifyFigures);
-  };
-  return () => (tree: Root) => {
-    classifyFigures(tree as unknown as Node);
-    for (const child of tree.children) visit(child as Node, false);
-  };
+    if (hasControl || node.name === 'write') this.changingFigures.add(id);
+    if (node.name === 'figure' && normalize === 'yes') this.normalizedFigures.add(id);
+    node.children?.forEach((child) => this.classifyFigures(child));
+  }
 }
+
+type Handler = (node: Node, attributes: Record<string, string>, lesson: LessonContext) => void;
+
+/** Replaces each directive by the elements of the page. */
+const HANDLERS: Readonly<Record<string, Handler>> = {
+  figure(node, { id = '', ...state }, lesson) {
+    const name = `${lesson.prefix}-${id}`;
+    lesson.parts.figures.push({ id: name, state });
+    const picture = lesson.pictures[name];
+    const staleProblem =
+      picture && staleWords(name, readFileSync(join(picturesFolder, `${name}.svg`), 'utf8'));
+    if (staleProblem) lesson.errorAt(node, staleProblem);
+    const image = picture
+      ? [
+          make('img', {
+            src: `/lessons/pictures/${name}.svg`,
+            alt: picture.says.trim() || toString(node),
+            width: picture.width,
+            height: picture.height,
+            loading: 'lazy',
+          }),
+        ]
+      : [];
+    const heights = picture
+      ? { style: `--column-height:${picture.live}px;--phone-height:${picture.phone}px` }
+      : {};
+    const element = make('sink-scope', { id, ...state, ...heights }, image);
+    replaceByFigure(node, [element], ['lesson-figure', ...(isNarrow(state) ? ['narrow'] : [])]);
+  },
+  row(node, attributes) {
+    const element = make('sink-row', attributes, initialRow(attributes));
+    replaceByFigure(node, [element], ['lesson-figure']);
+  },
+  write(node, { id = '', model = '', prompt = '' }, lesson) {
+    const name = `${lesson.prefix}-${id}`;
+    const texts = readWritings()[name];
+    if (texts?.prompt !== prompt || texts.model !== model)
+      lesson.errorAt(node, `“${id}”: lessons/draw.mjs has written no text for it`);
+    const recordedTable = table(
+      ['Cache', 'The model writes', 'Distinct tokens'],
+      (texts?.rows ?? []).map(({ cache, text: writing, distinct }) => [cache, writing, distinct]),
+    );
+    recordedTable.data!.hProperties!.className = ['wide-table', 'recorded'];
+    lesson.parts.writes.push({ id: name, model, prompt });
+    const element = make('sink-write', { id, model, prompt }, [recordedTable]);
+    replaceByFigure(node, [element], ['lesson-figure']);
+  },
+  deleted(node) {
+    const file = join(picturesFolder, 'without_first.json');
+    const { prompt, ...recordedTrials } = JSON.parse(readFileSync(file, 'utf8'));
+    const { texts, trials } = readRecorded(recordedTrials as RecordedTrials);
+    const rows = CONDITION_NAMES.map((name) => {
+      const mean = meanOf(trials.map((trial) => trial[name].repeated));
+      return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, formatPercent(mean)];
+    });
+    const textsTable = table(['First token', 'The model writes', 'Repeated'], rows);
+    replaceByFigure(node, [textsTable], ['lesson-figure']);
+  },
+  count(node, { figure = '' }) {
+    replaceBy(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
+  },
+  costs(node, { models = '' }) {
+    replaceByFigure(node, [costTable(models.split(/\s+/))]);
+  },
+  dots(node, { recipes = '', step = '', outcome = '' }) {
+    replaceByFigure(node, dotsOf(recipes.split(/\s+/), Number(step), outcome));
+  },
+  runs(node, { groups = '' }) {
+    replaceByFigure(node, runsOf(parseGroups(groups)));
+  },
+  claims(node, _, { hrefOf }) {
+    replaceByFigure(node, claimsTables(hrefOf));
+  },
+  remedies(node, _, { hrefOf }) {
+    replaceByFigure(node, remedyTable(hrefOf));
+  },
+  predict(node, { min, max, unit, choices, answer }, lesson) {
+    const question = takeLabel(node);
+    const words = choices ? choices.split('|') : undefined;
+    if (words && !words.includes(answer ?? ''))
+      lesson.errorAt(node, `the answer “${answer ?? ''}”: expected one of ${words.join(', ')}`);
+    if (!choices && answer !== undefined)
+      lesson.errorAt(node, 'an answer: expected none, the first number of the text below answers');
+    if (!choices && !/dataAnswers/.test(JSON.stringify(node.children)))
+      lesson.errorAt(
+        node,
+        'expected a number with a source in the answer to a question for a number',
+      );
+    const properties = choices
+      ? { dataChoices: choices, dataAnswer: answer }
+      : { dataMin: min, dataMax: max, dataUnit: unit };
+    const content = [
+      make('p', { className: ['predict-question'] }, [
+        make('strong', {}, [text('Predict. ')]),
+        ...question,
+      ]),
+      make('details', {}, [make('summary', {}, [text('Show the answer')]), ...node.children!]),
+    ];
+    replaceBy(node, make('section', { className: ['predict'], ...properties }, content));
+  },
+  exercise(node) {
+    const content = [make('h2', {}, [text('Exercise')]), ...node.children!];
+    replaceBy(node, make('section', { className: ['exercise'] }, content));
+  },
+  live(node, { figure = '', value = '' }, lesson) {
+    const statedText = toString(node);
+    lesson.parts.liveNumbers.push({
+      figure: `${lesson.prefix}-${figure}`,
+      value,
+      stated: statedText,
+    });
+    const recordedText = lesson.valueIn(figure, value);
+    if (recordedText === undefined)
+      lesson.errorAt(
+        node,
+        `“${statedText}”: ${value} of the figure “${figure}” is unknown; node web/lessons/draw.mjs ${lesson.prefix}-${figure} measures it`,
+      );
+    else if (recordedText !== statedText)
+      lesson.errorAt(
+        node,
+        `“${statedText}”: ${value} of the figure “${figure}” is ${recordedText}`,
+      );
+    if (lesson.normalizedFigures.has(figure) && WEIGHT_VALUES.includes(value))
+      lesson.errorAt(
+        node,
+        `${value} is a mean of weights: expected a figure of weights, found “${figure}”, whose map shows shares (normalize="yes")`,
+      );
+    const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
+    replaceBy(node, make('output', properties, [text(statedText)]));
+  },
+  when(node, { figure = '', if: condition = '' }, lesson) {
+    const isHidden = !isTrue(condition, (name) => lesson.valueIn(figure, name) ?? '–');
+    const sentence = { figure: `${lesson.prefix}-${figure}`, condition, text: toString(node) };
+    lesson.parts.conditionalSentences.push({ ...sentence, group: lesson.group });
+    const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
+    replaceBy(node, make('span', { ...properties, hidden: isHidden }, node.children));
+  },
+  set(node) {
+    replaceBy(node, make('span', {}, node.children!));
+  },
+  data(node, { of = '', as }, lesson) {
+    const problem = numberProblem(toString(node), of, as);
+    if (problem) lesson.errorAt(node, problem);
+    replaceBy(node, make('span', { dataAnswers: '' }, node.children!));
+  },
+  paper(node, { of, as }, lesson) {
+    const problem = of && numberProblem(toString(node), of, as);
+    if (problem) lesson.errorAt(node, problem);
+    replaceBy(node, make('span', {}, node.children!));
+  },
+};
+
+/** Hands a directive to its handler once its name and its attributes are known. */
+function handleDirective(node: Node, lesson: LessonContext): void {
+  const name = node.name ?? '';
+  const handle = Object.hasOwn(HANDLERS, name) && HANDLERS[name];
+  if (!handle)
+    return lesson.errorAt(node, `“:${name}”: expected one of ${Object.keys(HANDLERS).join(', ')}`);
+  const allowedNames = ATTRIBUTES[name]!;
+  const attributes = node.attributes ?? {};
+  const unknownName = Object.keys(attributes).find((other) => !allowedNames.includes(other));
+  if (unknownName !== undefined)
+    return lesson.errorAt(
+      node,
+      `“${unknownName}”: expected ${allowedNames.length ? `one of ${allowedNames.join(', ')}` : 'no attribute'} of “:${name}”`,
+    );
+  try {
+    handle(node, attributes, lesson);
+  } catch (error) {
+    lesson.errorAt(node, (error as Error).message);
+  }
+}
+
+/** Leads a link to a page of the site, and checks its scheme and the number of a lesson that it names. */
+function checkLink(node: Node & { url: string }, lesson: LessonContext): void {
+  const { protocol } = new URL(node.url, 'https://page.invalid/');
+  if (!SCHEMES.includes(protocol))
+    lesson.errorAt(
+      node,
+      `“${node.url}”: expected an address of ${SCHEMES.join(', ')} or of this page`,
+    );
+  if (node.type !== 'link') return;
+  if (node.url.startsWith('#')) node.url = lesson.hrefOf(node.url);
+  else if (/^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
+  const [, statedNumber] = /^lesson (\d+)$/i.exec(toString(node)) ?? [];
+  const linkedSlug = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
+  if (statedNumber && statedNumber !== String(numberOf(linkedSlug)))
+    lesson.errorAt(node, `“${toString(node)}”: “${linkedSlug}” is lesson ${numberOf(linkedSlug)}`);
+}
+
+/** Checks that numbers of a text have a source, and names of lessons a link. */
+function checkText(node: Node & { value: string }, lesson: LessonContext): void {
+  if (MEASUREMENT.test(node.value.replace(DEFINED_NUMBERS, '')))
+    lesson.errorAt(node, `“${node.value.trim()}”: a measured number without a source`);
+  if (/\blessons? \d/i.test(node.value))
+    lesson.errorAt(
+      node,
+      `“${node.value.trim()}”: expected the number of a lesson to be a link to it`,
+    );
+}
+
+/** Checks that a sentence with a figure's number says on which text it holds, where a reader can change the text. */
+function checkParagraph(node: Node, lesson: LessonContext): void {
+  for (const { text, figures } of sentencesOf(node))
+    if (figures.some((name) => lesson.changingFigures.has(name)) && !TEXT_REFERENCE.test(text))
+      lesson.errorAt(
+        node,
+        `“${text.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
+      );
+}
+
+/** Checks a node and those below it, and replaces directives among them. */
+function visit(node: Node, isSourced: boolean, lesson: LessonContext): void {
+  const { type, name = '' } = node;
+  if ('url' in node) checkLink(node, lesson);
+  if (type === 'text' && !isSourced) checkText(node, lesson);
+  if (type === 'paragraph') checkParagraph(node, lesson);
+  const isSource = type === 'link' || ['data', 'live', 'paper', 'set'].includes(name);
+  (node.children ?? []).forEach((child, i, all) => {
+    // Sentences of `:when` belong to one group if nothing but space is between them.
+    const [last, gap] = [all[i - 2], all[i - 1]];
+    const isSpace = gap?.type === 'text' && !gap.value.trim();
+    if (child.name === 'when' && !(isSpace && last?.name === 'when')) lesson.group++;
+    visit(child, isSourced || isSource, lesson);
+  });
+  if (type.endsWith('Directive')) handleDirective(node, lesson);
+}
+
+const directives = (slug: string, parts: LessonParts) => () => (tree: Root) => {
+  const lesson = new LessonContext(slug, parts);
+  for (const child of tree.children as Node[]) lesson.classifyFigures(child);
+  for (const child of tree.children as Node[]) visit(child, false, lesson);
+};
 
 function headOf(tree: Root): { title: string; description: string } {
   const [title, description] = tree.children;

@@ -2,7 +2,15 @@
  * A frame is the immutable answer of one subject to one question, with everything that the views draw: means and their
  * spread over the prompts, and tensors of the first prompt. Views get frames and never call the engine.
  */
-import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
+import type {
+  Architecture,
+  Conditions,
+  Edit,
+  Operation,
+  Recording,
+  Tensor,
+  Token,
+} from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
 /**
@@ -40,6 +48,11 @@ interface Rows {
   readonly att: Tensor;
 }
 
+/** What is known of a model's architecture: of a recording its sizes, which recordings of maps alone lack in part. */
+export type FrameArchitecture = Partial<Architecture> &
+  Omit<Recording['architecture'], 'D' | 'K' | 'U' | 'V' | 'blocks' | 'layers'> &
+  Pick<Architecture, 'context' | 'mask_token' | 'bias_key' | 'gate'>;
+
 export interface Frame {
   readonly subject: string;
   readonly title: string;
@@ -76,7 +89,7 @@ export interface Frame {
   readonly lacks?: Readonly<Record<string, string>>;
   readonly pooled?: number;
   readonly class: NumberClass;
-  readonly architecture: Architecture;
+  readonly architecture: FrameArchitecture;
   /** The model's own operation, or the one of an edit. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];

@@ -220,7 +220,7 @@ const SOURCE_WORDS = {
 
 export function classWords(frame: Frame): string {
   if (frame.recording) return recordingWords(frame.recording);
-  const parameterWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
+  const parameterWords = `${(frame.architecture.parameters! / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${parameterWords}`;
   return (
     `replaced at inference. The weights (${parameterWords}) were trained with ` +

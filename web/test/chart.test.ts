@@ -67,6 +67,31 @@ it('lines can have their names beside them instead of in the legend, which keeps
   expect([x! < 100, x2 === x, y! - y2!]).toEqual([true, true, expect.closeTo(24.4, 0)]);
 });
 
+it('names stand on no line and on no other name', () => {
+  const steep = line([0, 0, 0, 9, 9, 9], { name: 'steep' });
+  const falling = line([9, 8, 6, 5, 4, 3], { name: 'falling', color: '--query' });
+  const near = line([9, 8, 6, 5, 4, 4], { name: 'near', color: '--key' });
+  const { marks, paths } = chartOf([steep, falling, near], { named: true });
+  const boxes = marks('.name', 'x', 'y').map(([x, y]) => ({ x: x! + 20, y: y! - 4 }));
+  const apart = (dx: number, dy: number) => Math.abs(dx) > 20 || Math.abs(dy) > 7;
+  expect(boxes).toHaveLength(3);
+  boxes.forEach(({ x, y }, i) =>
+    expect(boxes.every((other, j) => i === j || apart(other.x - x, other.y - y))).toBe(true),
+  );
+  for (const path of paths as string[]) {
+    const points = path
+      .split(/[ML]/)
+      .slice(1)
+      .map((point) => point.split(',').map(Number));
+    points.slice(1).forEach(([x1, y1], i) => {
+      const [x0, y0] = points[i] as [number, number];
+      for (let t = 0; t <= 1; t += 1 / 64)
+        for (const { x, y } of boxes)
+          expect(apart(x0 + t * (x1! - x0) - x, y0 + t * (y1! - y0) - y)).toBe(true);
+    });
+  }
+});
+
 describe('points', () => {
   it('are drawn side by side above their label, one shape per series, without lines', () => {
     const twoSeries = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];

@@ -373,7 +373,7 @@ function unfoundedNumbers(said: string, known: readonly number[]): string[] {
 const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
-  'sink-tag': ({ architecture: { D } }) => [1 / D],
+  'sink-tag': ({ architecture: { D } }) => [1 / D!],
   secondary: ({ tensors, T }) => [
     mean(Array.from(tensors.alpha_raw!.data).filter((_, i) => i % T === 0)),
   ],

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { SinkscopeError } from 'sinkscope';
 import { isRecordingFile } from '../src/ask/recordings';
-import { openSeries, type Series } from '../src/run/series';
+import { openSeries, type Series } from 'sinkscope/internal';
 import { seriesCourse } from '../src/run/series_course';
 import type { Frame } from '../src/frame';
 import { subjectsAtStep } from '../src/rooms/walk';

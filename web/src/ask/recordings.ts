@@ -4,6 +4,7 @@
  * reader's disk. Of a series, ID@STEP is the recording of a checkpoint.
  */
 import { sha256 } from 'sinkscope';
+import { headerOf } from 'sinkscope/internal';
 import { base } from '../base';
 import { splitStep } from './steps';
 
@@ -69,16 +70,6 @@ export function nameOfRecording(id: string): string {
   } catch {
     return file;
   }
-}
-
-/** Returns the header of a safetensors file, and where its numbers begin; undefined for other files. */
-export async function headerOf(file: Blob): Promise<{ text: string; end: number } | undefined> {
-  const MAX_HEADER = 10 ** 8;
-  if (file.size < 10) return undefined;
-  const lengthView = new DataView(await file.slice(0, 8).arrayBuffer());
-  const end = 8 + Number(lengthView.getBigUint64(0, true));
-  if (end - 8 > Math.min(MAX_HEADER, file.size - 8)) return undefined;
-  return { text: await file.slice(8, end).text(), end };
 }
 
 /** Whether a file is a recording, or a series of recordings. */

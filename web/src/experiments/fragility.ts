@@ -49,7 +49,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
     return settingsOf([
       `~clamp_channel(${channel})`,
       ...(token === 0 ? firstTokenEdits : []),
-      ...drawControls(D, channel, state.seed).map((control) => `~clamp_channel(${control})`),
+      ...drawControls(D!, channel, state.seed).map((control) => `~clamp_channel(${control})`),
     ]);
   }
   if (state.perturbation === 'tag') {
@@ -64,7 +64,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
   if (!candidate) return settingsOf([]);
   const { layer, row, column } = candidate;
   const editAt = (r: number, c: number) => `~scale_weight(down,${layer},${r},${c},0)`;
-  const rows = drawControls(D, row, state.seed);
+  const rows = drawControls(D!, row, state.seed);
   const columns = drawControls(F, column, state.seed + 1);
   // A narrow feed-forward layer may have fewer columns to draw than rows.
   const controls = rows.slice(0, columns.length).map((r, i) => editAt(r, columns[i]!));

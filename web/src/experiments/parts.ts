@@ -121,7 +121,7 @@ export const reportedTable = (
 export function choiceWords({ tensors, architecture: { V } }: Frame, rise: number): string {
   const loss = tensors.loss_mean!.data[0]!;
   const [before, after] = [Math.exp(loss), Math.exp(loss + rise)];
-  if (after > V) return `worse than a blind guess among all ${V.toLocaleString('en')} tokens`;
+  if (after > V!) return `worse than a blind guess among all ${V!.toLocaleString('en')} tokens`;
   const digits = [0, 1].find((count) => before.toFixed(count) !== after.toFixed(count));
   return digits === undefined
     ? 'which is hardly noticeable'

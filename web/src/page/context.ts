@@ -189,18 +189,22 @@ export function entriesOf(context: Context, subjects: readonly string[]): Subjec
 /** After this many milliseconds a room shows its controls without its pictures. */
 const CONTROLS_DELAY_MS = 3000;
 
-/** Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift. */
+/**
+ * Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift.
+ * @param isReady whether everything else that the room's words depend on is there
+ */
 export function hideUntilDrawn(
   root: HTMLElement,
   scope: Scope,
   entries: () => SubjectEntry[],
+  isReady = () => true,
 ): void {
   root.classList.add('awaited');
   const appear = () => root.classList.remove('awaited', 'late');
   const timer = setTimeout(() => root.classList.add('late'), CONTROLS_DELAY_MS);
   scope.onEnd(() => clearTimeout(timer));
   scope.effect(() => {
-    if (!entries().every(({ frame, error }) => frame ?? error)) return;
+    if (!isReady() || !entries().every(({ frame, error }) => frame ?? error)) return;
     clearTimeout(timer);
     requestAnimationFrame(appear);
   });

@@ -698,7 +698,7 @@ export function substitutionNotes(
         : []),
       ...headNote(frame, state),
       ...(lacksToken ? [`${title} has no ${tokenWords}; its text ${startWords}.`] : []),
-      ...(channel >= D
+      ...(channel >= D!
         ? [`${title} has no channel ${channel}: its hidden states have ${D}, numbered from 0.`]
         : []),
       ...(beyondEnd

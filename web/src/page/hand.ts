@@ -50,7 +50,7 @@ function chosenChannel(frame: Frame, state: State) {
   });
   const { channel, query } = state;
   const largestActivation = massiveOf(frame);
-  if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
+  if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D!)
     return (
       largestActivation && {
         ...channelAt(largestActivation),

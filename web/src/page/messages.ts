@@ -93,7 +93,7 @@ export function drawMessages(
       const words = downloadText ?? shownWork?.text ?? '';
       render(
         words
-          ? html`<span>${words} …</span>${elapsed(words)} ${progressBar}
+          ? html`<span>${words} …${elapsed(words)}</span> ${progressBar}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,

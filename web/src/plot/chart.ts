@@ -51,11 +51,8 @@ export interface ChartData {
   readonly cursor?: number;
   readonly cursorWords?: string;
   readonly height?: number;
-  /**
-   * Whether strong lines have their names beside them instead of in the legend: near their ends, or `apart`, where each
-   * is furthest from the others.
-   */
-  readonly named?: boolean | 'apart';
+  /** Whether strong lines have their names beside them instead of in the legend. */
+  readonly named?: boolean;
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
   readonly onChoose?: (x: number) => void;
@@ -117,6 +114,7 @@ const SHAPES = [
 ];
 /** The horizontal distance between series of points, so that their error bars do not overlap. */
 const SERIES_GAP = 0.08;
+const TRAINING_TICKS = [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000];
 
 /** Returns the points of a series that can be drawn, split at gaps. */
 function segmentsOf(series: Series, from: number, isLog: boolean): [number, number][][] {
@@ -157,107 +155,14 @@ function pointSample({ color }: Series, i: number) {
   </svg>`;
 }
 
-/** The height of a name beside a line. */
-const NAME_HEIGHT = 14;
+/** The height of a name, its width by letter, and the distance from other lines that is enough. */
+const [NAME_HEIGHT, LETTER_WIDTH, ENOUGH_ROOM] = [14, 8.8, 20];
+/** The distances of a name's middle from its line. */
+const NAME_GAPS = [-10, 10, -24, 24];
+/** How many points of a line are tried for its name. */
+const MAX_NAME_PLACES = 40;
 
-/**
- * Writes the names of strong lines beside them, each name once: left of the end of a line that rises, above one that
- * stays low, right of one that has just begun. Names do not overlap.
- * @param place returns where a point is on the picture
- */
-function nameLines(
-  { series, named }: ChartData,
-  segments: readonly [number, number][][][],
-  place: (point: readonly [number, number]) => readonly [number, number],
-  [width, floor]: readonly [number, number],
-) {
-  const taken: number[] = [];
-  const places = segments.map((own) => own.flat().map(place));
-  if (named === 'apart') return nameLinesApart(series, places, [width, floor]);
-  const isNamed = ({ name, color, faint, band }: Series, i: number) =>
-    named &&
-    places[i]!.length > 0 &&
-    !faint &&
-    !band &&
-    i === series.findIndex((one) => one.name === name && one.color === color);
-  // The name of the lower line comes first, so that names are in the order of the lines.
-  return series
-    .filter(isNamed)
-    .map((one) => ({ ...one, end: places[series.indexOf(one)]!.at(-1)! }))
-    .sort((a, b) => b.end[1] - a.end[1])
-    .map(({ name, color, end: [endX, endY] }) => {
-      const isEarly = endX < width / 2;
-      const isLow = endY > floor - 40;
-      const x = isEarly ? endX + 6 : endX - (isLow ? width / 3 : 40);
-      const tops = places.flat().flatMap(([px, py]) => (px > x - 100 && px < x + 6 ? py : []));
-      let y = isEarly ? Math.min(endY + 4, floor - 4) : (isLow ? Math.min(...tops) : endY) - 8;
-      while (taken.some((other) => Math.abs(other - y) < NAME_HEIGHT)) y -= NAME_HEIGHT;
-      taken.push(y);
-      return svg`<text class="name" style=${`fill: var(${color})`} text-anchor=${isEarly ? 'start' : 'end'} x=${x} y=${y}>${name}</text>`;
-    });
-}
-
-/** Returns the height of a line at x; undefined outside it. */
-function heightAt(points: readonly (readonly [number, number])[], x: number): number | undefined {
-  const i = points.findIndex(([px]) => px >= x);
-  if (i < 0 || (i === 0 && points[0]![0] > x)) return undefined;
-  const [[x0, y0], [x1, y1]] = [points[Math.max(0, i - 1)]!, points[i]!];
-  return x1 === x0 ? y1 : y0 + ((y1 - y0) * (x - x0)) / (x1 - x0);
-}
-
-/**
- * Writes the name of each strong line above or below it, where the other lines and the names so far leave most room.
- * @param places the points of each line on the picture
- */
-function nameLinesApart(
-  series: readonly Series[],
-  places: readonly (readonly (readonly [number, number])[])[],
-  [width, floor]: readonly [number, number],
-) {
-  const taken: { readonly left: number; readonly right: number; readonly y: number }[] = [];
-  return series.map(({ name, color, faint }, own) => {
-    if (faint || !places[own]!.length) return nothing;
-    const length = 7.5 * name.length;
-    const candidates = places[own]!.flatMap(([x, y]) => {
-      const left = Math.max(LEFT + 8, Math.min(width - RIGHT - length, x - length / 2));
-      const right = left + length;
-      const samples = Array.from({ length: 9 }, (_, i) => left + (i * length) / 8);
-      const heights = places.map((points) => samples.flatMap((at) => heightAt(points, at) ?? []));
-      return [-1, 1, -2, 2, -3].map((step) => {
-        const [side, shift] = [Math.sign(step), NAME_HEIGHT * (Math.abs(step) - 1)];
-        const edge = Math.min(...heights[own]!.map((height) => side * -height), side * -y);
-        const middle = side * (NAME_HEIGHT / 2 + 3 + shift - edge);
-        const others = heights.filter((_, i) => i !== own).flat();
-        const overlaps = taken.some(
-          (one) => one.left < right && left < one.right && Math.abs(one.y - middle) < NAME_HEIGHT,
-        );
-        const room = Math.min(
-          ...others.map((height) => Math.abs(height - middle)),
-          2 * NAME_HEIGHT,
-          middle - TOP + NAME_HEIGHT,
-          floor - middle + 2,
-        );
-        const apart = Math.min(
-          20,
-          ...places.flatMap((points, i) => {
-            const height = i === own ? undefined : heightAt(points, x);
-            return height === undefined ? [] : Math.abs(height - y);
-          }),
-        );
-        const steepness = Math.max(...heights[own]!, y) - Math.min(...heights[own]!, y);
-        return {
-          left,
-          right,
-          y: middle,
-          score: room + apart - 0.3 * steepness - shift - (overlaps ? 100 : 0),
-        };
-      });
-    });
-    const best = candidates.reduce((a, b) => (b.score > a.score + 1 ? b : a));
-    taken.push(best);
-    return svg`<text class="name" style=${`fill: var(${color})`} text-anchor="middle" x=${(best.left + best.right) / 2} y=${best.y + 4}>${name}</text>`;
-  });
-}
+type Point = readonly [x: number, y: number];
 
 /** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */
 function legendOf({ series, named }: ChartData): Series[] {
@@ -267,26 +172,28 @@ function legendOf({ series, named }: ChartData): Series[] {
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
 }
 
-/** Draws a chart into an element, or updates the chart there. */
-export function drawChart(root: HTMLElement, data: ChartData): void {
-  if (!chartData.has(root)) watcher?.observe(root);
-  chartData.set(root, data);
-  const width = Math.max(180, chartWidths.get(root) ?? 340);
-  const bottom = data.xLabel ? BOTTOM : BOTTOM - 13;
-  const {
-    series: allSeries,
-    log = false,
-    from = 0,
-    kind,
-    cursor,
-    onChoose,
-    height = HEIGHT,
-  } = data;
-  const hasPoints = kind === 'points';
-  const segmentsOfSeries = allSeries.map((series, i) =>
-    segmentsOf(series, from + (hasPoints ? SERIES_GAP * (i - (allSeries.length - 1) / 2) : 0), log),
-  );
-  const points = segmentsOfSeries.flat(2);
+/** Returns the lowest and highest y coordinate of the axis. */
+function yDomain(ys: readonly number[], { log, tight }: ChartData): [number, number] {
+  if (!ys.length) return [log ? 0.1 : 0, 1];
+  const [minimum, maximum] = [Math.min(...ys), Math.max(...ys)];
+  // The y axis begins at 0 even if a value is slightly below 0.
+  const startsAtZero = !log && !tight && minimum > -0.03 * maximum;
+  // A single value makes no axis: it then begins or ends at 0.
+  const isSingle = !log && minimum === maximum;
+  const low = startsAtZero ? 0 : isSingle ? Math.min(0, minimum) : minimum;
+  const high = isSingle ? Math.max(0, minimum) : maximum;
+  const magnitude = Math.max(Math.abs(low), Math.abs(high));
+  const margin = Math.max(0, MIN_SPAN * magnitude - (high - low)) / 2;
+  return [low - margin, high + margin || (low < 0 ? 0 : 1)];
+}
+
+/** Returns the scales of a chart of this size with their ticks, and the points of each series. */
+function axesOf(data: ChartData, width: number, height: number) {
+  const { series: allSeries, log = false, from = 0, kind, steps, doubling, xNames } = data;
+  const shiftOf = (i: number) =>
+    kind === 'points' ? SERIES_GAP * (i - (allSeries.length - 1) / 2) : 0;
+  const segments = allSeries.map((series, i) => segmentsOf(series, from + shiftOf(i), log));
+  const points = segments.flat(2);
   const xs = [...points.map(([x]) => x), ...(data.xDomain ?? [])];
   const spreadEnds = allSeries.flatMap(({ values, spread, band }) => [
     ...Array.from(spread ?? [], (half, i) => values[i]! + half),
@@ -297,91 +204,196 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const ys = [...points.map(([, y]) => y), ...spreadEnds, ...(data.domain ?? [])].filter(
     (value) => Number.isFinite(value) && (!log || value > 0),
   );
-  const pad = kind === 'bars' ? 0.6 : hasPoints ? 0.4 : 0;
-  const domain = [Math.min(...xs) - pad, Math.max(...xs) + pad];
-  const x = (data.steps ? scaleSymlog().constant(100) : data.doubling ? scaleLog() : scaleLinear())
-    .domain(xs.length ? domain : [0, 1])
+  const pad = { bars: 0.6, points: 0.4, lines: 0 }[kind];
+  const xDomain = xs.length ? [Math.min(...xs) - pad, Math.max(...xs) + pad] : [0, 1];
+  const x = (steps ? scaleSymlog().constant(100) : doubling ? scaleLog() : scaleLinear())
+    .domain(xDomain)
     .range([LEFT + 4, width - RIGHT]);
-  const minimum = Math.min(...ys);
-  // The y axis begins at 0 even if a value is slightly below 0.
-  const startsAtZero = !log && !data.tight && minimum > -0.03 * Math.max(...ys);
-  // A single value makes no axis: it then begins or ends at 0.
-  const isSingle = !log && minimum === Math.max(...ys);
-  const low = startsAtZero ? 0 : isSingle ? Math.min(0, minimum) : minimum;
-  const high = isSingle ? Math.max(0, minimum) : Math.max(...ys);
-  const magnitude = Math.max(Math.abs(low), Math.abs(high));
-  const margin = Math.max(0, MIN_SPAN * magnitude - (high - low)) / 2;
-  const y = (log ? scaleLog() : scaleLinear())
-    .domain(ys.length ? [low - margin, high + margin || (low < 0 ? 0 : 1)] : [log ? 0.1 : 0, 1])
-    .range([height - bottom, TOP]);
+  const range = [height - (data.xLabel ? BOTTOM : BOTTOM - 13), TOP];
   const tickCount = height < 110 ? 2 : 4;
-  if (!log) (y as ReturnType<typeof scaleLinear>).nice(tickCount);
+  const y = log
+    ? scaleLog(yDomain(ys, data), range)
+    : scaleLinear(yDomain(ys, data), range).nice(tickCount);
+  const xTicks = () => {
+    if (steps) return TRAINING_TICKS.filter((tick) => tick <= xDomain[1]!);
+    if (doubling) return [...new Set(xs)];
+    if (xNames) return [...xNames.keys()];
+    return x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
+  };
+  const yTicks = log ? fittingTicks(y.ticks(), y) : y.ticks(tickCount);
+  return { x, y, xTicks: xTicks(), yTicks, segments };
+}
+
+type Axes = ReturnType<typeof axesOf>;
+
+function barsOf({ x, y, segments }: Axes, { color }: Series) {
+  const floor = y(Math.max(y.domain()[0]!, 0));
+  const barWidth = Math.max(1, 0.76 * (x(1) - x(0)));
+  return segments[0]!.flat().map(
+    ([a, b]) =>
+      svg`<rect x=${(x(a) - barWidth / 2).toFixed(1)} width=${barWidth.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
+          height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${color})`}></rect>`,
+  );
+}
+
+function drawBand(
+  { color, places, values, band }: Series,
+  { from = 0, log }: ChartData,
+  path: (points: readonly Point[]) => string,
+) {
+  if (!band?.low.length) return nothing;
+  const boundary = (side: ArrayLike<number>) =>
+    Array.from(side, (value, i): Point => [places?.[i] ?? from + i, value]).filter(
+      ([, value], i) =>
+        Number.isFinite(value) && Number.isFinite(values[i]!) && (!log || value > 0),
+    );
+  const points = [...boundary(band.high), ...boundary(band.low).reverse()];
+  return svg`<path class="band" style=${`fill: var(${color})`} d=${`${path(points)}Z`}></path>`;
+}
+
+function drawSeries(data: ChartData, axes: Axes, i: number) {
+  const { x, y, segments } = axes;
+  const series = data.series[i]!;
+  if (data.kind === 'bars' && i === 0) return barsOf(axes, series);
+  const points = segments[i]!.flat();
+  const { color, spread, dash, faint, band } = series;
+  const style = `stroke: var(${color})`;
+  const errorBars = points.flatMap(([a, b], j) => {
+    const half = spread?.[j];
+    if (half === undefined || !Number.isFinite(half)) return [];
+    const y1 = y(Math.max(b - half, y.domain()[0]!));
+    const y2 = y(b + half);
+    return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${y1} y2=${y2}></line>`;
+  });
+  if (data.kind === 'points')
+    return [errorBars, points.map(([a, b]) => drawPoint(color, i, [x(a), y(b)]))];
+  const path = (line: readonly Point[]) =>
+    line.map(([a, b], j) => `${j ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
+  const hasDots =
+    data.dots !== false && !band && segments.flat(2).length < 400 && points.length < 40;
+  const dots = hasDots ? points : [];
+  return svg`${drawBand(series, data, path)}<path class=${faint ? 'line faint' : 'line'} style=${style}
+      stroke-dasharray=${dash ?? nothing} d=${segments[i]!.map(path).join('') || 'M0,0'}></path>
+    ${errorBars}
+    ${dots.map(
+      ([a, b]) =>
+        svg`<circle class=${faint ? 'faint' : ''} r=${faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
+          cy=${y(b).toFixed(1)} style=${`fill: var(${color})`}></circle>`,
+    )}`;
+}
+
+/** Returns points along a line at most 6 pixels apart. */
+const pointsAlong = (points: readonly Point[]): Point[] =>
+  points.flatMap(([x, y], i) => {
+    const [nextX, nextY] = points[i + 1] ?? [x, y];
+    const count = Math.max(1, Math.ceil(Math.hypot(nextX - x, nextY - y) / 6));
+    return Array.from({ length: count }, (_, k): Point => {
+      return [x + ((nextX - x) * k) / count, y + ((nextY - y) * k) / count];
+    });
+  });
+
+/** Returns the distance from a height to the points from left to right, at most ENOUGH_ROOM. */
+const distanceTo = (points: readonly Point[], y: number, left: number, right: number): number =>
+  points.reduce(
+    (least, [px, py]) => (px < left || px > right ? least : Math.min(least, Math.abs(py - y))),
+    ENOUGH_ROOM,
+  );
+
+/**
+ * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
+ * and the name has room.
+ * @param cursorPlace the left end and the right end of the cursor's label
+ */
+function nameLines(
+  { series, named }: ChartData,
+  { x: xOf, y: yOf, segments }: Axes,
+  width: number,
+  cursorPlace: readonly Point[],
+) {
+  if (!named) return nothing;
+  const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
+  const obstacles = [...lines, cursorPlace].map(pointsAlong);
+  const drawName = ({ name, color, own }: Series & { readonly own: number }) => {
+    const length = LETTER_WIDTH * name.length;
+    const lastLeft = width - RIGHT - length;
+    const others = obstacles.filter((_, i) => i !== own).flat();
+    const stride = Math.ceil(lines[own]!.length / MAX_NAME_PLACES);
+    const anchors = lines[own]!.filter((_, i) => i % stride === 0);
+    const end = lines[own]!.at(-1)!;
+    const candidates = [
+      ...(end[0] + 6 <= lastLeft ? [{ anchor: end, left: end[0] + 6, y: end[1] }] : []),
+      ...NAME_GAPS.flatMap((gap) =>
+        anchors.map((anchor) => {
+          const left = Math.max(LEFT + 8, Math.min(lastLeft, anchor[0] - length / 2));
+          return { anchor, left, y: anchor[1] + gap };
+        }),
+      ),
+    ];
+    const scored = candidates.map(({ anchor: [x, lineY], left, y }) => {
+      const room = Math.min(
+        distanceTo(others, y, left, left + length),
+        // A name may be near its own line, but not on it.
+        2 * distanceTo(obstacles[own]!, y, left, left + length),
+        y - TOP + NAME_HEIGHT,
+        yOf.range()[0]! - y + NAME_HEIGHT,
+      );
+      return { left, y, score: 2 * room + distanceTo(others, lineY, x - 8, x + 8) };
+    });
+    const { left, y } = scored.reduce((a, b) => (b.score > a.score ? b : a));
+    obstacles.push(
+      pointsAlong([
+        [left, y],
+        [left + length, y],
+      ]),
+    );
+    return svg`<text class="name" style=${`fill: var(${color})`} x=${left} y=${y + 4}>${name}</text>`;
+  };
+  // The name of the lower line comes first, so that names are in the order of the lines.
+  return series
+    .map((one, own) => ({ ...one, own }))
+    .filter(({ name, color, faint, band, own }) => {
+      const first = series.findIndex((one) => one.name === name && one.color === color);
+      return lines[own]!.length > 0 && !faint && !band && first === own;
+    })
+    .sort((a, b) => lines[b.own]!.at(-1)![1] - lines[a.own]!.at(-1)![1])
+    .map(drawName);
+}
+
+function legendTemplate(data: ChartData) {
+  const { kind, series } = data;
+  const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
+  const sampleOf = (one: Series) =>
+    kind === 'points'
+      ? pointSample(one, series.indexOf(one))
+      : needsLineSamples
+        ? lineSample(one)
+        : nothing;
+  return html`<p class="chart-key">
+    ${legendOf(data).map(
+      (one) => html`<span style="--swatch: var(${one.color})">${sampleOf(one)}${one.name}</span>`,
+    )}
+  </p>`;
+}
+
+/** Draws a chart into an element, or updates the chart there. */
+export function drawChart(root: HTMLElement, data: ChartData): void {
+  if (!chartData.has(root)) watcher?.observe(root);
+  chartData.set(root, data);
+  const width = Math.max(180, chartWidths.get(root) ?? 340);
+  const { cursor, cursorWords = '', onChoose, height = HEIGHT } = data;
+  const axes = axesOf(data, width, height);
+  const { x, y } = axes;
+  const floor = y.range()[0]!;
   const chooseAt = (event: MouseEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
   };
-  const xTicks = data.steps
-    ? [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000].filter((t) => t <= domain[1]!)
-    : data.doubling
-      ? [...new Set(xs)]
-      : data.xNames
-        ? [...data.xNames.keys()]
-        : x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
-  const yTicks = log
-    ? fittingTicks((y as ReturnType<typeof scaleLog>).ticks(), y)
-    : y.ticks(tickCount);
   const yWords = yTickWords(data);
-  const path = (segment: [number, number][]) =>
-    segment.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
-  const floor = y(Math.max(y.domain()[0]!, 0));
-  const barWidth = Math.max(1, 0.76 * (x(1) - x(0)));
-  const bandPath = ({ places, values, band }: Series) => {
-    const boundary = (side: ArrayLike<number>) =>
-      Array.from(side, (value, i): [number, number] => [places?.[i] ?? from + i, value]).filter(
-        ([, value], i) =>
-          Number.isFinite(value) && Number.isFinite(values[i]!) && (!log || value > 0),
-      );
-    return `${path([...boundary(band!.high), ...boundary(band!.low).reverse()])}Z`;
-  };
-  const seriesShapes = allSeries.map((series, i) => {
-    const ownPoints = segmentsOfSeries[i]!.flat();
-    const style = `stroke: var(${series.color})`;
-    if (kind === 'bars' && i === 0)
-      return ownPoints.map(
-        ([a, b]) =>
-          svg`<rect x=${(x(a) - barWidth / 2).toFixed(1)} width=${barWidth.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
-            height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${series.color})`}></rect>`,
-      );
-    const errorBars = ownPoints.flatMap(([a, b], j) => {
-      const half = series.spread?.[j];
-      if (half === undefined || !Number.isFinite(half)) return [];
-      const y1 = y(Math.max(b - half, y.domain()[0]!));
-      const y2 = y(b + half);
-      return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${y1} y2=${y2}></line>`;
-    });
-    if (hasPoints)
-      return [errorBars, ownPoints.map(([a, b]) => drawPoint(series.color, i, [x(a), y(b)]))];
-    const dots =
-      data.dots !== false && !series.band && points.length < 400 && ownPoints.length < 40;
-    const band = series.band?.low.length
-      ? svg`<path class="band" style=${`fill: var(${series.color})`} d=${bandPath(series)}></path>`
-      : nothing;
-    return svg`${band}<path class=${series.faint ? 'line faint' : 'line'} style=${style}
-        stroke-dasharray=${series.dash ?? nothing} d=${segmentsOfSeries[i]!.map(path).join('') || 'M0,0'}></path>
-      ${errorBars}
-      ${
-        dots
-          ? ownPoints.map(
-              ([a, b]) =>
-                svg`<circle class=${series.faint ? 'faint' : ''} r=${series.faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
-                  cy=${y(b).toFixed(1)} style=${`fill: var(${series.color})`}></circle>`,
-            )
-          : nothing
-      }`;
-  });
-  const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
-  const needsLineSamples = kind === 'lines' && allSeries.some(({ dash }) => dash);
-  const legendSeries = legendOf(data);
+  const cursorX = x(cursor ?? NaN);
+  const hasCursor = Number.isFinite(cursorX);
+  const isRight = cursorX > width / 2;
+  const labelX = cursorX + (isRight ? -5 : 5);
+  const labelEnd = labelX + (isRight ? -6 : 6) * cursorWords.length;
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -391,37 +403,39 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         aria-label=${data.label}
         @click=${onChoose ? chooseAt : nothing}
       >
-        ${yTicks.map(
+        ${axes.yTicks.map(
           (tick) =>
             svg`<line class="grid" x1=${LEFT} x2=${width - RIGHT} y1=${y(tick)} y2=${y(tick)}></line>
               <text x=${LEFT - 5} y=${y(tick) + 3.5} text-anchor="end">${yWords(tick)}</text>`,
         )}
-        ${xTicks.map(
+        ${axes.xTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
-        ${seriesShapes}
-        ${nameLines(data, segmentsOfSeries, ([a, b]) => [x(a), y(b)], [width, height - bottom])}
+        ${data.series.map((_, i) => drawSeries(data, axes, i))}
+        ${nameLines(
+          data,
+          axes,
+          width,
+          hasCursor
+            ? [
+                [labelX, TOP],
+                [labelEnd, TOP],
+              ]
+            : [],
+        )}
         ${
-          cursor === undefined || !Number.isFinite(cursor)
-            ? nothing
-            : svg`<line class="cursor" x1=${x(cursor)} x2=${x(cursor)} y1=${TOP - 4} y2=${height - bottom}></line>
-                <text x=${x(cursor) + labelOffset} y=${TOP + 4}
-                  text-anchor=${labelOffset < 0 ? 'end' : 'start'}>${data.cursorWords ?? ''}</text>`
+          hasCursor
+            ? svg`<line class="cursor" x1=${cursorX} x2=${cursorX} y1=${TOP - 4} y2=${floor}></line>
+                <text x=${labelX} y=${TOP + 4} text-anchor=${isRight ? 'end' : 'start'}>${cursorWords}</text>`
+            : nothing
         }
         <text class="axis" x=${LEFT - 38} y="11">${data.yLabel}</text>
         <text class="axis" x=${width - RIGHT} y=${height - 3} text-anchor="end">
           ${data.xLabel}
         </text>
       </svg>
-      <p class="chart-key">
-        ${legendSeries.map(
-          (series) =>
-            html`<span style="--swatch: var(${series.color})"
-              >${hasPoints ? pointSample(series, allSeries.indexOf(series)) : needsLineSamples ? lineSample(series) : nothing}${series.name}</span
-            >`,
-        )}
-      </p>`,
+      ${legendTemplate(data)}`,
     root,
   );
 }

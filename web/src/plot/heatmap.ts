@@ -165,85 +165,114 @@ function cellAt(
   return isInside ? { row, col } : undefined;
 }
 
-export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatmap {
-  const container = addDiv('map-place', root);
-  const inner = addDiv('map-inner', container);
-  const rowLabels = addDiv('row-words', inner);
-  const plot = addDiv('heatmap', inner);
-  const colLabels = addDiv('col-words', inner);
-  for (const side of [rowLabels, colLabels]) side.setAttribute('aria-hidden', 'true');
-  const canvas = document.createElement('canvas');
-  plot.append(canvas);
-  const pointedMark = addDiv('mark lit', plot);
-  const chosenMark = addDiv('mark chosen', plot);
-  const remark = addDiv('remark', plot);
-  const outlines: HTMLElement[] = [];
-  const readout = addDiv('readout', root);
-  pointedMark.hidden = chosenMark.hidden = remark.hidden = true;
-  describeMatrix(plot, readout);
-  let drawnData: HeatmapData | undefined;
+/** Moves a cell by a step of an arrow key, at most to the border. */
+const movedCell = (
+  { row, col }: Cell,
+  [down, right]: readonly [number, number],
+  { rows, cols }: Pick<HeatmapData, 'rows' | 'cols'>,
+): Cell => ({
+  row: Math.min(rows - 1, Math.max(0, row + down)),
+  col: Math.min(cols - 1, Math.max(0, col + right)),
+});
+
+class DrawnHeatmap implements Heatmap {
+  readonly #events: HeatmapEvents;
+  readonly #container: HTMLElement;
+  readonly #inner: HTMLElement;
+  readonly #rowLabels: HTMLElement;
+  readonly #plot: HTMLElement;
+  readonly #colLabels: HTMLElement;
+  readonly #canvas = document.createElement('canvas');
+  readonly #pointedMark: HTMLElement;
+  readonly #chosenMark: HTMLElement;
+  readonly #remark: HTMLElement;
+  readonly #outlines: HTMLElement[] = [];
+  readonly #readout: HTMLElement;
+  #data: HeatmapData | undefined;
   /** The map's size on the screen in pixels; 0 before the map is drawn. */
-  let size = { width: 0, height: 0 };
-  let pointedCell: Cell | undefined;
-  let remoteCell: Cell | undefined;
+  #size = { width: 0, height: 0 };
+  #pointedCell: Cell | undefined;
+  #remoteCell: Cell | undefined;
 
-  const drawPointed = () => {
-    if (!drawnData) return;
-    const { chosen, describe } = drawnData;
-    const cell = pointedCell ?? remoteCell;
-    mark(pointedMark, cell, drawnData);
-    const text = describe(cell ?? chosen ?? { row: -1, col: -1 });
-    if (readout.textContent !== text) readout.textContent = text;
-  };
-  const pointAt = (cell: Cell | undefined) => {
-    if (cell?.row === pointedCell?.row && cell?.col === pointedCell?.col) return;
-    pointedCell = cell;
-    if (!drawnData) return;
-    drawPointed();
-    events.onPoint?.(cell);
-  };
-  const cellUnder = (event: MouseEvent) => drawnData && cellAt(plot, event, drawnData);
+  constructor(root: Element, events: HeatmapEvents) {
+    this.#events = events;
+    this.#container = addDiv('map-place', root);
+    this.#inner = addDiv('map-inner', this.#container);
+    this.#rowLabels = addDiv('row-words', this.#inner);
+    this.#plot = addDiv('heatmap', this.#inner);
+    this.#colLabels = addDiv('col-words', this.#inner);
+    for (const side of [this.#rowLabels, this.#colLabels]) side.setAttribute('aria-hidden', 'true');
+    this.#plot.append(this.#canvas);
+    this.#pointedMark = addDiv('mark lit', this.#plot);
+    this.#chosenMark = addDiv('mark chosen', this.#plot);
+    this.#remark = addDiv('remark', this.#plot);
+    this.#readout = addDiv('readout', root);
+    this.#pointedMark.hidden = this.#chosenMark.hidden = this.#remark.hidden = true;
+    describeMatrix(this.#plot, this.#readout);
+    this.#listen();
+  }
 
-  plot.addEventListener('pointermove', (event) => pointAt(cellUnder(event)));
-  plot.addEventListener('pointerleave', () => pointAt(undefined));
-  plot.addEventListener('click', (event) => {
-    const cell = cellUnder(event);
-    if (!cell) return;
-    // A tap sends no pointermove, so the click points at its cell.
-    pointAt(cell);
-    const { chosen } = drawnData ?? {};
-    if (event.shiftKey && chosen && events.onExtend) events.onExtend(chosen, cell);
-    else events.onChoose?.(cell);
-  });
-  plot.addEventListener('keydown', (event) => {
-    if (!drawnData) return;
-    const selectedCell = pointedCell ?? drawnData.chosen ?? { row: 0, col: 0 };
-    const startCell = { row: Math.max(0, selectedCell.row), col: Math.max(0, selectedCell.col) };
+  #listen(): void {
+    const plot = this.#plot;
+    const cellUnder = (event: MouseEvent) => this.#data && cellAt(plot, event, this.#data);
+    plot.addEventListener('pointermove', (event) => this.#pointAt(cellUnder(event)));
+    plot.addEventListener('pointerleave', () => this.#pointAt(undefined));
+    plot.addEventListener('blur', () => this.#pointAt(undefined));
+    plot.addEventListener('click', (event) => {
+      const cell = cellUnder(event);
+      if (!cell) return;
+      // A tap sends no pointermove, so the click points at its cell.
+      this.#pointAt(cell);
+      const { chosen } = this.#data ?? {};
+      const { onChoose, onExtend } = this.#events;
+      if (event.shiftKey && chosen && onExtend) onExtend(chosen, cell);
+      else onChoose?.(cell);
+    });
+    plot.addEventListener('keydown', (event) => this.#handleKey(event));
+    if (typeof ResizeObserver !== 'undefined')
+      new ResizeObserver(([entry]) => {
+        this.#size = entry!.contentRect;
+        this.#labelAxes();
+      }).observe(plot);
+  }
+
+  #handleKey(event: KeyboardEvent): void {
+    if (!this.#data) return;
+    const { row, col } = this.#pointedCell ?? this.#data.chosen ?? { row: 0, col: 0 };
+    const cell = { row: Math.max(0, row), col: Math.max(0, col) };
     const step = ARROWS[event.key];
     const isChoice = event.key === 'Enter' || event.key === ' ';
-    if (isChoice) events.onChoose?.(startCell);
-    if (step) {
-      const clampIndex = (i: number, n: number) => Math.min(n - 1, Math.max(0, i));
-      const nextCell = {
-        row: clampIndex(startCell.row + step[0], drawnData.rows),
-        col: clampIndex(startCell.col + step[1], drawnData.cols),
-      };
-      if (pointedCell && nextCell.row === pointedCell.row && nextCell.col === pointedCell.col)
-        events.onBeyond?.(step);
-      else {
-        pointAt(nextCell);
-        if (event.shiftKey) events.onExtend?.(startCell, nextCell);
-      }
-    }
-    if (step || isChoice) event.preventDefault();
-  });
-  plot.addEventListener('blur', () => pointAt(undefined));
+    if (!step && !isChoice) return;
+    event.preventDefault();
+    const { onBeyond, onChoose, onExtend } = this.#events;
+    if (!step) return onChoose?.(cell);
+    const next = movedCell(cell, step, this.#data);
+    const { row: pointedRow, col: pointedCol } = this.#pointedCell ?? {};
+    if (next.row === pointedRow && next.col === pointedCol) return onBeyond?.(step);
+    this.#pointAt(next);
+    if (event.shiftKey) onExtend?.(cell, next);
+  }
 
-  const labelAxes = () => {
-    if (!drawnData) return;
-    const { rows, cols, rowWords = [], colWords = [] } = drawnData;
+  #pointAt(cell: Cell | undefined): void {
+    if (cell?.row === this.#pointedCell?.row && cell?.col === this.#pointedCell?.col) return;
+    this.#pointedCell = cell;
+    if (!this.#data) return;
+    this.#drawPointed(this.#data);
+    this.#events.onPoint?.(cell);
+  }
+
+  #drawPointed(data: HeatmapData): void {
+    const cell = this.#pointedCell ?? this.#remoteCell;
+    mark(this.#pointedMark, cell, data);
+    const text = data.describe(cell ?? data.chosen ?? { row: -1, col: -1 });
+    if (this.#readout.textContent !== text) this.#readout.textContent = text;
+  }
+
+  #labelAxes(): void {
+    if (!this.#data) return;
+    const { rows, cols, rowWords = [], colWords = [] } = this.#data;
     const side = Math.max(rows, cols);
-    const cell = Math.min(size.height / rows, size.width / cols);
+    const cell = Math.min(this.#size.height / rows, this.#size.width / cols);
     const cellsPerWord = cell ? WORD_PX / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
     const thinOut = (words: readonly string[]) => words.map((word, i) => (i % stride ? '' : word));
@@ -251,44 +280,41 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       ? [thinOut(rowWords), thinOut(colWords)]
       : [[], []];
     const maxLabelLength = Math.max(0, ...colNames.map(({ length }) => length));
-    inner.style.setProperty('--longest', String(maxLabelLength));
-    inner.style.setProperty('--every', String(stride));
-    writeLabels(rowLabels, rowNames);
-    writeLabels(colLabels, colNames);
-  };
-  if (typeof ResizeObserver !== 'undefined')
-    new ResizeObserver(([entry]) => {
-      size = entry!.contentRect;
-      labelAxes();
-    }).observe(plot);
+    this.#inner.style.setProperty('--longest', String(maxLabelLength));
+    this.#inner.style.setProperty('--every', String(stride));
+    writeLabels(this.#rowLabels, rowNames);
+    writeLabels(this.#colLabels, colNames);
+  }
 
-  return {
-    draw(data) {
-      const needsPaint =
-        !drawnData || drawnData.data !== data.data || drawnData.scale !== data.scale;
-      drawnData = data;
-      const { rows, cols, outlined = [] } = data;
-      container.classList.toggle('bare', !data.rowWords?.length);
-      inner.style.setProperty('--cols', String(cols));
-      inner.style.setProperty('--rows', String(rows));
-      plot.style.aspectRatio = `${cols * (data.cellShape ?? 1)} / ${rows}`;
-      plot.setAttribute('aria-label', data.label);
-      inner.dataset.row = data.rowTitle ?? '';
-      inner.dataset.col = data.colTitle ?? '';
-      if (needsPaint) paint(canvas, data);
-      labelAxes();
-      while (outlines.length > outlined.length) outlines.pop()!.remove();
-      while (outlines.length < outlined.length) outlines.push(addDiv('mark outlined', plot));
-      outlined.forEach((cell, i) => mark(outlines[i]!, cell, data));
-      remark.hidden = !data.remark;
-      remark.className = `remark ${data.remark?.kind ?? ''}`;
-      if (remark.textContent !== data.remark?.text) remark.textContent = data.remark?.text ?? '';
-      mark(chosenMark, data.chosen, data, data.chosenCols);
-      drawPointed();
-    },
-    highlight(cell) {
-      remoteCell = cell;
-      if (!pointedCell) drawPointed();
-    },
-  };
+  draw(data: HeatmapData): void {
+    const needsPaint = this.#data?.data !== data.data || this.#data.scale !== data.scale;
+    this.#data = data;
+    const { rows, cols, outlined = [], remark } = data;
+    const [plot, inner, outlines] = [this.#plot, this.#inner, this.#outlines];
+    this.#container.classList.toggle('bare', !data.rowWords?.length);
+    inner.style.setProperty('--cols', String(cols));
+    inner.style.setProperty('--rows', String(rows));
+    plot.style.aspectRatio = `${cols * (data.cellShape ?? 1)} / ${rows}`;
+    plot.setAttribute('aria-label', data.label);
+    inner.dataset.row = data.rowTitle ?? '';
+    inner.dataset.col = data.colTitle ?? '';
+    if (needsPaint) paint(this.#canvas, data);
+    this.#labelAxes();
+    while (outlines.length > outlined.length) outlines.pop()!.remove();
+    while (outlines.length < outlined.length) outlines.push(addDiv('mark outlined', plot));
+    outlined.forEach((cell, i) => mark(outlines[i]!, cell, data));
+    this.#remark.hidden = !remark;
+    this.#remark.className = `remark ${remark?.kind ?? ''}`;
+    if (this.#remark.textContent !== remark?.text) this.#remark.textContent = remark?.text ?? '';
+    mark(this.#chosenMark, data.chosen, data, data.chosenCols);
+    this.#drawPointed(data);
+  }
+
+  highlight(cell: Cell | undefined): void {
+    this.#remoteCell = cell;
+    if (!this.#pointedCell && this.#data) this.#drawPointed(this.#data);
+  }
 }
+
+export const createHeatmap = (root: Element, events: HeatmapEvents = {}): Heatmap =>
+  new DrawnHeatmap(root, events);

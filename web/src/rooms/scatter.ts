@@ -75,7 +75,7 @@ export function pointOf(frame: Frame): Point {
     // The first hidden state is the embedding, before all layers.
     ratio: Math.max(...(tensors.hidden_ratio?.data.subarray(1) ?? [NaN])),
     loss: tensors.loss_mean?.data[0] ?? NaN,
-    size: architecture.parameters,
+    size: architecture.parameters ?? NaN,
   };
 }
 

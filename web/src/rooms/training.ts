@@ -21,7 +21,7 @@ import { checkpointOf, LOG_SEQUENCES } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
-import { training, courseWords, emergenceOf } from '../views/training';
+import { areCoursesSettled, training, courseWords, emergenceOf } from '../views/training';
 import { addElement, setText } from '../page/view';
 import {
   countedOn,
@@ -252,7 +252,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       heads: at ? Object.fromEntries(compared.map((subject) => [subject, at])) : {},
     };
   });
-  hideUntilDrawn(root, scope, currentEntries);
+  // The heading follows the courses.
+  hideUntilDrawn(root, scope, currentEntries, () => areCoursesSettled.value);
 
   scope.effect(() => {
     const state = context.state.value;

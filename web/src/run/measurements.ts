@@ -2,14 +2,7 @@
  * Measurements that need further runs over the same prompts. Views read them by name, like the metrics and fields of
  * describe. The queue takes them after the numbers of a single run are shown.
  */
-import {
-  spread,
-  type Architecture,
-  type Edit,
-  type Replica,
-  type RunOptions,
-  type Tensor,
-} from 'sinkscope';
+import { spread, type Edit, type Replica, type RunOptions, type Tensor } from 'sinkscope';
 import { headEffects } from 'sinkscope/internal';
 import { deviation, mean, predictsNext, type Frame } from '../frame';
 import { averagesOf } from './averages';
@@ -29,7 +22,7 @@ interface MeasurementInput {
 export interface Measurement {
   readonly names: readonly string[];
   readonly progressUnit: string;
-  readonly fits: (model: { readonly architecture: Architecture }) => boolean;
+  readonly fits: (frame: Pick<Frame, 'architecture'>) => boolean;
   readonly measure: (input: MeasurementInput) => Promise<MeasuredTensors>;
 }
 

@@ -4,7 +4,6 @@
  */
 import {
   SinkscopeError,
-  type Architecture,
   type Describe,
   type Engine,
   type Model,
@@ -15,17 +14,16 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { uniformAlphas } from 'sinkscope/internal';
+import { KIND_SHARES, openSeries, uniformAlphas, type Series } from 'sinkscope/internal';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, fileIdOf, nameOfRecording } from '../ask/recordings';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
-import type { Frame, NumberClass } from '../frame';
+import type { Frame, FrameArchitecture, NumberClass } from '../frame';
 import { averagesOf } from './averages';
 import { measurements } from './measurements';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import type { CachedRun } from './runs';
-import { openSeries, type Series } from './series';
 import { Shelf } from './shelf';
 
 export const NO_WEIGHTS =
@@ -186,23 +184,21 @@ function stepOf(id: string, steps: readonly number[]) {
 function architectureOf(
   { operations }: Describe,
   { architecture, conditions, tensors }: Recording,
-): Architecture {
+): FrameArchitecture {
   const operation = operations.find(({ name }) => name === conditions.model.operation);
   // The tensor att_bias is the weight of a bias key or of the operation's own sink logit, which is not a key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
   const { D, K, U, V, ...others } = architecture;
-  const sizes = {
+  return {
     ...others,
     ...(K === 1 ? {} : { D, K, U, V }),
     context: conditions.prompts.T,
     ...(conditions.model.part ? { part: conditions.model.part } : {}),
-    parameters: NaN,
     mask_token: null,
     bias_key: tensors.has('0.att_bias') && !hasSinkLogit ? 'head' : null,
     gate: tensors.has('0.gate') ? 'output_head' : null,
   };
-  return sizes as unknown as Architecture;
 }
 
 /** Returns the decoder's tokens of a recording of cross-attention. */
@@ -251,7 +247,7 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     Object.assign(tensors, averages.tensors);
     Object.assign(spread, averages.spread);
   }
-  for (const name of ['image_share', 'text_share', 'special_share']) {
+  for (const name of Object.values(KIND_SHARES)) {
     if (!fileTensors.has(`mean.${name}`) || !fileTensors.has(`deviation.${name}`)) continue;
     tensors[name] = await recording.tensor(`mean.${name}`);
     spread[name] = (await recording.tensor(`deviation.${name}`)).data as Float32Array;

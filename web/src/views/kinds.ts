@@ -1,4 +1,5 @@
 /** Draws the share of attention on each kind of token by layer: patches of an image, text and special tokens. */
+import { KIND_SHARES } from 'sinkscope/internal';
 import { isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { formatPercent, modelName } from '../words';
@@ -6,9 +7,9 @@ import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
 const KINDS = [
-  { letter: 'i', tensor: 'image_share', name: 'patches', color: '--run-1' },
-  { letter: 't', tensor: 'text_share', name: 'text', color: '--run-2' },
-  { letter: 's', tensor: 'special_share', name: 'special tokens', color: '--run-3' },
+  { letter: 'i', tensor: KIND_SHARES.i, name: 'patches', color: '--run-1' },
+  { letter: 't', tensor: KIND_SHARES.t, name: 'text', color: '--run-2' },
+  { letter: 's', tensor: KIND_SHARES.s, name: 'special tokens', color: '--run-3' },
 ] as const;
 
 const kindsOf = ({ tensors }: Frame) => KINDS.filter(({ tensor }) => tensors[tensor]);

@@ -76,7 +76,7 @@ export const likeness: View = {
       );
       drawChart(chart, {
         kind: 'lines',
-        named: 'apart',
+        named: true,
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,
         domain: [0, maximum],

@@ -78,7 +78,7 @@ export const loss: View = {
       return {
         kind: 'lines',
         tight: true,
-        named: 'apart',
+        named: true,
         xLabel: 'token',
         yLabel: `loss, mean of ${span} tokens, nats${blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,

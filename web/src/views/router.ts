@@ -105,7 +105,7 @@ function drawLoads(chart: HTMLElement, frame: Frame, loads: Float32Array, layer:
     label: `Load of the experts in ${layerTitle(frame, layer)}: ${loadWords} of the tokens.`,
     series: [
       { name: 'tokens routed to it', color: '--query', values },
-      { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
+      { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen! / E) },
     ],
   });
 }

@@ -60,7 +60,7 @@ export function isUnedited({ edits, question }: Frame): boolean {
 
 /** Returns how far above a run's loss a model is that holds all tokens of the vocabulary equally likely. */
 export const blindRise = ({ tensors, architecture: { V } }: Frame): number =>
-  Math.log(V) - tensors.loss_mean!.data[0]!;
+  Math.log(V!) - tensors.loss_mean!.data[0]!;
 
 /** A change of the loss below this, in nats per token, is small. */
 export const SMALL_CHANGE = 0.01;

@@ -12,7 +12,7 @@ import { createHeadMap } from './head_map';
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
 
 function sentence(frame: Frame, at: Head): string {
-  const { H } = frame.architecture;
+  const { H, D } = frame.architecture;
   const [mixtureShares, streamShares] = [dataOf(frame, 'tag_share'), dataOf(frame, 'tag_stream')];
   const i = at.layer * H + at.head;
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
@@ -24,8 +24,8 @@ function sentence(frame: Frame, at: Head): string {
   const name = headName(headAt(indexOfLargest, H), frame);
   return (
     `${headSentence}, and ${formatPercent(streamShares[i]!)} of the variance of their hidden states after layer ${layerNumber(frame, at.layer)} along what W_O makes ` +
-    `of it; most of all heads: ${formatPercent(streamShares[indexOfLargest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
-    `have ${formatPercent(1 / frame.architecture.D)} on average.`
+    `of it; most of all heads: ${formatPercent(streamShares[indexOfLargest]!)}, ${name}. A random direction of ${D} would ` +
+    `have ${formatPercent(1 / D!)} on average.`
   );
 }
 

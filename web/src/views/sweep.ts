@@ -199,7 +199,7 @@ export const sweep: View = {
       drawChart(chart, {
         kind: 'lines',
         doubling: true,
-        named: 'apart',
+        named: true,
         xLabel: axisLabel,
         yLabel: measure.label,
         label: `${frame.model.title}. ${caption}`,

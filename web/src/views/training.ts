@@ -36,7 +36,8 @@ import { addElement, addFold, setText, type View } from '../page/view';
  * numbers follow this signal.
  */
 const loadedCourses = signal<readonly Course[]>([]);
-const areCoursesSettled = signal(false);
+/** Whether the courses of the page's own models are loaded, or could not be. */
+export const areCoursesSettled = signal(false);
 /** The series whose courses are loaded or loading, each with its ε. */
 const requestedSeries = new Set<string>();
 /** The long runs with several seeds, by model; undefined while their logs are loading. */

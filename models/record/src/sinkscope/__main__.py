@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from . import __version__
 
 if TYPE_CHECKING:
+    from .recording import Recording
     from .summary import Table
 
 
@@ -129,19 +130,35 @@ def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
         _print(table.to_csv(), end="") if as_csv else _print(table)
 
 
+def _table_of(recording: "Recording", options: dict[str, Any]) -> "Table":
+    from .frames import long_rows
+    from .summary import Table
+
+    if options["long"]:
+        return long_rows(recording)
+    if not options["heads"]:
+        return recording.table()
+    table = Table(recording.heads())
+    table.title = recording.title
+    return table
+
+
 def _measure(options: dict[str, Any]) -> int:
+    from .checkpoints import Series, is_series
     from .recording import Recording
     from .summary import Table
 
-    recording = Recording.open(options["recording"])
-    table = recording.table()
-    if options["long"]:
-        from .frames import long_rows
-
-        table = long_rows(recording)
-    elif options["heads"]:
-        table = Table(recording.heads())
-        table.title = recording.title
+    path = options["recording"]
+    if not is_series(path):
+        table = _table_of(Recording.open(path), options)
+    else:
+        series = Series.open(path)
+        if options["long"] or options["heads"]:
+            checkpoints = zip(series.steps, series.recordings, strict=True)
+            table = Table({"step": step} | row for step, part in checkpoints for row in _table_of(part, options))
+            table.title = series.title
+        else:
+            table = series.table()
     _print_table(table, options["json"], options["csv"])
     return 0
 

@@ -119,6 +119,12 @@ class Series:
         )
 
 
+def is_series(path: str | PathLike[str]) -> bool:
+    """Whether the metadata of a safetensors file declares a series."""
+    with open_tensors(path) as (metadata, _):
+        return SERIES_KEY in metadata
+
+
 def _parse_content(path: Any, text: str) -> tuple[list[int], list[dict[str, Any]]]:
     try:
         content = json.loads(text)
@@ -157,7 +163,7 @@ def series(
 
     Raises ValueError if a revision has no step or two have the same, and RuntimeError if one cannot be recorded.
     """
-    from .studies import study
+    from .studies import rows_of, study
     from .texts import select_texts
 
     check_target(out)
@@ -167,7 +173,8 @@ def series(
     addresses = study([name for _, name in names], prompts, parts, keep=keep, **options)
     missing = [name for _, name in names if name not in addresses]
     if missing:
-        raise RuntimeError(f"{', '.join(missing)}: expected a recording, found none; {parts}/errors says why")
+        why = next((row["error"] for row in rows_of(parts, missing[0]) if row.get("error")), "")
+        raise RuntimeError(f"{', '.join(missing)}: expected a recording, found none. {missing[0]}: {why}")
     result = Series([step for step, _ in names], [Recording.open(addresses[name]) for _, name in names])
     if Path(model).is_dir():
         for (_, name), recording in zip(names, result.recordings, strict=True):

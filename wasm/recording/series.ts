@@ -3,11 +3,20 @@
  * The tensors of the checkpoint with index i are named i/NAME. Each checkpoint becomes a file of its own, which the
  * engine checks like any recording.
  */
-import { SinkscopeError } from 'sinkscope';
-import { headerOf } from '../ask/recordings';
+import { SinkscopeError } from '../abi/errors.ts';
 
 const [SERIES_KEY, SERIES_VERSION] = ['sinkscope.series', '1'];
 const STEP_MAX = 1e9;
+
+/** Returns the header of a safetensors file, and where its numbers begin; undefined for other files. */
+export async function headerOf(file: Blob): Promise<{ text: string; end: number } | undefined> {
+  const MAX_HEADER = 10 ** 8;
+  if (file.size < 10) return undefined;
+  const lengthView = new DataView(await file.slice(0, 8).arrayBuffer());
+  const end = 8 + Number(lengthView.getBigUint64(0, true));
+  if (end - 8 > Math.min(MAX_HEADER, file.size - 8)) return undefined;
+  return { text: await file.slice(8, end).text(), end };
+}
 
 export interface Series {
   /** In rising order. */
