@@ -427,7 +427,7 @@ describe('Training', () => {
     expect(room.text('.explanation')).toMatchSnapshot();
     room.click('Choose models');
     expect(room.calls.pickModels).toHaveBeenCalled();
-    room.click('Sigmoid');
+    room.all('.numbers .segmented button')[1]!.click();
     expect(room.state.value.at).toBe(1);
     expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'sigmoid@0']);
   });
