@@ -63,14 +63,11 @@ test('each kind of argument accepts its values, and a rejected value is reported
   }
 });
 
-test('options may be omitted, and each item of a list is checked', () => {
+test('options may be omitted, and each item of a list is checked', (t) => {
   const kinds = { a: 'text', b: 'flag' };
   for (const options of [{}, { a: undefined }, { a: 'x', b: true, c: 1 }])
     checkOptions(options, kinds);
-  assert.deepEqual(
-    errorOf(() => checkOptions({ b: null }, kinds)),
-    ['argument', 'b', 'expected true or false, got null'],
-  );
+  t.assert.snapshot(errorOf(() => checkOptions({ b: null }, kinds)));
   assert.equal(errorOf(() => checkOptions(1, kinds))[1], 'options');
   assert.equal(errorOf(() => checkOptions(1, kinds, 'own'))[1], 'own');
   checkList([], 'text', 'all');
@@ -94,14 +91,7 @@ test('options may be omitted, and each item of a list is checked', () => {
     assert.deepEqual(errorOf(() => checkPlan(spoilt)).slice(0, 2), ['argument', where]);
   assert.equal(urlOf('b', 'https://a/x', 'it').href, 'https://a/b');
   assert.equal(urlOf(new URL('https://a/x'), undefined, 'it').href, 'https://a/x');
-  for (const [value, valueText] of [
-    ['b', '"b"'],
-    [5, '5'],
-  ])
-    assert.deepEqual(
-      errorOf(() => urlOf(value, undefined, 'it')),
-      ['argument', 'it', `expected an address, got ${valueText}`],
-    );
+  for (const value of ['b', 5]) t.assert.snapshot(errorOf(() => urlOf(value, undefined, 'it')));
 });
 
 test('an error has place and message, shows the value, and keeps its members when it is posted', () => {

@@ -193,16 +193,16 @@ test('a sleep ends after its time or with its signal, and then removes its liste
   assert.deepEqual(clear.mock.calls[0]?.arguments, ['a timer']);
 });
 
-test('the reason of a failed request is its innermost cause, which browsers omit', () => {
+test('the reason of a failed request is its innermost cause, which browsers omit', (t) => {
   const cause = new Error('connect ECONNREFUSED');
-  for (const [error, reason] of [
-    [new TypeError('fetch failed', { cause }), 'connect ECONNREFUSED'],
-    [new TypeError('Failed to fetch'), 'the connection was refused or cut'],
-    [new TypeError('fetch failed', { cause: 'text' }), 'the connection was refused or cut'],
-    [new Error('no byte came'), 'no byte came'],
-    ['a text', 'a text'],
+  for (const error of [
+    new TypeError('fetch failed', { cause }),
+    new TypeError('Failed to fetch'),
+    new TypeError('fetch failed', { cause: 'text' }),
+    new Error('no byte came'),
+    'a text',
   ])
-    assert.equal(reasonOf(error), reason);
+    t.assert.snapshot(reasonOf(error));
 });
 
 test('the error of a failed request says what to check: a file, a host, or a site without CORS headers', async (t) => {

@@ -91,7 +91,7 @@ test('a download continues after its last byte, with the tag if no version is kn
       firstHeaders,
       { ...firstHeaders, range: 'bytes=4-', ...condition },
     ]);
-    assert.deepEqual(result.reasons, ['broke off after 4 bytes: cut']);
+    t.assert.snapshot(result.reasons);
   }
   assert.equal((await read(t, [() => partReply(1)], { from: 1 })).requests[0].range, 'bytes=1-');
   const result = await read(t, [() => partReply(6)], { from: 6 });
@@ -144,44 +144,20 @@ test('without an ETag a download restarts only if no byte has arrived', async (t
   const untaggedReply = (to) => () => reply(200, { 'content-length': '10' }, { to });
   const result = await read(t, [untaggedReply(0), untaggedReply(10)]);
   assert.deepEqual([result.content, result.requests.length], [[...BYTES], 2]);
-  assert.deepEqual(result.reasons, ['broke off after 0 bytes: cut']);
-  for (const [answers, text, count] of [
+  t.assert.snapshot(result.reasons);
+  for (const answers of [
+    [untaggedReply(3)],
+    [() => cutReply(3), () => partReply(3, { etag: 'W/"a"' })],
+    [() => cutReply(3), () => partReply(3, { etag: '"b"' })],
     [
-      [untaggedReply(3)],
-      'broke off after 3 bytes: cut; expected an ETag to go on from there, found none',
-      1,
+      () => cutReply(3, { etag: 'W/"a"', 'last-modified': 'today' }),
+      () => partReply(3, { etag: 'W/"a"', 'last-modified': 'later' }),
     ],
-    [
-      [() => cutReply(3), () => partReply(3, { etag: 'W/"a"' })],
-      'broke off after 3 bytes: expected an ETag to go on from there, found none',
-      2,
-    ],
-    [
-      [() => cutReply(3), () => partReply(3, { etag: '"b"' })],
-      'broke off after 3 bytes: expected to go on with "a", found "b"',
-      2,
-    ],
-    [
-      [
-        () => cutReply(3, { etag: 'W/"a"', 'last-modified': 'today' }),
-        () => partReply(3, { etag: 'W/"a"', 'last-modified': 'later' }),
-      ],
-      'broke off after 3 bytes: expected to go on with today, found later',
-      2,
-    ],
-    [
-      [untaggedReply(1)],
-      'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
-      1,
-    ],
-    [
-      [() => cutReply(1, { etag: 'W/"a"' }), () => partReply(1)],
-      'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
-      1,
-    ],
+    [untaggedReply(1)],
+    [() => cutReply(1, { etag: 'W/"a"' }), () => partReply(1)],
   ]) {
     const { error, requests } = await read(t, answers);
-    assert.deepEqual([error.code, error.text, requests.length], ['read', text, count]);
+    t.assert.snapshot([error.code, error.text, requests.length]);
   }
 });
 
@@ -195,10 +171,10 @@ test('each try without bytes waits twice as long, and a received byte resets the
   });
   assert.deepEqual([result.content, result.waits], [[...BYTES], [1, 2, 1, 2, 4]]);
   const { error, requests, waits } = await read(t, [() => cutReply(0)], { tries: 3 });
-  assert.equal(error.text, 'broke off after 0 bytes: cut; 3 tries brought nothing');
+  t.assert.snapshot(error.text);
   assert.deepEqual([requests.length, waits.length], [3, 2]);
   const defaultResult = await read(t, [() => cutReply(0)]);
-  assert.equal(defaultResult.error.text, 'broke off after 0 bytes: cut; 5 tries brought nothing');
+  t.assert.snapshot(defaultResult.error.text);
   assert.equal(defaultResult.requests.length, 5);
 });
 
@@ -206,20 +182,16 @@ test('a wrong size is an error, whether the server or the caller gave it', async
   const sizedReply = (length, options = {}) =>
     reply(200, { 'content-length': length, etag: '"a"' }, options);
   const short = { to: 8, isCut: false };
-  for (const [answers, options, text] of [
-    [[() => sizedReply('9')], {}, '9 bytes were announced, more came'],
-    [[() => sizedReply('10')], { bytes: 9 }, 'expected 9 bytes as announced, found 10'],
-    [[() => reply(200)], { bytes: 9 }, '9 bytes were announced, more came'],
-    [[() => reply(200)], { bytes: 11 }, 'expected 11 bytes, found a whole answer of 10'],
+  for (const [answers, options] of [
+    [[() => sizedReply('9')], {}],
+    [[() => sizedReply('10')], { bytes: 9 }],
+    [[() => reply(200)], { bytes: 9 }],
+    [[() => reply(200)], { bytes: 11 }],
     // A connection that ends too early counts as a cut one.
-    [
-      [() => sizedReply('10', short)],
-      { tries: 1 },
-      'broke off after 8 bytes: expected 10 bytes, the connection ended; 1 tries brought nothing',
-    ],
+    [[() => sizedReply('10', short)], { tries: 1 }],
   ]) {
     const { error } = await read(t, answers, options);
-    assert.deepEqual([error?.code, error?.text], ['read', text]);
+    t.assert.snapshot([error?.code, error?.text]);
   }
   const result = await read(t, [() => sizedReply('10', short), () => partReply(8)]);
   assert.deepEqual(result.content, [...BYTES]);
@@ -228,7 +200,7 @@ test('a wrong size is an error, whether the server or the caller gave it', async
 test('a web page is rejected as a file unless the address ends in .html', async (t) => {
   const page = () => wholeReply({ 'content-type': 'text/html; charset=utf-8' });
   const { error } = await read(t, [page]);
-  assert.equal(error.text, 'expected a file, found a web page (text/html)');
+  t.assert.snapshot(error.text);
   t.mock.method(globalThis, 'fetch', async () => page());
   for (const name of ['a.html', 'a.HTM'])
     assert.equal((await fetchFile(new URL(`https://hub.example/${name}`), {})).bytes, 10);
@@ -319,29 +291,20 @@ test('in a browser the size of a compressed response counts only if it was known
   const foreignReply = (response, type = 'cors') =>
     Object.defineProperty(response, 'type', { value: type });
   const sizedReply = (length) => reply(200, { 'content-length': length, etag: '"a"' });
-  for (const [answer, options, expected] of [
-    [() => foreignReply(sizedReply('4')), {}, [...BYTES]],
-    [() => foreignReply(sizedReply('4')), { bytes: 10 }, [...BYTES]],
+  for (const [answer, options] of [
+    [() => foreignReply(sizedReply('4')), {}],
+    [() => foreignReply(sizedReply('4')), { bytes: 10 }],
     [
       () => foreignReply(reply(200, { 'content-length': '4' }, { to: 4, isCut: false })),
       { bytes: 10 },
-      'expected 10 bytes, found a whole answer of 4',
     ],
-    [() => foreignReply(sizedReply('4')), { bytes: 9 }, '9 bytes were announced, more came'],
-    [() => foreignReply(sizedReply('4'), 'basic'), {}, '4 bytes were announced, more came'],
-    [
-      () => foreignReply(reply(200, { 'content-length': '4', 'content-encoding': 'identity' })),
-      {},
-      '4 bytes were announced, more came',
-    ],
-    [
-      () => foreignReply(reply(206, { 'content-length': '3' }, { from: 6 })),
-      { from: 6 },
-      '9 bytes were announced, more came',
-    ],
+    [() => foreignReply(sizedReply('4')), { bytes: 9 }],
+    [() => foreignReply(sizedReply('4'), 'basic'), {}],
+    [() => foreignReply(reply(200, { 'content-length': '4', 'content-encoding': 'identity' })), {}],
+    [() => foreignReply(reply(206, { 'content-length': '3' }, { from: 6 })), { from: 6 }],
   ]) {
     const result = await read(t, [answer], options, inBrowser);
-    assert.deepEqual(result.error?.text ?? result.content, expected);
+    t.assert.snapshot(result.error?.text ?? result.content);
     assert.equal(result.requests[0]['accept-encoding'], undefined);
   }
   // Only requests to the page's own site are conditional; for other sites the download compares the tags.

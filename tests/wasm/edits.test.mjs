@@ -39,7 +39,7 @@ test('the build reports how many numbers encode an edit', () => {
   assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
 });
 
-test('an edit is encoded as its kind and thirteen numbers, with NaN for missing ones', () => {
+test('an edit is encoded as its kind and thirteen numbers, with NaN for missing ones', (t) => {
   const encodeLists = (...edits) => {
     const words = encodeEdits(edits, describe);
     const floats = new Float32Array(words.buffer);
@@ -72,39 +72,20 @@ test('an edit is encoded as its kind and thirteen numbers, with NaN for missing 
       [3, values()],
     ],
   );
-  for (const [edit, where, text] of [
-    [{ kind: 'silence', layer: 'x' }, 'edits[0].layer', 'expected a number, got "x"'],
-    [
-      { kind: 'silence', z: 1 },
-      'edits[0].z',
-      'expected a parameter of silence: layer, head, got "z"',
-    ],
-    [
-      { kind: 'operation', operation: 'softmax', parameters: { bias: 1 } },
-      'edits[0].parameters.bias',
-      'expected a parameter of operation: operation, by, got "bias"',
-    ],
-    [
-      { kind: 'operation' },
-      'edits[0].operation',
-      'expected one of softmax, sigmoid, got undefined',
-    ],
-    [{ kind: 'evict' }, 'edits[0].policy', 'expected one of first, last, got undefined'],
-    [{ kind: 'evict', policy: 'x' }, 'edits[0].policy', 'expected one of first, last, got "x"'],
-    [
-      { kind: 'x' },
-      'edits[0].kind',
-      'expected one of silence, operation, evict, hide, bits, got "x"',
-    ],
-    [null, 'edits[0]', 'expected an object with a kind, got null'],
+  for (const edit of [
+    { kind: 'silence', layer: 'x' },
+    { kind: 'silence', z: 1 },
+    { kind: 'operation', operation: 'softmax', parameters: { bias: 1 } },
+    { kind: 'operation' },
+    { kind: 'evict' },
+    { kind: 'evict', policy: 'x' },
+    { kind: 'x' },
+    null,
   ])
-    assert.deepEqual(
-      errorOf(() => encodeEdits([edit], describe)),
-      ['argument', where, text],
-    );
+    t.assert.snapshot(errorOf(() => encodeEdits([edit], describe)));
 });
 
-test('an edit is parsed from a line, in which choices are words and other values are numbers', () => {
+test('an edit is parsed from a line, in which choices are words and other values are numbers', (t) => {
   for (const [text, edit] of [
     ['silence', { kind: 'silence' }],
     ['silence()', { kind: 'silence' }],
@@ -118,27 +99,20 @@ test('an edit is parsed from a line, in which choices are words and other values
     ['sigmoid(-2)', { kind: 'operation', operation: 'sigmoid', parameters: { bias: -2 } }],
   ])
     assert.deepEqual(readEdit(text, describe), edit);
-  for (const [text, where, sentence] of [
-    ['silence(all)', 'silence.layer', 'expected a number, got "all"'],
-    ['silence(-1)', 'silence.layer', 'expected a number, got "-1"'],
-    ['silence(layer=)', 'silence.layer', 'expected a number, got ""'],
-    ['silence(layer= )', 'silence.layer', 'expected a number, got " "'],
-    ['silence(layer=1=2)', 'silence.layer', 'expected a number, got "1=2"'],
-    ['silence(layer=1,layer=2)', 'silence', 'expected layer once, got "layer=2" too'],
-    ['silence(layer=1,2,1)', 'silence', 'expected a value of layer, head, got "1"'],
-    ['silence(key=1)', 'silence', 'expected a value of layer, head, got "key=1"'],
-    ['softmax(1)', 'softmax', 'expected a value of nothing, got "1"'],
-    ['operation(relu)', 'operation.operation', 'expected one of softmax, sigmoid, got "relu"'],
-    ['evict(middle)', 'evict.policy', 'expected one of first, last, got "middle"'],
-    ['bits(9)', 'bits.n', 'expected a number from 2 to 8, got "9"'],
-    ...['x', 'silence:layer=1', 'silence(1', 'silence)', ''].map((text) => [
-      text,
-      'edit',
-      `expected one of softmax, sigmoid, silence, operation, evict, hide, bits, got "${text}"`,
-    ]),
+  for (const text of [
+    'silence(all)',
+    'silence(-1)',
+    'silence(layer=)',
+    'silence(layer= )',
+    'silence(layer=1=2)',
+    'silence(layer=1,layer=2)',
+    'silence(layer=1,2,1)',
+    'silence(key=1)',
+    'softmax(1)',
+    'operation(relu)',
+    'evict(middle)',
+    'bits(9)',
+    ...['x', 'silence:layer=1', 'silence(1', 'silence)', ''].map((text) => text),
   ])
-    assert.deepEqual(
-      errorOf(() => readEdit(text, describe)),
-      ['argument', where, sentence],
-    );
+    t.assert.snapshot(errorOf(() => readEdit(text, describe)));
 });

@@ -125,7 +125,7 @@ test('the core rejects invalid edits with their place, and the engine remains us
   });
 });
 
-test('a metric too large for memory is reported with its number of elements, and the engine remains usable', async () => {
+test('a metric too large for memory is reported with its number of elements, and the engine remains usable', async (t) => {
   const T = 32768;
   const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
   await withEngine({}, async (engine) => {
@@ -135,12 +135,7 @@ test('a metric too large for memory is reported with its number of elements, and
     const run = await model.run(new Array(T).fill(1), { fields: ['q', 'k'], edits });
     // T * T numbers of four bytes take a multiple of 2^32 bytes, which is 0 in 32 bits.
     const error = await failure(run.metric('qk_dot', { layer: 0, head: 0 }));
-    assert.deepEqual(error, {
-      name: 'SinkscopeError',
-      code: 'no_memory',
-      where: 'qk_dot',
-      text: 'expected room for 1073741824 numbers (32768 tokens)',
-    });
+    t.assert.snapshot(error);
     const fewProducts = await run.metric('qk_dot', { layer: 0, head: 0, tokens: 3 });
     assert.deepEqual(fewProducts.shape, [3, 3]);
   });

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
 import { GPT2_WORDS } from '../../wasm/text/pre_tokenizers.ts';
-import { sequence, special, templateOf } from './helper.mjs';
+import { errorOf, sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
 function read(values) {
@@ -18,8 +18,7 @@ function read(values) {
   assert.equal(ranks === undefined, json.pre_tokenizer === null);
   return { json: { ...json, model: { ...model, vocab: Object.fromEntries(vocab) } }, config };
 }
-const assertRefused = (values, where, text, code = 'bad_tokenizer') =>
-  assert.throws(() => read(values), { name: 'SinkscopeError', code, where: key + where, text });
+const assertRefused = (t, values) => t.assert.snapshot(errorOf(() => read(values)));
 
 const splitStage = (Regex) => ({
   type: 'Split',
@@ -79,7 +78,7 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
   assert.deepEqual(chinese.json.added_tokens, []);
 });
 
-test('each name of a way to split has its patterns, its normal form and its merges', () => {
+test('each name of a way to split has its patterns, its normal form and its merges', (t) => {
   const digitsThenWords = (numbers) =>
     splitStage(
       `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}]+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
@@ -129,34 +128,13 @@ test('each name of a way to split has its patterns, its normal form and its merg
       assert.equal(json.model.ignore_merges, ignores, pre);
       assert.deepEqual(json.post_processor, bos ? templateOf(special('a'), sequence) : null, pre);
     }
-  const known = Object.keys(table).join(' ').split(' ').join(', ');
   const longText = 'x'.repeat(79);
-  for (const [pre, valueText] of [
-    ['gpt', '"gpt"'],
-    [3, '3'],
-    [`${longText}yz`, `"${longText}`],
-  ])
-    assertRefused(
-      { ...gpt2, pre },
-      'pre',
-      `expected one of ${known}, got ${valueText}`,
-      'unsupported',
-    );
-  for (const [model, valueText] of [
-    [undefined, 'undefined'],
-    ['bert', '"bert"'],
-    [`${longText}yz`, `"${longText}`],
-  ])
-    assertRefused(
-      { model },
-      'model',
-      `expected "gpt2" or "llama", got ${valueText}`,
-      'unsupported',
-    );
+  for (const pre of ['gpt', 3, `${longText}yz`]) assertRefused(t, { ...gpt2, pre });
+  for (const model of [undefined, 'bert', `${longText}yz`]) assertRefused(t, { model });
   assert.throws(() => tokenizerOfGguf({}), { code: 'argument', where: 'read' });
 });
 
-test('the metadata names the tokens that begin and end a text or have another role', () => {
+test('the metadata names the tokens that begin and end a text or have another role', (t) => {
   const ids = { bos_token_id: 0, eos_token_id: 7, unknown_token_id: 1, padding_token_id: 2 };
   const namedTokens = { bos_token: 'a', eos_token: '<unk>', unk_token: 'b', pad_token: 'ab' };
   assert.deepEqual(read({ ...gpt2, ...ids }).config, config(namedTokens));
@@ -175,49 +153,31 @@ test('the metadata names the tokens that begin and end a text or have another ro
   }
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
-  for (const role of ['bos', 'eos'])
-    assertRefused(
-      { ...gpt2, [`add_${role}_token`]: true },
-      `add_${role}_token`,
-      `is true, but no ${role}_token_id is given`,
-    );
+  for (const role of ['bos', 'eos']) assertRefused(t, { ...gpt2, [`add_${role}_token`]: true });
   for (const role of ['bos', 'eos', 'unknown', 'padding'])
-    for (const id of [8, -1, 0.5, '0'])
-      assertRefused(
-        { ...gpt2, [`${role}_token_id`]: id },
-        `${role}_token_id`,
-        `expected an id below 8, got ${JSON.stringify(id)}`,
-      );
+    for (const id of [8, -1, 0.5, '0']) assertRefused(t, { ...gpt2, [`${role}_token_id`]: id });
   const longText = 'x'.repeat(79);
-  assertRefused(
-    { ...gpt2, add_bos_token: `${longText}yz` },
-    'add_bos_token',
-    `expected true or false, got "${longText}`,
-  );
+  assertRefused(t, { ...gpt2, add_bos_token: `${longText}yz` });
 });
 
-test('invalid keys are rejected with their place', () => {
+test('invalid keys are rejected with their place', (t) => {
   const numbers = (change) => ({ ...gpt2, token_type: change });
   const longToken = 'x'.repeat(90);
-  for (const [values, where, sentence] of [
-    [{ ...gpt2, tokens: ['a', ''] }, 'tokens 1', 'expected a string, got ""'],
-    [{ ...gpt2, tokens: [3] }, 'tokens 0', 'expected a string, got 3'],
-    [{ ...gpt2, tokens: 'ab' }, 'tokens', 'expected an array of strings, got string'],
-    [{ ...gpt2, tokens: gpt2.tokens.with(7, 'a') }, 'tokens 7', '"a" is also token 0'],
-    [
-      { ...gpt2, tokens: [longToken, longToken], token_type: undefined },
-      'tokens 1',
-      `"${longToken.slice(0, 80)}" is also token 0`,
-    ],
-    [numbers('many'), 'token_type', 'expected an array of numbers, got string'],
-    [numbers([1]), 'token_type', 'expected 8 numbers, one a token, got 1'],
-    [numbers(gpt2.token_type.with(0, NaN)), 'token_type 0', 'expected a number, got NaN'],
-    [numbers(gpt2.token_type.with(2, '1')), 'token_type 2', 'expected a number, got 1'],
-    [{ ...gpt2, merges: ['a b', 'a'] }, 'merges 1', 'expected two tokens, got "a"'],
-    [{ ...gpt2, merges: ['b a'] }, 'merges 0', '"b a" needs "ba", which is not in the vocabulary'],
-    [{ ...gpt2, merges: undefined }, 'merges', 'expected an array of strings, got undefined'],
+  for (const values of [
+    { ...gpt2, tokens: ['a', ''] },
+    { ...gpt2, tokens: [3] },
+    { ...gpt2, tokens: 'ab' },
+    { ...gpt2, tokens: gpt2.tokens.with(7, 'a') },
+    { ...gpt2, tokens: [longToken, longToken], token_type: undefined },
+    numbers('many'),
+    numbers([1]),
+    numbers(gpt2.token_type.with(0, NaN)),
+    numbers(gpt2.token_type.with(2, '1')),
+    { ...gpt2, merges: ['a b', 'a'] },
+    { ...gpt2, merges: ['b a'] },
+    { ...gpt2, merges: undefined },
   ])
-    assertRefused(values, where, sentence);
+    assertRefused(t, values);
   assert.equal(read(numbers(Int32Array.from(gpt2.token_type))).json.added_tokens.length, 3);
 });
 
@@ -235,7 +195,7 @@ const addedToken = (id, content, isSpecial = true, normalized = false) => ({
   special: isSpecial,
 });
 
-test('a SentencePiece vocabulary has its stages, its byte tokens and its unknown token', () => {
+test('a SentencePiece vocabulary has its stages, its byte tokens and its unknown token', (t) => {
   const block = { type: 'Replace', pattern: { String: ' ' }, content: '▁' };
   const space = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
   const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
@@ -271,17 +231,9 @@ test('a SentencePiece vocabulary has its stages, its byte tokens and its unknown
   assert.equal(result.config.unk_token, null);
   assert.deepEqual(result.json.added_tokens, []);
   assert.deepEqual(read({ ...llama, merges: [] }).json.model.merges, []);
-  assertRefused({ ...llama, scores: [1] }, 'scores', 'expected 7 numbers, one a token, got 1');
-  assertRefused(
-    { ...llama, scores: undefined },
-    'scores',
-    'expected an array of numbers, got undefined',
-  );
-  assertRefused(
-    { ...llama, add_space_prefix: 1 },
-    'add_space_prefix',
-    'expected true or false, got 1',
-  );
+  assertRefused(t, { ...llama, scores: [1] });
+  assertRefused(t, { ...llama, scores: undefined });
+  assertRefused(t, { ...llama, add_space_prefix: 1 });
 });
 
 /** Returns the merges of pieces, each given with its score and its type. */

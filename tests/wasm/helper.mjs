@@ -145,14 +145,18 @@ export const templateOf = (...single) => ({
 });
 
 /**
- * Asserts that each call fails because of an argument, with this place and sentence.
- * @param {[() => unknown, string][]} table
+ * Compares the places and sentences with which calls fail because of an argument with the file's snapshot.
+ * @param {import('node:test').TestContext} t
+ * @param {(() => unknown)[]} calls
  */
-export async function refuses(table) {
-  for (const [work, sentence] of table) {
-    const { code, where, text } = await failure((async () => work())());
-    assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
+export async function refuses(t, calls) {
+  const sentences = [];
+  for (const call of calls) {
+    const { code, where, text } = await failure((async () => call())());
+    assert.equal(code, 'argument');
+    sentences.push(`${where}: ${text}`);
   }
+  t.assert.snapshot(sentences);
 }
 
 /**

@@ -175,16 +175,16 @@ describe('the browser host', () => {
 
   test('reports the end of a worker, also if only its liveness lock shows it', async (t) => {
     withGlobals(t, { Worker: FakeWorker, location: { origin, href: import.meta.url } });
-    for (const [event, words] of [
-      [Object.assign(new Event('error'), { message: 'no memory' }), 'no memory'],
-      [Object.assign(new Event('error'), { message: '' }), 'it could not be started'],
-      [new Event('messageerror'), 'a message could not be read'],
+    for (const event of [
+      Object.assign(new Event('error'), { message: 'no memory' }),
+      Object.assign(new Event('error'), { message: '' }),
+      new Event('messageerror'),
     ]) {
       const { endReason } = startWorker();
       assert.match(String(last().url), /\/engine\/worker\.ts$/);
       assert.deepEqual(last().options, { type: 'module' });
       last().dispatchEvent(event);
-      assert.equal(await endReason, words);
+      t.assert.snapshot(await endReason);
     }
     /** @type {{ name: string, signal: AbortSignal, free: () => void }[]} */
     const lockRequests = [];
@@ -269,7 +269,7 @@ describe('the browser host', () => {
     worker.onmessage();
     worker.onerror({ message: 'broken' });
     worker.onerror({ message: '' });
-    assert.deepEqual(messages, ['ready', 'broken', 'it could not be started']);
+    t.assert.snapshot(messages);
     thread.give('task');
     thread.end();
     assert.deepEqual([worker.given, worker.isOver], [['task'], true]);

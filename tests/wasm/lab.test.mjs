@@ -5,14 +5,14 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { checkLabRecipe, labConfig, labFolder, labOnward, labTokenizer } from '../../wasm/index.ts';
-import { LAB_MODEL, heldLoss } from '../../wasm/internal.ts';
+import { heldLoss } from '../../wasm/internal.ts';
 import { Helper, help } from '../../wasm/engine/share.ts';
 import { Trainer } from '../../wasm/engine/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { failure, refuses, withEngine } from './helper.mjs';
 
-test('labConfig makes the config of GPT-2, or of a llama with the keys that differ', async () => {
+test('labConfig makes the config of GPT-2, or of a llama with the keys that differ', async (t) => {
   const gpt2 = {
     ...{ architectures: ['GPT2LMHeadModel'], model_type: 'gpt2' },
     ...{ n_layer: 1, n_head: 1, n_embd: 64, n_inner: 256, vocab_size: 64, n_positions: 32 },
@@ -48,15 +48,15 @@ test('labConfig makes the config of GPT-2, or of a llama with the keys that diff
     ],
   ])
     assert.deepEqual(labConfig({ ...sizes, ...settings, ...choices }), { ...llama, sinkscope });
-  await refuses([
-    [() => labConfig({ depth: 1 }), `depth: expected one of ${Object.keys(LAB_MODEL).join(', ')}, got "depth"`], // prettier-ignore
-    [() => labConfig({ layers: '1' }), 'layers: expected a number, got "1"'],
-    [() => labConfig({ gate: 1 }), 'gate: expected a string, got 1'],
-    [() => labConfig(3), 'choices: expected an object, got 3'],
+  await refuses(t, [
+    () => labConfig({ depth: 1 }),
+    () => labConfig({ layers: '1' }),
+    () => labConfig({ gate: 1 }),
+    () => labConfig(3),
   ]);
 });
 
-test("a config for fine-tuning keeps the trained model's keys, except requested changes", async () => {
+test("a config for fine-tuning keeps the trained model's keys, except requested changes", async (t) => {
   const trainedConfig = {
     a: 1,
     quantization_config: {},
@@ -80,16 +80,16 @@ test("a config for fine-tuning keeps the trained model's keys, except requested 
     ...standard,
     ...{ first: 0, steps: 3 },
   });
-  await refuses([
-    [() => labOnward({}, { width: 'x' }), 'width: expected one of operation, bias_key, gate of a trained model, got "width"'], // prettier-ignore
-    [() => labOnward({}, { gate: 3 }), 'gate: expected a string, got 3'],
-    [() => labOnward({ bos_token_id: 'x' }), 'bos_token_id: expected an id, got "x"'],
-    [() => labOnward({ n_positions: 1.5 }), 'n_positions: expected a length, got 1.5'],
-    [() => labOnward(3), 'config: expected an object, got 3'],
+  await refuses(t, [
+    () => labOnward({}, { width: 'x' }),
+    () => labOnward({}, { gate: 3 }),
+    () => labOnward({ bos_token_id: 'x' }),
+    () => labOnward({ n_positions: 1.5 }),
+    () => labOnward(3),
   ]);
 });
 
-test('triggers are ringed numbers and CJK characters, other tokens are letters, digits, Hangul and numbers', async () => {
+test('triggers are ringed numbers and CJK characters, other tokens are letters, digits, Hangul and numbers', async (t) => {
   const { words, tokenizer, tokenizerConfig } = labTokenizer();
   const letters = 'abcdefghijklmnopqrstuvwxyz';
   const characters = [...letters, ...letters.toUpperCase(), ...'0123456789+='];
@@ -135,11 +135,11 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
   assert.deepEqual(manyWords.slice(20_021), ['a', 'b', 'c']);
   assert.equal(manyWords[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
   assert.equal(labTokenizer({ vocabulary: 1, first: 0 }).words.length, 1);
-  await refuses([
-    [() => labTokenizer({ vocabulary: 0 }), 'vocabulary: expected an integer from 1 to 16777216, got 0'], // prettier-ignore
-    [() => labTokenizer({ triggers: -1 }), 'triggers: expected an integer from 0 to 16777216, got -1'], // prettier-ignore
-    [() => labTokenizer({ first: 64 }), 'first: expected an integer from -1 to 63, got 64'],
-    [() => labTokenizer({ first: -2 }), 'first: expected an integer from -1 to 63, got -2'],
+  await refuses(t, [
+    () => labTokenizer({ vocabulary: 0 }),
+    () => labTokenizer({ triggers: -1 }),
+    () => labTokenizer({ first: 64 }),
+    () => labTokenizer({ first: -2 }),
   ]);
 });
 
@@ -213,7 +213,7 @@ test('an engine refuses config and weights of two trainings, and accepts files w
   });
 });
 
-test('a lab folder lists its files in order and omits absent optional files', async () => {
+test('a lab folder lists its files in order and omits absent optional files', async (t) => {
   const recipe = { settings: { seed: 1 }, steps_done: 2, from: null, text: null };
   const weights = tensorFile({ format: 'pt' }, [1]);
   const folderParts = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
@@ -234,24 +234,18 @@ test('a lab folder lists its files in order and omits absent optional files', as
     { path: 'text.txt', data: '' },
     { path: 'recipe.json', data: json(resumedRecipe) },
   ]);
-  await refuses([
-    [() => labFolder({ ...folderParts, config: 1 }), 'config: expected an object, got 1'],
-    [
-      () => labFolder({ ...folderParts, weights: [1] }),
-      'weights: expected a Uint8Array, got a list of 1',
-    ],
-    [() => labFolder({ ...folderParts, tokenizer: 1 }), 'tokenizer: expected a string, got 1'],
-    [() => labFolder({ ...folderParts, text: 1 }), 'text: expected a string, got 1'],
-    [
-      () => labFolder({ ...folderParts, tokenizerConfig: 1 }),
-      'tokenizerConfig: expected a string, got 1',
-    ],
-    [() => labFolder({ ...folderParts, recipe: {} }), 'recipe.json: settings: expected an object, got undefined'], // prettier-ignore
-    [() => labFolder(3), 'parts: expected an object, got 3'],
+  await refuses(t, [
+    () => labFolder({ ...folderParts, config: 1 }),
+    () => labFolder({ ...folderParts, weights: [1] }),
+    () => labFolder({ ...folderParts, tokenizer: 1 }),
+    () => labFolder({ ...folderParts, text: 1 }),
+    () => labFolder({ ...folderParts, tokenizerConfig: 1 }),
+    () => labFolder({ ...folderParts, recipe: {} }),
+    () => labFolder(3),
   ]);
 });
 
-test('a recipe is read unchanged, or rejected with the place of its error', async () => {
+test('a recipe is read unchanged, or rejected with the place of its error', async (t) => {
   const INT32_MAX = 2 ** 31 - 1;
   const goodRecipe = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
   assert.deepEqual(checkLabRecipe(goodRecipe), { ...goodRecipe, from: null, text: null });
@@ -268,32 +262,26 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
     text: { sha256: 'b' },
   };
   assert.deepEqual(checkLabRecipe(fullRecipe), fullRecipe);
-  const range = `expected an integer from 0 to ${INT32_MAX}`;
   const checkChange = (change) => () => checkLabRecipe({ ...goodRecipe, ...change });
-  await refuses(
-    [
-      [() => checkLabRecipe(null), 'expected an object, got null'],
-      [checkChange({ settings: null }), 'settings: expected an object, got null'],
-      [checkChange({ settings: [] }), 'settings: expected an object, got a list of 0'],
-      [checkChange({ settings: { a: true } }), 'settings.a: expected a number or a word, got true'],
-      [checkChange({ steps_done: -1 }), `steps_done: ${range}, got -1`],
-      [checkChange({ steps_done: INT32_MAX + 1 }), `steps_done: ${range}, got ${INT32_MAX + 1}`],
-      [checkChange({ resumed: 3 }), 'resumed: expected a list of steps, got 3'],
-      [
-        checkChange({ resumed: [3, 5] }),
-        'resumed: expected a training in one go, which alone can be repeated, got "one that lost its optimizer state after step 3, 5"',
-      ],
-      [checkChange({ from: 3 }), 'from: expected an object, got 3'],
-      [checkChange({ from: {} }), 'from.model: expected a string, got undefined'],
-      [checkChange({ from: { model: 'x', step: -1 } }), `from.step: ${range}, got -1`],
-      [checkChange({ from: { model: 'x', sha256: 3 } }), 'from.sha256: expected a string, got 3'],
-      [checkChange({ text: 3 }), 'text: expected an object, got 3'],
-      [checkChange({ text: { sha256: 3 } }), 'text.sha256: expected a string, got 3'],
-    ].map(([work, sentence]) => [work, `recipe.json: ${sentence}`]),
-  );
+  await refuses(t, [
+    () => checkLabRecipe(null),
+    checkChange({ settings: null }),
+    checkChange({ settings: [] }),
+    checkChange({ settings: { a: true } }),
+    checkChange({ steps_done: -1 }),
+    checkChange({ steps_done: INT32_MAX + 1 }),
+    checkChange({ resumed: 3 }),
+    checkChange({ resumed: [3, 5] }),
+    checkChange({ from: 3 }),
+    checkChange({ from: {} }),
+    checkChange({ from: { model: 'x', step: -1 } }),
+    checkChange({ from: { model: 'x', sha256: 3 } }),
+    checkChange({ text: 3 }),
+    checkChange({ text: { sha256: 3 } }),
+  ]);
 });
 
-test('the loss of a held-out text is the mean over its sequences', async () => {
+test('the loss of a held-out text is the mean over its sequences', async (t) => {
   const readCalls = [];
   const training = {
     read: async (ids, reads) => {
@@ -303,10 +291,10 @@ test('the loss of a held-out text is the mean over its sequences', async () => {
   };
   assert.equal(await heldLoss(training, [[1], [2], [6]]), 3);
   assert.deepEqual(readCalls, Array(3).fill([{ metric: 'loss_mean' }]));
-  await refuses([
-    [() => heldLoss(training, []), 'sequences: expected one sequence or more, got "none"'],
-    [() => heldLoss({}, [[1]]), 'training: expected a training, got an object'],
-    [() => heldLoss(training, [1]), 'sequences[0]: expected a list, got 1'],
+  await refuses(t, [
+    () => heldLoss(training, []),
+    () => heldLoss({}, [[1]]),
+    () => heldLoss(training, [1]),
   ]);
 });
 
@@ -556,7 +544,7 @@ test('workers get equal parts of a batch, and parallel training runs get differe
   );
 });
 
-test('training runs in slices, reports its progress, and rounds numbers to seven digits', async () => {
+test('training runs in slices, reports its progress, and rounds numbers to seven digits', async (t) => {
   const { links, calls } = linked(1);
   const training = await beginTraining(links, describe, { config: {}, text: [4, 5] });
   const entry = { loss: 0.1, rate: null };
@@ -587,35 +575,28 @@ test('training runs in slices, reports its progress, and rounds numbers to seven
   await training.read([1, 2], [{ metric: 'loss', base: undefined }]);
   const stop = AbortSignal.abort(new Error('enough'));
   await assert.rejects(training.run(1, { signal: stop }).next(), /enough/);
-  const INT32_MAX = 2 ** 31 - 1;
   const beginWith = (options) => () => beginTraining(links, describe, { config: {}, ...options });
-  await refuses([
-    [() => training.step(0), `count: expected an integer from 1 to ${INT32_MAX}, got 0`],
-    [() => training.run(-1).next(), `steps: expected an integer from 0 to ${INT32_MAX}, got -1`],
-    [() => training.sample(-1), `number: expected an integer from 0 to ${INT32_MAX}, got -1`],
-    [() => training.read(3, []), 'tokens: expected a list, got 3'],
-    [() => training.read([1], [3]), 'reads[0]: expected an object, got 3'],
-    [() => training.read([1], [{ metric: 'loss', base: {} }]), 'base: expected a read of one run alone, got an object'], // prettier-ignore
-    [() => beginTraining(links, describe, null), 'options: expected an object, got null'],
-    [beginWith({ workers: 0 }), 'workers: expected an integer from 1 to 8, got 0'],
-    [beginWith({ workers: 9 }), 'workers: expected an integer from 1 to 8, got 9'],
-    [beginWith({ config: undefined }), 'config: expected an object, got undefined'],
-    [beginWith({ recipe: 3 }), 'recipe: expected an object, got 3'],
-    [beginWith({ text: 3 }), 'text: expected a list, got 3'],
-    [beginWith({ begin: [] }), 'begin: expected a Uint8Array, got a list of 0'],
-    [beginWith({ state: [] }), 'state: expected a Uint8Array, got a list of 0'],
+  await refuses(t, [
+    () => training.step(0),
+    () => training.run(-1).next(),
+    () => training.sample(-1),
+    () => training.read(3, []),
+    () => training.read([1], [3]),
+    () => training.read([1], [{ metric: 'loss', base: {} }]),
+    () => beginTraining(links, describe, null),
+    beginWith({ workers: 0 }),
+    beginWith({ workers: 9 }),
+    beginWith({ config: undefined }),
+    beginWith({ recipe: 3 }),
+    beginWith({ text: 3 }),
+    beginWith({ begin: [] }),
+    beginWith({ state: [] }),
   ]);
-  assert.deepEqual(await failure(beginTraining(links, {}, { config: {} })), {
-    ...{ name: 'SinkscopeError', code: 'unsupported', where: 'train' },
-    text: 'only an engine made by createEngine({ lab: true }) trains models',
-  });
+  t.assert.snapshot(await failure(beginTraining(links, {}, { config: {} })));
   // The worker that replaces the lost one does not have this training run.
   const { backend } = links[0];
   links[0].backend = { ...backend };
-  assert.deepEqual(await failure(training.weights()), {
-    ...{ name: 'SinkscopeError', code: 'closed', where: 'training' },
-    text: 'its worker has ended, and it with it',
-  });
+  t.assert.snapshot(await failure(training.weights()));
   links[0].isOpen = false;
   await training.close();
   links[0].isOpen = true;

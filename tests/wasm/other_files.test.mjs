@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
-import { files, root, tiny, withEngine } from './helper.mjs';
+import { files, root, tiny, withEngine, failure } from './helper.mjs';
 
 const { config, weights } = files(tiny);
 const tensors = tensorsOf(weights);
@@ -137,16 +137,11 @@ test('the command line finds shards in a folder below, and measures ids without 
   );
 });
 
-test('a file that is named like GGUF and is none is refused as such', async () => {
+test('a file that is named like GGUF and is none is refused as such', async (t) => {
   await withEngine({}, async (engine) => {
-    for (const [content, found] of [
-      ['hello text', '"hell"'],
-      ['', '""'],
-    ])
-      await assert.rejects(engine.open({ weights: [new File([content], 'notes.gguf')] }), {
-        code: 'bad_file',
-        where: 'notes.gguf',
-        text: `expected a GGUF file, which begins with GGUF, or a config.json; found ${found}`,
-      });
+    for (const content of ['hello text', ''])
+      t.assert.snapshot(
+        await failure(engine.open({ weights: [new File([content], 'notes.gguf')] })),
+      );
   });
 });

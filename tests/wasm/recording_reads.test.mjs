@@ -117,7 +117,7 @@ test('a tensor is read whole, or for a layer and a head', async () => {
     );
 });
 
-test('means and deviations have the shapes of their metrics, and the values at the requested threshold', async () => {
+test('means and deviations have the shapes of their metrics, and the values at the requested threshold', async (t) => {
   const { recording } = await openFake({
     'mean.alpha': tensor([4], [1, 2, 3, 4]),
     'deviation.alpha': tensor([4], [5, 6, 7, 8]),
@@ -135,28 +135,11 @@ test('means and deviations have the shapes of their metrics, and the values at t
     await recording.deviation('sinks', { eps: Math.fround(0.2) }),
     tensor([2], [7, 8]),
   );
-  const assertRefused = async (use, code, where, text) =>
-    assert.deepEqual(await failure(use), { name: 'SinkscopeError', code, where, text });
-  const sentence = 'expected one of 0.1, 0.2, at which it was recorded, got 0.3';
-  await assertRefused(recording.mean('sinks', { eps: 0.3 }), 'argument', 'eps', sentence);
-  await assertRefused(
-    recording.mean('gone'),
-    'bad_request',
-    'gone',
-    'expected mean.gone in the recording, found none',
-  );
-  await assertRefused(
-    recording.deviation('inner'),
-    'bad_request',
-    'inner',
-    'expected deviation.inner in the recording, found none',
-  );
-  await assertRefused(
-    recording.mean('alpha', { eps: 'a' }),
-    'argument',
-    'eps',
-    'expected a number, got "a"',
-  );
+  const assertRefused = async (use) => t.assert.snapshot(await failure(use));
+  await assertRefused(recording.mean('sinks', { eps: 0.3 }));
+  await assertRefused(recording.mean('gone'));
+  await assertRefused(recording.deviation('inner'));
+  await assertRefused(recording.mean('alpha', { eps: 'a' }));
   assert.equal((await failure(recording.mean('x'))).where, 'metric');
   // If the default threshold is not recorded, the first one is used.
   const otherRecording = await openFake(
@@ -166,7 +149,7 @@ test('means and deviations have the shapes of their metrics, and the values at t
   assert.deepEqual(await otherRecording.recording.mean('sinks'), tensor([2], [1, 2]));
 });
 
-test('all reads of a recorded prompt share one run, which is created once', async () => {
+test('all reads of a recorded prompt share one run, which is created once', async (t) => {
   const { recording, calls, brokenBackends, replace } = await openFake();
   assert.deepEqual(await recording.metric('alpha', { layer: 1 }), tensor([1], [10]));
   await recording.field('att', { head: 2 });
@@ -199,39 +182,19 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
     'C prompt 7 1',
     'C read 11 [{"field":"att"}]',
   ]);
-  for (const [use, code, where, text] of [
-    [
-      () => recording.read([], { prompt: 2 }),
-      'argument',
-      'prompt',
-      'expected an integer from 0 to 1, got 2',
-    ],
-    [
-      () => recording.read([], { prompt: -1 }),
-      'argument',
-      'prompt',
-      'expected an integer from 0 to 1, got -1',
-    ],
-    [
-      () => recording.read([{ metric: 'a' }, { metric: 'a', base: 1 }]),
-      'argument',
-      'base',
-      'expected none: a recording is not compared so',
-    ],
-    [() => recording.read(3), 'argument', 'reads', 'expected a list, got 3'],
-    [() => recording.read([3]), 'argument', 'reads[0]', 'expected an object, got 3'],
-    [() => recording.read([], 3), 'argument', 'options', 'expected an object, got 3'],
-    [() => recording.metric('a', 3), 'argument', 'args', 'expected an object, got 3'],
-    [() => recording.field('a', 3), 'argument', 'where', 'expected an object, got 3'],
+  for (const use of [
+    () => recording.read([], { prompt: 2 }),
+    () => recording.read([], { prompt: -1 }),
+    () => recording.read([{ metric: 'a' }, { metric: 'a', base: 1 }]),
+    () => recording.read(3),
+    () => recording.read([3]),
+    () => recording.read([], 3),
+    () => recording.metric('a', 3),
+    () => recording.field('a', 3),
   ])
-    assert.deepEqual(await failure(use()), { name: 'SinkscopeError', code, where, text });
+    t.assert.snapshot(await failure(use()));
   const emptyRecording = await openFake({}, { kept: 0 });
-  assert.deepEqual(await failure(emptyRecording.recording.field('att')), {
-    name: 'SinkscopeError',
-    code: 'bad_request',
-    where: 'prompt',
-    text: 'expected a kept prompt in the recording, found none',
-  });
+  t.assert.snapshot(await failure(emptyRecording.recording.field('att')));
 });
 
 test('pooled maps have 255 levels, with a scale for each map', async () => {

@@ -243,26 +243,23 @@ test('a study closes every run, also if one fails', async () => {
   assert.equal(countOpen(), 0);
 });
 
-test('an empty study, and one of unequal lengths, is rejected in a sentence', async () => {
+test('an empty study, and one of unequal lengths, is rejected in a sentence', async (t) => {
   const { model } = fakeModel();
   const measureCall = (sequences, options) => () => measure(model, sequences, options);
-  await refuses([
-    [measureCall([]), 'sequences: expected one sequence or more, got 0'],
-    [measureCall([[1, 2], [1]]), 'sequences[1].length: expected 2, as of the first, got 1'],
-    [measureCall([1]), 'sequences[0]: expected a list, got 1'],
-    [measureCall([[1]], { eps: [] }), 'eps: expected one threshold or more, got "none"'],
-    [measureCall([[1]], { eps: [0.1, 0.1] }), 'eps: expected each threshold once, got a list of 2'],
-    [measureCall([[1]], { eps: '0.1' }), 'eps: expected a number, got "0.1"'],
-    [measureCall([[1]], { eps: ['x'] }), 'eps[0]: expected a number, got "x"'],
-    [measureCall([[1]], { edits: 3 }), 'edits: expected a list, got 3'],
-    [measureCall([[1]], { streaming: 1 }), 'streaming: expected true or false, got 1'],
-    [
-      measureCall([[1]], { metrics: ['x'] }),
-      'metric: expected one of loss, sink, kl, rare, bare, dots, tags, cosines, gap, got "x"',
-    ],
-    [() => sweep(model, [[1]], [3]), 'cases[0]: expected a list, got 3'],
-    [() => headEffects(model, [[1]], { edits: [3] }), 'edits[0]: expected an object, got 3'],
-    [() => headEffects(model, []), 'sequences: expected one sequence or more, got 0'],
+  await refuses(t, [
+    measureCall([]),
+    measureCall([[1, 2], [1]]),
+    measureCall([1]),
+    measureCall([[1]], { eps: [] }),
+    measureCall([[1]], { eps: [0.1, 0.1] }),
+    measureCall([[1]], { eps: '0.1' }),
+    measureCall([[1]], { eps: ['x'] }),
+    measureCall([[1]], { edits: 3 }),
+    measureCall([[1]], { streaming: 1 }),
+    measureCall([[1]], { metrics: ['x'] }),
+    () => sweep(model, [[1]], [3]),
+    () => headEffects(model, [[1]], { edits: [3] }),
+    () => headEffects(model, []),
   ]);
 });
 
@@ -369,7 +366,7 @@ const words = {
   },
 };
 
-test('a text is cut into as many sequences as fit, up to the requested number', async () => {
+test('a text is cut into as many sequences as fit, up to the requested number', async (t) => {
   const sixWords = 'a bb ccc dddd eeeee ffffff';
   for (const [text, options, sequences, cut] of [
     [sixWords, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
@@ -391,21 +388,21 @@ test('a text is cut into as many sequences as fit, up to the requested number', 
   }
   const cutCall = (text, options) => () =>
     cutText(words, text, { tokens: 5, sequences: 1, ...options });
-  await refuses([
-    [cutCall('a'), 'text: expected a text of at least 3 tokens, found 1'],
-    [cutCall(['a', 'a bb']), 'text: expected a text of at least 3 tokens, found 2 in the longest'],
-    [cutCall('a', { lines: true }), 'text: expected a line of at least 3 tokens, found 1'],
-    [cutCall('a', { tokens: 2 }), 'tokens: expected more than the 2 special ones, got 2'],
-    [cutCall('a', { tokens: 0 }), 'tokens: expected an integer from 1 to 2147483648, got 0'],
-    [cutCall('a', { sequences: 0 }), 'sequences: expected an integer from 1 to 2147483648, got 0'],
-    [cutCall(['a', 3]), 'text[1]: expected a string, got 3'],
-    [cutCall('a', { lines: 1 }), 'lines: expected true or false, got 1'],
-    [cutCall('a', { onCut: 1 }), 'onCut: expected a function, got 1'],
+  await refuses(t, [
+    cutCall('a'),
+    cutCall(['a', 'a bb']),
+    cutCall('a', { lines: true }),
+    cutCall('a', { tokens: 2 }),
+    cutCall('a', { tokens: 0 }),
+    cutCall('a', { sequences: 0 }),
+    cutCall(['a', 3]),
+    cutCall('a', { lines: 1 }),
+    cutCall('a', { onCut: 1 }),
   ]);
   assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
 });
 
-test('the minimal length for a threshold is that at which uniform attention no longer exceeds it', async () => {
+test('the minimal length for a threshold is that at which uniform attention no longer exceeds it', async (t) => {
   // Uniform attention over 2 tokens is (1 + 1/2) / 2; over 4096 it is sum / 4096.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
@@ -435,24 +432,18 @@ test('the minimal length for a threshold is that at which uniform attention no l
     [{ bias_key: 'shared' }, 5], // (1/2 + ... + 1/6) / 5 = 0.29
   ])
     assert.equal(leastTokens(0.3, seen), least, JSON.stringify(seen));
-  await refuses([
-    [() => leastTokens('1'), 'eps: expected a number, got "1"'],
-    [() => leastTokens(0.3, { first: -1 }), 'first: expected an integer from 0 to 1048575, got -1'],
-  ]);
+  await refuses(t, [() => leastTokens('1'), () => leastTokens(0.3, { first: -1 })]);
 });
 
-test('uniform attention is computed for a number of tokens that a text can have', async () => {
+test('uniform attention is computed for a number of tokens that a text can have', async (t) => {
   assert.deepEqual(
     [0, 1, 2].map((T) => [...uniformAlphas(T)]),
     [[], [1], [0.75, 0.5]],
   );
-  await refuses([
-    [() => uniformAlphas(1.5), 'T: expected an integer from 0 to 1048576, got 1.5'],
-    [() => uniformAlphas(2 ** 21), 'T: expected an integer from 0 to 1048576, got 2097152'],
-  ]);
+  await refuses(t, [() => uniformAlphas(1.5), () => uniformAlphas(2 ** 21)]);
 });
 
-test('a judgment counts weights and says the count of shares beside it, and labels need numbers', async () => {
+test('a judgment counts weights and says the count of shares beside it, and labels need numbers', async (t) => {
   const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalizes: false };
   assert.deepEqual(judge(known), {
     ...{ sink: 0.2, sinkByShares: 0.4, of: 'weights', even: 0.1, conclusive: true, least: 10 },
@@ -462,12 +453,12 @@ test('a judgment counts weights and says the count of shares beside it, and labe
   assert.deepEqual([sink, of], [0.4, 'shares'], 'means of signed weights decide nothing');
   assert.equal(judge({ ...known, mask: { kind: 'bidirectional' } }).least, 4);
   const head = { eps: 0.3, share: 0.5, contribution: 0 };
-  await refuses([
-    [() => judge({ ...known, even: '1' }), 'even: expected a number, got "1"'],
-    [() => judge({ ...known, sinkRaw: null }), 'sinkRaw: expected a number, got null'],
-    [() => labelHead({ ...head, share: 'x' }), 'share: expected a number, got "x"'],
-    [() => labelHead({ ...head, contribution: null }), 'contribution: expected a number, got null'],
-    [() => labelHead({ ...head, effect: null }), 'effect: expected a number, got null'],
+  await refuses(t, [
+    () => judge({ ...known, even: '1' }),
+    () => judge({ ...known, sinkRaw: null }),
+    () => labelHead({ ...head, share: 'x' }),
+    () => labelHead({ ...head, contribution: null }),
+    () => labelHead({ ...head, effect: null }),
   ]);
   assert.equal(labelHead({ ...head, effect: -0.01 }).dormant, false);
   assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
@@ -648,91 +639,42 @@ test('draws distinct items by the numbers of the generator', () => {
   assert.deepEqual(list, [...'abcd']);
 });
 
-test('measureTask rejects invalid prompts in a sentence', async () => {
+test('measureTask rejects invalid prompts in a sentence', async (t) => {
   const { model } = successorModel();
   const goodPrompt = { ids: [9, 1, 2, 3], from: 3 };
   const measureTaskCall = (change, options) => () =>
     measureTask(model, { name: 'x', prompts: [{ ...goodPrompt, ...change }], chance: 0 }, options);
-  const promptPlace = 'task.prompts[0]';
-  await refuses([
-    [
-      measureTaskCall({ ids: [9, 1, 2] }),
-      `${promptPlace}.ids.length: expected an integer from 4 to 12, got 3`,
-    ],
-    [
-      measureTaskCall({ ids: Array(13).fill(1) }),
-      `${promptPlace}.ids.length: expected an integer from 4 to 12, got 13`,
-    ],
-    [
-      measureTaskCall({ ids: [9, 1, 2, 10] }),
-      `${promptPlace}.ids[3]: expected an integer from 0 to 9, got 10`,
-    ],
-    [measureTaskCall({ from: 2 }), `${promptPlace}.from: expected an integer from 3 to 3, got 2`],
-    [measureTaskCall({ lost: 1 }), `${promptPlace}.lost: expected an integer from 2 to 2, got 1`],
-    [
-      measureTaskCall({ needs: [1] }),
-      `${promptPlace}.needs: expected not every key that can be evicted, got a list of 1`,
-    ],
-    [
-      measureTaskCall({ choices: [-1] }),
-      `${promptPlace}.choices[0]: expected an integer from 0 to 281474976710656, got -1`,
-    ],
-    [
-      measureTaskCall({ choices: [3, 10] }),
-      `${promptPlace}.choices[1]: expected an integer from 0 to 9, got 10`,
-    ],
-    [
-      measureTaskCall({ choices: [4] }),
-      `${promptPlace}.choices: expected the answer 3 among them, got a list of 1`,
-    ],
-    [
-      measureTaskCall({ ids: [9, 1, 2, 3, 4], choices: [4] }),
-      `${promptPlace}.from: expected an integer from 4 to 4, got 3`,
-    ],
-    [measureTaskCall({}, { seed: -1 }), 'seed: expected an integer from 0 to 4294967295, got -1'],
-    [measureTaskCall({}, { edits: 3 }), 'edits: expected a list, got 3'],
-    [
-      () => measureTask(model, { prompts: [], chance: 0 }),
-      'task.prompts: expected one prompt or more, got "none"',
-    ],
-    [
-      () => measureTask(model, { prompts: [goodPrompt] }),
-      'task.chance: expected a number, got undefined',
-    ],
-    [
-      () =>
-        measureTask(successorModel({ mask: { kind: 'bidirectional' } }).model, {
-          prompts: [goodPrompt],
-          chance: 0,
-        }),
-      'model: expected one that predicts the next token, got "bidirectional"',
-    ],
-    [() => textTask([]), 'sequences: expected one sequence or more, got "none"'],
-    [() => copyTask(0), 'V: expected an integer from 1 to 2147483648, got 0'],
-    [() => copyTask(1), 'length: expected an integer from 2 to 0, got 25'],
-    [() => copyTask(8, { length: 8 }), 'length: expected an integer from 2 to 7, got 8'],
-    [() => copyTask(8, { length: 1 }), 'length: expected an integer from 2 to 7, got 1'],
-    [
-      () => copyTask(8, { length: 2, prompts: 0 }),
-      'prompts: expected an integer from 1 to 1048576, got 0',
-    ],
-    [
-      () => copyTask(8, { length: 2, seed: -1 }),
-      'seed: expected an integer from 0 to 4294967295, got -1',
-    ],
-    [
-      () => recallTask(fakeTokenizer, { between: 12 }),
-      'between: expected an integer from 0 to 11, got 12',
-    ],
-    [
-      () => recallTask(fakeTokenizer, { between: -1 }),
-      'between: expected an integer from 0 to 11, got -1',
-    ],
-    [
-      () => recallTask(fakeTokenizer, { prompts: 0 }),
-      'prompts: expected an integer from 1 to 1048576, got 0',
-    ],
-    [() => recallTask(fakeTokenizer, { names: [3] }), 'names[0]: expected a string, got 3'],
+  await refuses(t, [
+    measureTaskCall({ ids: [9, 1, 2] }),
+    measureTaskCall({ ids: Array(13).fill(1) }),
+    measureTaskCall({ ids: [9, 1, 2, 10] }),
+    measureTaskCall({ from: 2 }),
+    measureTaskCall({ lost: 1 }),
+    measureTaskCall({ needs: [1] }),
+    measureTaskCall({ choices: [-1] }),
+    measureTaskCall({ choices: [3, 10] }),
+    measureTaskCall({ choices: [4] }),
+    measureTaskCall({ ids: [9, 1, 2, 3, 4], choices: [4] }),
+    measureTaskCall({}, { seed: -1 }),
+    measureTaskCall({}, { edits: 3 }),
+    () => measureTask(model, { prompts: [], chance: 0 }),
+    () => measureTask(model, { prompts: [goodPrompt] }),
+    () =>
+      measureTask(successorModel({ mask: { kind: 'bidirectional' } }).model, {
+        prompts: [goodPrompt],
+        chance: 0,
+      }),
+    () => textTask([]),
+    () => copyTask(0),
+    () => copyTask(1),
+    () => copyTask(8, { length: 8 }),
+    () => copyTask(8, { length: 1 }),
+    () => copyTask(8, { length: 2, prompts: 0 }),
+    () => copyTask(8, { length: 2, seed: -1 }),
+    () => recallTask(fakeTokenizer, { between: 12 }),
+    () => recallTask(fakeTokenizer, { between: -1 }),
+    () => recallTask(fakeTokenizer, { prompts: 0 }),
+    () => recallTask(fakeTokenizer, { names: [3] }),
   ]);
   for (const ids of [[9, 1, 2, 0], Array(12).fill(9)])
     await measureTask(model, {
@@ -823,80 +765,50 @@ test('the recall task states a name once, evicts it, and requests it at the end'
   );
 });
 
-test('invalid options of unmasking and searches are rejected in a sentence', async () => {
+test('invalid options of unmasking and searches are rejected in a sentence', async (t) => {
   const { model } = successorModel({ mask: { kind: 'bidirectional' } });
   model.architecture.mask_token = 1;
   const { model: causal } = successorModel();
   causal.architecture.mask_token = 1;
   const unmaskCall = (tokens, options) => () => unmask(model, tokens, { steps: 1, ...options });
   const study = (texts, options) => () => measureUnmasking(model, texts, options);
-  const seed = 'expected an integer from 0 to 4294967295';
-  const answerSentence = 'expected a token that may be put in';
   const pair = { prompt: [1, 2], continuation: [3] };
   const search = (pair, options) => () =>
     searchSuffix(causal, pair, { goal: 'loss', length: 2, steps: 0, width: 1, ...options });
-  await refuses([
-    [unmaskCall([1], { steps: 0 }), 'steps: expected an integer from 1 to 65536, got 0'],
-    [unmaskCall([1], { seed: -1 }), `seed: ${seed}, got -1`],
-    [unmaskCall([1], { without: 'last' }), 'without: expected strongest or random, got "last"'],
-    [
-      unmaskCall([1], { without: 'random' }),
-      'tokens.length: expected an integer from 2 to 12, got 1',
-    ],
-    [unmaskCall(Array(13).fill(1)), 'tokens.length: expected an integer from 1 to 12, got 13'],
-    [unmaskCall([1], { mask: 10 }), 'mask: expected an integer from 0 to 9, got 10'],
-    [unmaskCall([1], { never: [0, 10] }), 'never[1]: expected an integer from 0 to 9, got 10'],
-    [
-      unmaskCall([1], { never: [0, 2, 3, 4, 5, 6, 7, 8, 9] }),
-      'never: expected fewer tokens than there are, got 9',
-    ],
-    [
-      unmaskCall([1, 2], { answers: [3] }),
-      'answers.length: expected an integer from 2 to 2, got 1',
-    ],
-    [
-      unmaskCall([1, 2], { answers: [3, 10] }),
-      'answers[1]: expected an integer from 0 to 9, got 10',
-    ],
-    [unmaskCall([1, 2], { answers: [3, 4], never: [4] }), `answers[1]: ${answerSentence}, got 4`],
-    [
-      () => unmask(causal, [1], { steps: 1 }),
-      'model: expected a mask token and attention in both directions, got causal attention and a mask token',
-    ],
-    [study([[2]]), 'sequences[0].length: expected an integer from 2 to 12, got 1'],
-    [study([[2, 1]]), 'sequences[0]: expected a token after the first to hide, got "none"'],
-    [study([[2, 3]], { masked: 0 }), 'masked: expected a share above 0, at most 1, got 0'],
-    [study([[2, 3]], { masked: 1.01 }), 'masked: expected a share above 0, at most 1, got 1.01'],
-    [study([[2, 3]], { seed: -1 }), `seed: ${seed}, got -1`],
-    ...[causal, successorModel({ mask: { kind: 'window' } }).model].map((model) => [
+  await refuses(t, [
+    unmaskCall([1], { steps: 0 }),
+    unmaskCall([1], { seed: -1 }),
+    unmaskCall([1], { without: 'last' }),
+    unmaskCall([1], { without: 'random' }),
+    unmaskCall(Array(13).fill(1)),
+    unmaskCall([1], { mask: 10 }),
+    unmaskCall([1], { never: [0, 10] }),
+    unmaskCall([1], { never: [0, 2, 3, 4, 5, 6, 7, 8, 9] }),
+    unmaskCall([1, 2], { answers: [3] }),
+    unmaskCall([1, 2], { answers: [3, 10] }),
+    unmaskCall([1, 2], { answers: [3, 4], never: [4] }),
+    () => unmask(causal, [1], { steps: 1 }),
+    study([[2]]),
+    study([[2, 1]]),
+    study([[2, 3]], { masked: 0 }),
+    study([[2, 3]], { masked: 1.01 }),
+    study([[2, 3]], { seed: -1 }),
+    ...[causal, successorModel({ mask: { kind: 'window' } }).model].map((model) =>
       study([[2, 10]], { causal: model }),
-      'sequences[0][1]: expected an integer from 0 to 9, got 10',
-    ]),
-    [study([[2]], { causal }), 'sequences[0].length: expected an integer from 2 to 12, got 1'],
-    [
-      study([[2, 3]], { causal: model }),
-      'causal: expected a model whose queries see no later key, got "bidirectional attention"',
-    ],
-    [search(pair, { goal: 'x' }), 'goal: expected loss, away, steal, got "x"'],
-    [search(pair, { length: 0 }), 'length: expected an integer from 1 to 1048576, got 0'],
-    [search(pair, { steps: -1 }), 'steps: expected an integer from 0 to 1048576, got -1'],
-    [search(pair, { width: 0 }), 'width: expected an integer from 1 to 1048576, got 0'],
-    [search(pair, { seed: -1 }), `seed: ${seed}, got -1`],
-    [search(pair, { never: [10] }), 'never[0]: expected an integer from 0 to 9, got 10'],
-    [
-      search(pair, { never: [...Array(10).keys()] }),
-      'never: expected fewer tokens than there are, got 10',
-    ],
-    [
-      search({ ...pair, prompt: [] }),
-      'pair.prompt.length: expected an integer from 1 to 1048576, got 0',
-    ],
-    [search({ ...pair, prompt: [10] }), 'pair.prompt[0]: expected an integer from 0 to 9, got 10'],
-    [
-      search({ ...pair, prompt: Array(10).fill(1) }),
-      'pair: expected at most 10 tokens beside the suffix, got 11',
-    ],
-    [search(pair, { others: [pair, 3] }), 'others[1]: expected an object, got 3'],
+    ),
+    study([[2]], { causal }),
+    study([[2, 3]], { causal: model }),
+    search(pair, { goal: 'x' }),
+    search(pair, { length: 0 }),
+    search(pair, { steps: -1 }),
+    search(pair, { width: 0 }),
+    search(pair, { seed: -1 }),
+    search(pair, { never: [10] }),
+    search(pair, { never: [...Array(10).keys()] }),
+    search({ ...pair, prompt: [] }),
+    search({ ...pair, prompt: [10] }),
+    search({ ...pair, prompt: Array(10).fill(1) }),
+    search(pair, { others: [pair, 3] }),
   ]);
   // The longest suffix that fits is searched, also if only one token is allowed.
   const onlyOptions = { never: [0, 1, 2, 3, 4, 5, 6, 7, 8] };

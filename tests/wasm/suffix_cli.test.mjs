@@ -71,14 +71,14 @@ test('the command searches on the first text and tries the suffix on the others'
   }
 });
 
-test('an impossible search is rejected in a sentence', async () => {
+test('an impossible search is rejected in a sentence', async (t) => {
   const model = path('models/zoo/softmax');
-  for (const [args, text] of [
-    [['--goal', 'fear'], '--goal: expected loss, away, steal, got "fear"'],
-    [['--prompt', '20'], '--prompt: expected fewer than --tokens 20, got 20'],
-    [['--steps', 'x'], '--steps: expected a whole number, got "x"'],
+  for (const args of [
+    ['--goal', 'fear'],
+    ['--prompt', '20'],
+    ['--steps', 'x'],
   ]) {
     const { status, stderr } = await run(model, ...textArgs, ...args);
-    assert.deepEqual([status, stderr.trim()], [1, `sinkscope: ${text}`]);
+    t.assert.snapshot([status, stderr.trim()]);
   }
 });

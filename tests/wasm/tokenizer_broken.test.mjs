@@ -309,7 +309,7 @@ test('a FixedLength pre-tokenizer without a positive length is rejected', () => 
   }
 });
 
-test('an invalid pattern and an unknown behavior of Split are rejected', () => {
+test('an invalid pattern and an unknown behavior of Split are rejected', (t) => {
   const smallFile = shrink();
   const split = (change) => ({
     type: 'Split',
@@ -317,37 +317,17 @@ test('an invalid pattern and an unknown behavior of Split are rejected', () => {
     behavior: 'Isolated',
     ...change,
   });
-  for (const [change, where, sentence] of [
-    [
-      {
-        post_processor: { type: 'TemplateProcessing', single: null },
-      },
-      'post_processor.single',
-      'expected an array, got null',
-    ],
-    [
-      { pre_tokenizer: split({ pattern: { Glob: '*' } }) },
-      'pre_tokenizer.pattern',
-      'expected a Regex or a String, got {"Glob":"*"}',
-    ],
-    [
-      { pre_tokenizer: split({ behavior: 'Sideways' }) },
-      'pre_tokenizer.behavior',
-      'expected a way to split, got "Sideways"',
-    ],
-    [
-      { normalizer: { type: 'Replace', pattern: 'a', content: '' } },
-      'normalizer.pattern',
-      'expected a Regex or a String, got "a"',
-    ],
-    [
-      { decoder: { type: 'Replace', content: '' } },
-      'decoder.pattern',
-      'expected a Regex or a String, got undefined',
-    ],
+  for (const change of [
+    {
+      post_processor: { type: 'TemplateProcessing', single: null },
+    },
+    { pre_tokenizer: split({ pattern: { Glob: '*' } }) },
+    { pre_tokenizer: split({ behavior: 'Sideways' }) },
+    { normalizer: { type: 'Replace', pattern: 'a', content: '' } },
+    { decoder: { type: 'Replace', content: '' } },
   ]) {
     const error = failure(() => ({ json: { ...smallFile, ...change } }));
-    assert.deepEqual(error, ['bad_tokenizer', where, sentence]);
+    t.assert.snapshot(error);
   }
 });
 

@@ -5,6 +5,7 @@ import { openTokenizer } from '../../wasm/index.ts';
 import { createDecoder } from '../../wasm/text/decoders.ts';
 import { spellBytes } from '../../wasm/text/surface.ts';
 import { planTokenizer } from '../../wasm/text/plan_tokenizer.ts';
+import { errorOf } from './helper.mjs';
 
 const specialItem = (id) => ({ SpecialToken: { id, type_id: 0 } });
 const textItem = { Sequence: { id: 'A', type_id: 0 } };
@@ -23,10 +24,9 @@ const templateFile = {
   ...plainFile,
   post_processor: template(specialItem('<s>'), textItem, specialItem('</s>'), specialItem('</s>')),
 };
-const assertRefused = (use, code, where, sentence) =>
-  assert.throws(use, { name: 'SinkscopeError', code, where, text: sentence });
+const assertRefused = (t, use) => t.assert.snapshot(errorOf(use));
 
-test('special tokens come from the template or from the options', () => {
+test('special tokens come from the template or from the options', (t) => {
   const tokenizer = openTokenizer(templateFile);
   const textTokens = [
     { id: 2, text: 'ab', start: 0, end: 2, special: false },
@@ -63,35 +63,20 @@ test('special tokens come from the template or from the options', () => {
     ],
   );
   const withoutAdded = openTokenizer({ ...plainFile, added_tokens: [] });
-  for (const [openedTokenizer, options, where, sentence] of [
-    [tokenizer, { bos: 1 }, 'bos', "expected 'auto', true or false, got 1"],
-    [
-      tokenizer,
-      { bos: true, special: 'none' },
-      'special',
-      `expected 'auto' where bos is given, got "none"`,
-    ],
-    [
-      tokenizer,
-      { bos: false, special: [] },
-      'special',
-      "expected 'auto' where bos is given, got a list of 0",
-    ],
-    [
-      tokenizer,
-      { special: 'all' },
-      'special',
-      `expected 'auto', 'none' or a list of tokens, got "all"`,
-    ],
-    [tokenizer, { special: ['a', 'x'] }, 'special', 'expected tokens of the vocabulary, got "x"'],
-    [tokenizer, { special: [3] }, 'special', 'expected tokens of the vocabulary, got 3'],
-    [withoutAdded, { bos: true }, 'bos', 'expected a tokenizer that has such a token, got true'],
-    [tokenizer, 3, 'options', 'expected an object, got 3'],
+  for (const [openedTokenizer, options] of [
+    [tokenizer, { bos: 1 }],
+    [tokenizer, { bos: true, special: 'none' }],
+    [tokenizer, { bos: false, special: [] }],
+    [tokenizer, { special: 'all' }],
+    [tokenizer, { special: ['a', 'x'] }],
+    [tokenizer, { special: [3] }],
+    [withoutAdded, { bos: true }],
+    [tokenizer, 3],
   ])
-    assertRefused(() => openedTokenizer.encode('a', options), 'argument', where, sentence);
-  assertRefused(() => tokenizer.encode(3), 'argument', 'text', 'expected a string, got 3');
-  assertRefused(() => tokenizer.decode(3), 'argument', 'ids', 'expected a list, got 3');
-  assertRefused(() => tokenizer.piece('a'), 'argument', 'id', 'expected a number, got "a"');
+    assertRefused(t, () => openedTokenizer.encode('a', options));
+  assertRefused(t, () => tokenizer.encode(3));
+  assertRefused(t, () => tokenizer.decode(3));
+  assertRefused(t, () => tokenizer.piece('a'));
 });
 
 test('special tokens and ids beyond the vocabulary decode to an empty text', () => {
@@ -191,7 +176,7 @@ test('by default WordPiece accepts words of 100 characters and FixedLength cuts 
   assert.equal(spans({ ...fixedLength, length: 6 }).length, 2);
 });
 
-test("a word missing from WordPiece's vocabulary becomes one unknown token, or is rejected if there is none", () => {
+test("a word missing from WordPiece's vocabulary becomes one unknown token, or is rejected if there is none", (t) => {
   const model = {
     type: 'WordPiece',
     continuing_subword_prefix: '##',
@@ -210,127 +195,52 @@ test("a word missing from WordPiece's vocabulary becomes one unknown token, or i
     ],
   );
   const longWord = 'x'.repeat(90);
-  const sentence = (piece) =>
-    `"${piece}" is not in the vocabulary, and there is no token for the unknown`;
   const lostTokenizer = openTokenizer({
     model: { ...model, unk_token: 'lost' },
     pre_tokenizer: { type: 'Whitespace' },
   });
-  assertRefused(
-    () => lostTokenizer.encode(longWord),
-    'bad_tokenizer',
-    'model.vocab',
-    sentence('x'.repeat(80)),
-  );
+  assertRefused(t, () => lostTokenizer.encode(longWord));
 });
 
-test('an invalid file is rejected with its place', () => {
+test('an invalid file is rejected with its place', (t) => {
   const model = (change) => ({ ...plainFile, model: { ...plainFile.model, ...change } });
   const pieces = (vocab) => ({ model: { type: 'Unigram', vocab } });
-  const badCode = 'bad_tokenizer';
-  for (const [file, code, where, sentence] of [
-    [{}, badCode, 'model.vocab', 'expected a table of tokens'],
-    [model({ vocab: 'a' }), badCode, 'model.vocab', 'expected a table of tokens'],
-    [model({ vocab: { a: 0, b: 0 } }), badCode, 'model.vocab', '"b" and "a" have the same id 0'],
-    [
-      model({ vocab: [['a', 0]] }),
-      badCode,
-      'model.vocab',
-      'expected a table of tokens, got a list',
-    ],
-    [pieces([['a', 0], ['b']]), badCode, 'model.vocab 1', 'expected a token and its score'],
-    [pieces([['a', Infinity]]), badCode, 'model.vocab 0', 'expected a token and its score'],
-    [pieces([[1, 0]]), badCode, 'model.vocab 0', 'expected a token and its score'],
-    [pieces([null]), badCode, 'model.vocab 0', 'expected a token and its score'],
-    [
-      model({ continuing_subword_prefix: 3 }),
-      badCode,
-      'model.continuing_subword_prefix',
-      'expected a string, got number',
-    ],
-    [model({ merges: undefined }), badCode, 'model.merges', 'expected an array, got undefined'],
-    [
-      model({ merges: ['a c'] }),
-      badCode,
-      'model.merges 0',
-      '"a c" needs "c", which is not in the vocabulary',
-    ],
-    [{ ...plainFile, added_tokens: {} }, badCode, 'added_tokens', 'expected an array, got object'],
-    [
-      { ...plainFile, added_tokens: [addedToken(3, '<s>'), addedToken(4, '')] },
-      badCode,
-      'added_tokens 1 content',
-      'expected text, got ""',
-    ],
-    [
-      { ...plainFile, added_tokens: [null] },
-      badCode,
-      'added_tokens 0 content',
-      'expected text, got undefined',
-    ],
-    [
-      { ...plainFile, added_tokens: [addedToken(-1, 'x')] },
-      badCode,
-      'added_tokens 0 id',
-      'expected an id below 2097152, got -1',
-    ],
-    ...['Runes', 'bpe', '', 3].map((type) => [
-      { ...plainFile, model: { ...plainFile.model, type } },
-      'unsupported',
-      'model.type',
-      `${JSON.stringify(type)} is not a type this build knows`,
-    ]),
-    [
-      { ...plainFile, normalizer: { type: 'Runes' } },
-      'unsupported',
-      'normalizer.type',
-      '"Runes" is not a type this build knows',
-    ],
-    [
-      { ...plainFile, pre_tokenizer: { type: 'Runes' } },
-      'unsupported',
-      'pre_tokenizer.type',
-      '"Runes" is not a type this build knows',
-    ],
-    [
-      { ...plainFile, pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
-      badCode,
-      'pre_tokenizer.delimiter',
-      'expected one character, got "ab"',
-    ],
-    [
-      {
-        ...plainFile,
-        post_processor: {
-          type: 'TemplateProcessing',
-          single: [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }],
-          special_tokens: { '<s>': { ids: [] } },
-        },
+  for (const file of [
+    {},
+    model({ vocab: 'a' }),
+    model({ vocab: { a: 0, b: 0 } }),
+    model({ vocab: [['a', 0]] }),
+    pieces([['a', 0], ['b']]),
+    pieces([['a', Infinity]]),
+    pieces([[1, 0]]),
+    pieces([null]),
+    model({ continuing_subword_prefix: 3 }),
+    model({ merges: undefined }),
+    model({ merges: ['a c'] }),
+    { ...plainFile, added_tokens: {} },
+    { ...plainFile, added_tokens: [addedToken(3, '<s>'), addedToken(4, '')] },
+    { ...plainFile, added_tokens: [null] },
+    { ...plainFile, added_tokens: [addedToken(-1, 'x')] },
+    ...['Runes', 'bpe', '', 3].map((type) => ({
+      ...plainFile,
+      model: { ...plainFile.model, type },
+    })),
+    { ...plainFile, normalizer: { type: 'Runes' } },
+    { ...plainFile, pre_tokenizer: { type: 'Runes' } },
+    { ...plainFile, pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
+    {
+      ...plainFile,
+      post_processor: {
+        type: 'TemplateProcessing',
+        single: [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }],
+        special_tokens: { '<s>': { ids: [] } },
       },
-      badCode,
-      'post_processor.single 0',
-      'expected a token, got {"SpecialToken":{"id":"<s>"}}',
-    ],
-    [
-      { ...plainFile, post_processor: { type: 'Runes' } },
-      'unsupported',
-      'post_processor.type',
-      '"Runes" is not a type this build knows',
-    ],
-    [
-      { ...plainFile, decoder: { type: 'Runes' } },
-      'unsupported',
-      'decoder.type',
-      '"Runes" is not a type this build knows',
-    ],
+    },
+    { ...plainFile, post_processor: { type: 'Runes' } },
+    { ...plainFile, decoder: { type: 'Runes' } },
   ])
-    assertRefused(() => openTokenizer(file), code, where, sentence);
-  assertRefused(
-    () => openTokenizer(plainFile, '[]'),
-    badCode,
-    'tokenizer_config.json',
-    'expected an object',
-  );
+    assertRefused(t, () => openTokenizer(file));
+  assertRefused(t, () => openTokenizer(plainFile, '[]'));
 });
 
 test('characters that the library treats specially are handled like the library does', () => {

@@ -131,18 +131,13 @@ test('an edit applies to every step', () =>
     assert.notDeepEqual(editedStep.alpha.data, baseStep.alpha.data);
   }));
 
-test('wrong arguments are refused with what was expected', () =>
+test('wrong arguments are refused with what was expected', (t) =>
   withModel(async (model) => {
     const assertRefused = async (tokens, options, testedModel = model) =>
       failure(unmask(testedModel, tokens, { steps: 2, ...options }));
     for (const steps of [0, 1.5, NaN, '3', undefined])
       assert.equal((await assertRefused(MASKED_TOKENS, { steps })).where, 'steps');
-    assert.deepEqual(await assertRefused(PROMPT), {
-      name: 'SinkscopeError',
-      code: 'argument',
-      where: 'tokens',
-      text: 'expected the mask token 1 at one place or more, found it at none',
-    });
+    t.assert.snapshot(await assertRefused(PROMPT));
     assert.equal((await assertRefused([...MASKED_TOKENS, 20])).where, 'tokens[11]');
     for (const tokens of [Array(33).fill(MASK), [], undefined])
       assert.equal((await assertRefused(tokens)).where, 'tokens.length');

@@ -21,10 +21,9 @@ import {
   tokenizerOfVocabulary,
 } from '../../wasm/text/vocabulary.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
-import { sequence, special, templateOf } from './helper.mjs';
+import { errorOf, sequence, special, templateOf } from './helper.mjs';
 
-const assertRefused = (use, where, text) =>
-  assert.throws(use, { name: 'SinkscopeError', code: 'bad_tokenizer', where, text });
+const assertRefused = (t, use) => t.assert.snapshot(errorOf(use));
 
 test('the hash table of merges has a power of two of slots and is at most half full', () => {
   const sizes = [2, 4, 8, 8, 16, 16, 16, 16, 32];
@@ -64,7 +63,7 @@ test('every merge has its rank, and no other pair has one', () => {
   assert.equal(repeatedPair.get(3, 4), 1);
 });
 
-test('both parts of a merge and their concatenation must be tokens', () => {
+test('both parts of a merge and their concatenation must be tokens', (t) => {
   const ids = new Map(
     ['a', 'b', 'ab', '##b', 'a b', 'a ba', 'ax', 'xa'].map((token, id) => [token, id]),
   );
@@ -79,59 +78,44 @@ test('both parts of a merge and their concatenation must be tokens', () => {
     [0, 1, undefined],
   );
   assert.equal(rankOf(rank(['a ##b'], 2), 'a', '##b'), 0);
-  for (const [merges, where, text] of [
-    [['a b', 'c b'], 'place 1', '"c b" needs "c", which is not in the vocabulary'],
-    [['a x'], 'place 0', '"a x" needs "x", which is not in the vocabulary'],
-    [['x a'], 'place 0', '"x a" needs "x", which is not in the vocabulary'],
-    [['a c'], 'place 0', '"a c" needs "c", which is not in the vocabulary'],
-    [['b a'], 'place 0', '"b a" needs "ba", which is not in the vocabulary'],
-    [['a ##b'], 'place 0', '"a ##b" needs "a##b", which is not in the vocabulary'],
+  for (const merges of [
+    ['a b', 'c b'],
+    ['a x'],
+    ['x a'],
+    ['a c'],
+    ['b a'],
+    ['a ##b'],
     ...[['a'], ['a b c'], [['a']], [['a', 'b', 'a']], [['a', 1]], [{ length: 2 }], [null]].map(
-      (merges) => [merges, 'place 0', 'expected two tokens'],
+      (merges) => merges,
     ),
   ])
-    assertRefused(() => rank(merges), where, text);
+    assertRefused(t, () => rank(merges));
 });
 
-test('the two tokens of a merge are separated by one space', () => {
+test('the two tokens of a merge are separated by one space', (t) => {
   assert.deepEqual(splitPair('a bc', 'x'), ['a', 'bc']);
   for (const line of ['a', 'a b c', 'a ', ' a', ' ', '', `${'a'.repeat(79)}bc`])
-    assertRefused(
-      () => splitPair(line, 'x'),
-      'x',
-      `expected two tokens, got "${line.slice(0, 80)}"`,
-    );
+    assertRefused(t, () => splitPair(line, 'x'));
 });
 
-test('a token id must be an integer below 2^21 and unique', () => {
+test('a token id must be an integer below 2^21 and unique', (t) => {
   checkVocab({ a: 0, b: 2097151, c: 7 }, 'x');
   checkId(0, 'x');
   const longToken = 'b'.repeat(79);
-  for (const [id, text] of [
-    [2097152, '2097152'],
-    [-1, '-1'],
-    [0.5, '0.5'],
-    ['1', '"1"'],
-    [undefined, 'undefined'],
-    [`${longToken}cd`, `"${longToken}`],
-  ]) {
-    assertRefused(() => checkId(id, 'x'), 'x', `expected an id below 2097152, got ${text}`);
-    assertRefused(
-      () => checkVocab({ [`${longToken}cd`]: id }, 'x'),
-      `x "${longToken}c"`,
-      `expected an id below 2097152, got ${text}`,
-    );
+  for (const id of [2097152, -1, 0.5, '1', undefined, `${longToken}cd`]) {
+    assertRefused(t, () => checkId(id, 'x'));
+    assertRefused(t, () => checkVocab({ [`${longToken}cd`]: id }, 'x'));
   }
-  assertRefused(() => checkVocab({ a: 1, b: 0, c: 0 }, 'x'), 'x', '"c" and "b" have the same id 0');
-  assertRefused(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
+  assertRefused(t, () => checkVocab({ a: 1, b: 0, c: 0 }, 'x'));
+  assertRefused(t, () => checkVocab({}, 'x'));
 });
 
-test('a configuration is accepted as an object or as JSON', () => {
+test('a configuration is accepted as an object or as JSON', (t) => {
   const plainObject = { a: 1 };
   assert.equal(parseObject(plainObject, 'x'), plainObject);
   assert.deepEqual(parseObject('{"a":1}', 'x'), plainObject);
   for (const value of ['[1]', '1', 'null', '"a"', [1], null, undefined, 1])
-    assertRefused(() => parseObject(value, 'x'), 'x', 'expected an object');
+    assertRefused(t, () => parseObject(value, 'x'));
 });
 
 test('the name of a special token is a string, or an object with one', () => {
@@ -192,7 +176,7 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
 const END_TOKEN = '<|endoftext|>';
 const addedToken = (id, content) => ({ id, content, normalized: false, special: true });
 
-test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tokens', () => {
+test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tokens', (t) => {
   const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END_TOKEN]: 5 };
   const convert = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
   const { [END_TOKEN]: _end, ...vocabWithoutEnd } = vocab;
@@ -241,17 +225,9 @@ test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tok
     addedToken(4, '</s>'),
   ]);
   for (const token of [{}, { content: '' }, { content: 3 }, null])
-    assertRefused(
-      () => convert({ added_tokens_decoder: { 7: token } }),
-      'tokenizer_config.json added_tokens_decoder 7',
-      'expected content',
-    );
+    assertRefused(t, () => convert({ added_tokens_decoder: { 7: token } }));
   for (const role of ['bos', 'eos'])
-    assertRefused(
-      () => convert({ [`add_${role}_token`]: true }, {}, vocabWithoutEnd),
-      `tokenizer_config.json ${role}_token`,
-      `add_${role}_token is true, but no token is named`,
-    );
+    assertRefused(t, () => convert({ [`add_${role}_token`]: true }, {}, vocabWithoutEnd));
   for (const [config, map, where] of [
     ['{', {}, 'tokenizer_config.json'],
     [{}, '{', 'special_tokens_map.json'],
@@ -259,20 +235,12 @@ test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tok
     assert.throws(() => convert(config, map), { where, text: /^is not JSON: / });
 });
 
-test('a vocabulary and merges that disagree are rejected before use', () => {
-  assertRefused(
-    () => tokenizerOfVocabulary({ a: 0, b: 0 }, ''),
-    'vocab.json',
-    '"b" and "a" have the same id 0',
-  );
-  assertRefused(
-    () => tokenizerOfVocabulary({ a: 0, b: 1 }, 'a b'),
-    'merges.txt 0',
-    '"a b" needs "ab", which is not in the vocabulary',
-  );
+test('a vocabulary and merges that disagree are rejected before use', (t) => {
+  assertRefused(t, () => tokenizerOfVocabulary({ a: 0, b: 0 }, ''));
+  assertRefused(t, () => tokenizerOfVocabulary({ a: 0, b: 1 }, 'a b'));
 });
 
-test('merges.txt may begin with a comment, has no repeated lines, and its empty lines are skipped', () => {
+test('merges.txt may begin with a comment, has no repeated lines, and its empty lines are skipped', (t) => {
   const vocab = { a: 0, b: 1, ab: 2, ba: 3, '#version': 4, '#versiona': 5 };
   const merges = (lines) => tokenizerOfVocabulary(vocab, lines).json.model.merges;
   assert.deepEqual(merges('#version: 0.2\na b\r\n\nb a\n'), [
@@ -284,19 +252,11 @@ test('merges.txt may begin with a comment, has no repeated lines, and its empty 
     ['#version', 'a'],
   ]);
   assert.deepEqual(merges(''), []);
-  assertRefused(
-    () => merges('#version: 0.2\n\na b\na b'),
-    'merges.txt line 4',
-    'is that of line 3 again',
-  );
-  assertRefused(
-    () => merges('#version: 0.2\n\na b\nab'),
-    'merges.txt line 4',
-    'expected two tokens, got "ab"',
-  );
+  assertRefused(t, () => merges('#version: 0.2\n\na b\na b'));
+  assertRefused(t, () => merges('#version: 0.2\n\na b\nab'));
 });
 
-test('the line number in vocab.txt is the id of a token, and five tokens have roles', () => {
+test('the line number in vocab.txt is the id of a token, and five tokens have roles', (t) => {
   const roles = {
     unk_token: '[UNK]',
     sep_token: '[SEP]',
@@ -344,14 +304,14 @@ test('the line number in vocab.txt is the id of a token, and five tokens have ro
   });
   assert.deepEqual(json.post_processor, templateOf(special('hi'), sequence, special('[SEP]')));
   assert.deepEqual(convertedConfig, { ...config, unk_token: '[UNK]', sep_token: '[SEP]' });
-  for (const [vocabText, where, sentence] of [
-    ['[UNK]\n\n[CLS]\n[SEP]\n[CLS]', 'vocab.txt line 5', 'is that of line 3 again'],
-    ['[UNK]\n[SEP]', 'vocab.txt', 'expected a line "[CLS]", got none'],
-    ['[CLS]\n[SEP]', 'vocab.txt', 'expected a line "[UNK]", got none'],
-    ['[CLS]\n[UNK]', 'vocab.txt', 'expected a line "[SEP]", got none'],
-    ['\n', 'vocab.txt', 'expected tokens, got an empty table'],
+  for (const vocabText of [
+    '[UNK]\n\n[CLS]\n[SEP]\n[CLS]',
+    '[UNK]\n[SEP]',
+    '[CLS]\n[SEP]',
+    '[CLS]\n[UNK]',
+    '\n',
   ])
-    assertRefused(() => tokenizerOfWords(vocabText), where, sentence);
+    assertRefused(t, () => tokenizerOfWords(vocabText));
 });
 
 test('each byte is written as a letter, and printable ASCII as itself', () => {

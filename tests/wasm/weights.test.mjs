@@ -10,6 +10,7 @@ import { cacheList } from '../../wasm/loading/cache.ts';
 import { readAll, readConfig, readWeights, sizeOf } from '../../wasm/loading/files.ts';
 import { createMeter } from '../../wasm/loading/meter.ts';
 import { createSha256, sha256 } from '../../wasm/loading/hash.ts';
+import { failure } from './helper.mjs';
 
 const BYTES = Uint8Array.from({ length: 12 }, (_, i) => i + 1);
 const { signal } = new AbortController();
@@ -136,12 +137,9 @@ test('the note about a pause disappears with the next byte; the note that nothin
     assert.match(note, /^not kept: (the server sends no size|no storage)/);
 });
 
-test('more bytes than announced are rejected, and the memory is freed', async () => {
+test('more bytes than announced are rejected, and the memory is freed', async (t) => {
   const { error, module } = await load(streamSource(11, ...halves()));
-  assert.deepEqual(
-    [error.code, error.where, error.text],
-    ['read', 'my.gguf', '11 bytes were announced, more came'],
-  );
+  t.assert.snapshot([error.code, error.where, error.text]);
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
@@ -151,14 +149,7 @@ test('a file of unknown size is stored if it fits in memory', async (t) => {
   const result = await load(url, memory({ size: 2 ** 32 - 12 }));
   assert.equal(result.block.bytes, 12);
   const { error, module } = await load(url, memory({ size: 2 ** 32 - 11 }));
-  assert.deepEqual(
-    [error.code, error.where, error.text],
-    [
-      'too_large',
-      'https://a.example/w',
-      'expected at most 11 bytes, for which there is room, more came',
-    ],
-  );
+  t.assert.snapshot([error.code, error.where, error.text]);
   assert.deepEqual(module.log, []);
 });
 
@@ -249,14 +240,10 @@ test('an abandoned stream is canceled', async () => {
   assert.ok(isCanceled);
 });
 
-test('small files are read up to 64 MiB', async () => {
+test('small files are read up to 64 MiB', async (t) => {
   const piece = new Uint8Array(2 ** 25);
   assert.equal((await readAll(streamSource(0, piece, piece))).length, 2 ** 26);
-  await assert.rejects(readAll(streamSource(0, piece, piece, BYTES.slice(0, 1))), {
-    code: 'too_large',
-    where: 'my.gguf',
-    text: 'expected at most 67108864 bytes, more came',
-  });
+  t.assert.snapshot(await failure(readAll(streamSource(0, piece, piece, BYTES.slice(0, 1)))));
   assert.equal(await readAll(BYTES), BYTES);
   assert.deepEqual(await readConfig('é', signal), Uint8Array.of(0xc3, 0xa9));
   assert.deepEqual(await readConfig(streamSource(12, ...halves()), signal), BYTES);
