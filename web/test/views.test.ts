@@ -334,10 +334,11 @@ describe('the sink map', () => {
     expect(sentenceOf({}, { sink_ratio: tensor([3], [0, 0, 0]) })).toMatch(
       /^On this text, none of the 4 heads give <s> more than 30%/,
     );
-    const wordsNearThreshold = (n: number) => sentenceOf({}, { near_eps: tensor([1], [n]) });
-    expect([wordsNearThreshold(2), wordsNearThreshold(1.5)]).toEqual([
+    const wordsNearThreshold = (n: number, sequences: number) =>
+      sentenceOf({ sequences }, { near_eps: tensor([1], [n]) });
+    expect([wordsNearThreshold(2, 1), wordsNearThreshold(1.5, 8)]).toEqual([
       expect.stringContaining('; 2 within 0.002 of ε'),
-      expect.stringContaining('; 1.5 within 0.002 of ε'),
+      expect.stringContaining('; 38% within 0.002 of ε'),
     ]);
     expect(sentenceOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) })).toMatch(
       /^Heads are not counted: in a text of 3 tokens, uniform attention alone gives <s> 50%, above ε = 0.3; 10 tokens suffice\.$/,

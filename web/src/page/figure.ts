@@ -17,10 +17,10 @@ import {
   addRecording,
   makeMenu,
   fileName,
-  fileOf,
   downloadFile,
   KINDS,
   drawOnPaper,
+  type Kind,
 } from '../save/menu';
 import { explainTerms } from './terms';
 import { addEmbedButton } from './controls';
@@ -226,13 +226,17 @@ export class Figure {
         </div>`,
       howMenu,
     );
-    const menu = addKinds(header, title, KINDS, (kind) => {
+    const save = async (kind: Kind) => {
+      const { fileOf } = await import('../save/file');
       const figure = this.#savedFigure();
-      void fileOf(kind, figure).then(
-        (file) => downloadFile(file, fileName(figure, kind)),
-        this.#context.fail,
-      );
-    });
+      downloadFile(await fileOf(kind, figure), fileName(figure, kind));
+    };
+    const menu = addKinds(
+      header,
+      title,
+      KINDS,
+      (kind) => void save(kind).catch(this.#context.fail),
+    );
     this.#saveButtons = [...menu.querySelectorAll('button')];
     this.#updateSaveButtons();
     addRecording(
@@ -244,7 +248,7 @@ export class Figure {
         const files = [];
         for (const frame of frames)
           files.push({
-            name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
+            name: `${fileName({ name: 'recording', numbers: [{ frame }] }, '')}safetensors`,
             bytes: await queue.record(frame.subject, source),
           });
         return files;

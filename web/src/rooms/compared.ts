@@ -66,7 +66,7 @@ export function differsSentence(
   return topics.length === 1 ? `Only ${first} differs.` : `These differ: ${list}.`;
 }
 
-/** Returns how many of a model's heads have a sink: "15 of 24"; "none"; for a mean over prompts a decimal. */
+/** Returns how many of a model's heads have a sink: "15 of 24"; "none"; as a mean over prompts "60% of 24". */
 export function countWords(frame: Frame): string {
   const words = headsWords(frame, verdictOf(frame).sink);
   return /^none/.test(words) ? 'none' : words.replace(' of the ', ' of ').replace(/ heads$/, '');

@@ -18,7 +18,14 @@ import {
   type Head,
 } from '../frame';
 import { fromScratch } from '../lab/presets';
-import { framesOf, entriesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
+import {
+  cardOf,
+  entriesOf,
+  framesOf,
+  type Context,
+  type Scope,
+  type SubjectEntry,
+} from '../page/context';
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explainTerms } from '../page/terms';
@@ -56,7 +63,6 @@ import {
   isFirstHidden,
   spreadWords,
 } from '../words';
-import { cardOf } from './about';
 import { barsTable, linesTable } from '../page/tables';
 import {
   ablation,
@@ -451,7 +457,8 @@ function drawSinkCourse(
   if (!lines.length) return;
   const lastStep = Math.max(...lines.flatMap(({ places }) => places));
   drawChart(place, {
-    ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true },
+    // Names at the curves tell them apart also on gray paper.
+    ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true, named: true },
     xLabel: 'training step (log above 100)',
     yLabel: `heads with a sink (${LOG_SEQUENCES} other passages)`,
     label: 'Share of heads with an attention sink by training step',
