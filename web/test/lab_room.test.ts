@@ -10,7 +10,7 @@ import type { Settings } from '../src/lab/settings';
 import { Scope } from '../src/page/context';
 import { createMap } from '../src/lab/map';
 import { build } from '../src/rooms/lab';
-import { mapsIn } from './drawn';
+import { chartsIn, mapsIn } from './drawn';
 import { pageOf, roomOf } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -186,6 +186,20 @@ describe('the room of the lab', () => {
     expect(text('.lab-bar .how p')).toContain('sequences over 64 tokens');
     expect(all('.lab-trouble p')).toEqual([]);
     expect(all('.save')).toHaveLength(1);
+    scope.end();
+  });
+
+  it('draws levels and the planned length into its charts before any training', async () => {
+    const { root, scope } = await openRoom({ leftRun: 'length:4', rightRun: 'length:4' });
+    const [attention, error] = chartsIn(root);
+    const levels = (chart: typeof error) =>
+      chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
+    expect(levels(attention)).toEqual([['uniform attention', (1 / 2 + 1 / 3 + 1 / 4) / 3]]);
+    expect(levels(error)).toEqual([
+      ['blind guess', Math.log(64)],
+      ['best possible', 0],
+    ]);
+    expect([attention!.xDomain, error!.xDomain]).toEqual(Array(2).fill([0, 700]));
     scope.end();
   });
 
@@ -453,7 +467,7 @@ describe('the room of the lab', () => {
 
   it('fine-tunes trained models, and names the text', async () => {
     const { state, click, text, labs, scope } = await openRoom();
-    click('Fine-tune a trained model?');
+    click('Fine-tune?');
     await redraw();
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
       fineTune[0]!.leftRun,

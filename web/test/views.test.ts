@@ -1451,7 +1451,7 @@ describe('caches and settings', () => {
     });
     expect(view.text('.caption')).toMatchSnapshot();
     const [shortLine, longLine] = view.charts()[0]!.series;
-    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'baseline']);
+    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all keys']);
     expect([shortLine!.color, longLine!.color]).toEqual(['--sink', '--ink']);
     // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
     expect([longLine!.places![0], longLine!.values[0], longLine!.places!.length]).toEqual([
@@ -1464,7 +1464,7 @@ describe('caches and settings', () => {
     expect(view.charts()[0]).toMatchObject({
       cursor: 20,
       domain: [4.5, 31.5],
-      yLabel: 'loss, mean of 16 tokens, nats',
+      yLabel: 'loss in nats, mean of 16 tokens',
     });
     expect(drawView(loss, wholeFrame).charts()[0]).not.toHaveProperty('cursor');
     expect(drawView(loss, frameOfText(evictChange('h2o', 20))).charts()[0]).not.toHaveProperty(

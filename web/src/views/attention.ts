@@ -463,6 +463,7 @@ export const attention: View = {
         colTitle: isUnlabeled && !frame.queries ? '' : colTitle,
         rowWords,
         colWords,
+        isNumbered: isUnlabeled,
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
