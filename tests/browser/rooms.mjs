@@ -1151,7 +1151,7 @@ const training = {
     const page = await stage.open('room=training');
     const slider = page.locator('.walk input');
     await page.waitForSelector('.walk input');
-    assert.match(await slider.getAttribute('aria-valuetext'), /trained: all 4,000 steps/);
+    assert.match(await slider.getAttribute('aria-valuetext'), /training step 4,000 of 4,000/);
     const trainedFinding = await findingOf(page);
     await slider.focus();
     await page.keyboard.press('Home');
@@ -1159,7 +1159,7 @@ const training = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^At step 0, no heads of the softmax model have a sink on this text/,
+      /^At step 0, 0% of the heads of the softmax model have a sink \(/,
     );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
@@ -1559,7 +1559,7 @@ async function checkLooks(stage, room, { width, scheme }) {
 export const rooms = {
   async 'Compare hides large models behind a question, lists their twins, and fits a phone'(stage) {
     const page = await stage.open('room=compare&shown=softmax', { width: 390 });
-    await page.getByText('More numbers').click();
+    await page.getByText('How sure?').click();
     await page.getByRole('button', { name: 'In large models?' }).click();
     const twin = page.locator('.remedies tbody', { hasText: 'gpt-oss' }).getByText('Compare its');
     await twin.waitFor();

@@ -422,6 +422,10 @@ export function evenShareWords(share: number, even: number): string {
 export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
+/** Says why softmax gives the first token attention that is of no use elsewhere. */
+export const mustSpendWords = (first: string): string =>
+  `Softmax must hand out 100% in every row: what finds no use goes to ${first}.`;
+
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +
   'attention goes. Sigmoid weighs each token alone: its rows may sum to little, so it needs no such place.';

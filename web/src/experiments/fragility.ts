@@ -247,7 +247,7 @@ const PERTURBATIONS = {
     kind: 'project',
     heading: 'tags projected out',
     clause:
-      'removing what heads write when they attend to the first token (its tag, W_O v₁) from the residual stream',
+      'removing the first token’s tags, the direction W_O v₁ of each head, from the residual stream',
     controlClause: (count: number) => `as many random directions, drawn ${count} times,`,
     noResultReason:
       'None of these models adds the output of its heads to the stream as W_O makes it.',

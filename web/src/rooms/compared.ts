@@ -1,10 +1,14 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import type { Frame } from '../frame';
+import { isBidirectional, type Frame } from '../frame';
 import {
+  capitalize,
   countedOn,
+  firstName,
+  firstTokenName,
   formatPercent,
   headsWords,
   modelName,
+  mustSpendWords,
   haveOtherTexts,
   textsWords,
   tooShortNote,
@@ -107,8 +111,25 @@ export function headingOf(
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Says what counts as a sink. */
-export function sinkWords([frame]: readonly Frame[], first: string): string {
-  if (!frame) return '';
-  return `A head has a sink if it gives ${first} over ${formatPercent(frame.eps, 0)} ${countedOn(frame)}.`;
+/** Says why softmax makes a sink, and which models are free of that; empty unless the first one is a softmax model with a sink. */
+export function spendWords(
+  frames: readonly Frame[],
+  phrases: readonly (string | undefined)[],
+): string {
+  const [first] = frames;
+  if (first?.operation.name !== 'softmax' || !(verdictOf(first).sink > 0)) return '';
+  const free = frames.flatMap((frame, i) =>
+    frame.operation.normalizes ? [] : (phrases[i] ?? modelName(frame)),
+  );
+  return `${mustSpendWords(firstName(first))}${free.length ? ` ${capitalize(listWords(free))} need not.` : ''}`;
 }
+
+/** Says what counts as a sink. */
+export function sinkWords([frame]: readonly Frame[]): string {
+  if (!frame) return '';
+  return `A head has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)} of its attention ${countedOn(frame)}.`;
+}
+
+/** Says how to read the maps of these models. */
+export const mapWords = (frames: readonly Frame[]): string =>
+  `each row: where one token looks${frames.every(isBidirectional) ? '' : '; gray: later'}`;
