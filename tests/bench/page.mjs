@@ -4,7 +4,7 @@ import { readFile, readdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, normalize, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { CHROMIUM, TYPES, chromium, pageRoot, root } from '../browser/stage.mjs';
+import { CHROMIUM, TYPES, chromium, pageRoot, root, setSavesData } from '../browser/stage.mjs';
 import { openHub } from '../hub/server.mjs';
 import { randomFile } from './peers/gguf.mjs';
 
@@ -56,34 +56,43 @@ async function openSink(context, address) {
   return { page, start, sink };
 }
 
-/** A first visit, service worker included: until the first sink; 20 seconds later; with the exact weights. */
+/** Waits until Start's numbers are those of the exact weights of both models; returns the milliseconds since navigation. */
+async function exactAfter(page) {
+  const mark = page.locator('.preview-place', { hasText: 'Exact now' });
+  await mark.waitFor({ timeout: 120_000 });
+  return page.evaluate(() => performance.now());
+}
+
+/** A first visit, service worker included, without and with Save-Data: until the first sink, and all that follows it. */
 export async function* visit() {
-  const { served, address, close } = await servePage();
   const browser = await chromium.launch(CHROMIUM);
-  const context = await browser.newContext({ viewport: VIEWPORT });
-  const { page, start, sink } = await openSink(context, address);
-  const first = served.filter(({ at }) => at <= start + sink);
-  await page.waitForTimeout(20_000);
-  const before = [...served];
-  const refined = page.waitForResponse(/refinement/);
-  // The button lies in a part of the page that is closed at first.
-  await page
-    .locator('.facts button', { hasText: /^Use exact weights/ })
-    .evaluate((button) => button.click());
-  await refined;
-  await page.waitForFunction(() => document.body.dataset.busy === undefined);
-  const twice = served.filter(({ path }, i) => served.findIndex((s) => s.path === path) < i);
-  console.log(`to the first sink ${megabytes(first)}; in 20 s ${megabytes(before)}`);
-  console.log(`with exact weights ${megabytes(served)}; sent twice ${megabytes(twice)}`);
-  await context.close();
-  const work = (conditions) => async () => {
+  for (const savesData of [false, true]) {
+    const { served, address, close } = await servePage();
+    const context = await browser.newContext({ viewport: VIEWPORT });
+    await context.addInitScript(setSavesData, savesData);
+    const { page, start, sink } = await openSink(context, address);
+    // While it draws, the page requests what comes after the picture.
+    const isLater = (path) => /\/sigmoid\/|refinement/.test(path);
+    const first = served.filter(({ path, at }) => at <= start + sink && !isLater(path));
+    await page.waitForTimeout(20_000);
+    await page.waitForFunction(() => document.body.dataset.busy === undefined);
+    const twice = served.filter(({ path }, i) => served.findIndex((s) => s.path === path) < i);
+    const [kind, weights] = savesData ? ['with Save-Data', 'a quick look'] : ['a visit', 'exact'];
+    console.log(`${kind}: to the first sink ${megabytes(first)}; ${weights} ${megabytes(served)}`);
+    console.log(`sent twice ${megabytes(twice)}`);
+    await context.close();
+    close();
+  }
+  const { address, close } = await servePage();
+  const work = (conditions, isExact) => async () => {
     const fresh = await browser.newContext({ viewport: VIEWPORT, serviceWorkers: 'block' });
     if (conditions)
       fresh.on('page', async (opened) => {
         const devtools = await fresh.newCDPSession(opened);
         await devtools.send('Network.emulateNetworkConditions', conditions);
       });
-    const { sink: ms } = await openSink(fresh, address);
+    const { page: visited, sink: sinkMs } = await openSink(fresh, address);
+    const ms = isExact ? (await exactAfter(visited)) - sinkMs : sinkMs;
     await fresh.close();
     return ms;
   };
@@ -94,6 +103,8 @@ export async function* visit() {
     { name: 'at 10 Mbit/s', work: work(line) },
   ];
   yield { title: 'first sink after navigation', subjects };
+  const exact = [{ name: 'at 10 Mbit/s', work: work(line, true) }];
+  yield { title: 'exact numbers of both models after the first sink', subjects: exact };
   await browser.close();
   close();
 }

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { freePort, waitUntilListening } from './drivers.mjs';
-import { createHost, pageRoot, root, until } from './stage.mjs';
+import { createHost, pageRoot, root, setSavesData, until } from './stage.mjs';
 
 /** Static servers as a course uses them: without our headers, and with their own tables of types. */
 const SERVERS = {
@@ -62,6 +62,17 @@ async function fromSubPath(stage, name) {
   }
 }
 
+/** Returns the bytes of files of the page. Hosts compress what is not compressed yet. */
+async function zippedBytes(paths) {
+  const sizes = await Promise.all(
+    paths.map(
+      async (path) =>
+        gzipSync(await readFile(join(pageRoot, path === '/' ? 'index.html' : path))).length,
+    ),
+  );
+  return sizes.reduce((a, b) => a + b, 0);
+}
+
 export const delivery = {
   ...Object.fromEntries(
     Object.keys(SERVERS).map((name) => [
@@ -70,57 +81,62 @@ export const delivery = {
     ]),
   ),
 
-  async 'the first sink is drawn after at most ten requests'({ browser, origin }) {
+  async 'the first sink is drawn after at most ten requests and 0.87 MB'({ browser, origin }) {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
     const requestedPaths = new Set();
     page.context().on('request', (request) => requestedPaths.add(new URL(request.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
-    // The page requests the weights of the twin after the picture, so they may be missing here.
-    const neededPaths = [...requestedPaths].filter((path) => !/\/sigmoid\//.test(path));
-    assert.ok(neededPaths.length <= 10, neededPaths.join('\n'));
-    return `${neededPaths.length}`;
+    // While it draws, the page requests what comes after the picture: the twin's weights, and the exact ones.
+    const isLater = (path) => /\/sigmoid\/|refinement/.test(path);
+    const neededPaths = [...requestedPaths].filter((path) => !isLater(path));
+    const bytes = await zippedBytes(neededPaths);
+    assert.ok(neededPaths.length <= 10 && bytes < 0.87e6, `${bytes}\n${neededPaths.join('\n')}`);
+    return `${neededPaths.length}, ${(bytes / 1e6).toFixed(3)} MB`;
   },
 
-  async 'a first visit to a host without cache headers fetches each file once, and at most 6.0 MB with exact weights'({
+  async 'a first visit to a host without cache headers fetches each file once, at most 6.0 MB with exact weights, 1.8 MB with Save-Data'({
     browser,
   }) {
-    const requestCounts = new Map();
-    const host = createHost({
-      sentHeaders: {},
-      instead: (path) => void requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1),
-    });
-    await new Promise((done) => host.listen(0, '127.0.0.1', done));
-    const context = await browser.newContext({ serviceWorkers: 'allow' });
-    try {
-      const page = await context.newPage();
-      await page.goto(`http://127.0.0.1:${host.address().port}/`);
-      await page.waitForFunction(() => navigator.serviceWorker.controller);
-      await page.waitForFunction(() => document.body.dataset.busy === undefined);
-      const repeated = [...requestCounts].filter(([, times]) => times > 1);
-      assert.deepEqual(repeated, []);
-      const exactFiles = [...requestCounts.keys()].filter((path) =>
-        /refinement|model\.safetensors/.test(path),
-      );
-      assert.equal(exactFiles.length, 2, 'the exact weights of the two models');
-      const sizes = await Promise.all(
-        [...requestCounts.keys()].map(
-          // Hosts compress what is not compressed yet.
-          async (path) =>
-            gzipSync(await readFile(join(pageRoot, path === '/' ? 'index.html' : path))).length,
-        ),
-      );
-      const bytes = sizes.reduce((a, b) => a + b, 0);
-      assert.ok(
-        requestCounts.size > 50 && bytes < 6.0e6,
-        `${bytes} bytes in ${requestCounts.size} files`,
-      );
-      return `${(bytes / 1e6).toFixed(3)} MB in ${requestCounts.size} files, compressed`;
-    } finally {
-      await context.close();
-      host.close();
-      host.closeAllConnections();
+    const sizes = [];
+    for (const [savesData, limit] of [
+      [false, 6.0e6],
+      [true, 1.8e6],
+    ]) {
+      const requestCounts = new Map();
+      const host = createHost({
+        sentHeaders: {},
+        instead: (path) => void requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1),
+      });
+      await new Promise((done) => host.listen(0, '127.0.0.1', done));
+      const context = await browser.newContext({ serviceWorkers: 'allow' });
+      try {
+        const page = await context.newPage();
+        await page.addInitScript(setSavesData, savesData);
+        await page.clock.install();
+        await page.goto(`http://127.0.0.1:${host.address().port}/`);
+        // A service worker would begin to fetch other files after two seconds.
+        if (savesData) await page.clock.fastForward(10_000);
+        else await page.waitForFunction(() => navigator.serviceWorker.controller);
+        await page.waitForFunction(() => document.querySelectorAll('.twin > strong').length === 2);
+        await page.waitForFunction(() => document.body.dataset.busy === undefined);
+        const repeated = [...requestCounts].filter(([, times]) => times > 1);
+        assert.deepEqual(repeated, []);
+        const exactFiles = [...requestCounts.keys()].filter((path) =>
+          /refinement|model\.safetensors/.test(path),
+        );
+        assert.equal(exactFiles.length, savesData ? 0 : 2, 'the exact weights of the two models');
+        const bytes = await zippedBytes([...requestCounts.keys()]);
+        const words = `${(bytes / 1e6).toFixed(3)} MB in ${requestCounts.size} files`;
+        assert.ok(bytes < limit, words);
+        sizes.push(words);
+      } finally {
+        await context.close();
+        host.close();
+        host.closeAllConnections();
+      }
     }
+    return `${sizes.join('; with Save-Data ')}, compressed`;
   },
 
   async 'with the headers of _headers the page is cross-origin isolated and uses the engine with threads'({

@@ -9,8 +9,8 @@ import { settled } from './stage.mjs';
 const MAX_COUNTS = {
   start: [16, 105],
   explore: [35, 160],
-  compare: [30, 120],
-  training: [26, 120],
+  compare: [30, 119],
+  training: [25, 120],
   purpose: [30, 120],
   lab: [30, 119],
 };

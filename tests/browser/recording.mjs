@@ -115,7 +115,7 @@ async function inspectRecording(stage, kind, width) {
     assert.equal(await coveredScales(page), 0, room);
     assert.doesNotMatch(await text(page, 'main'), /\bNaN|undefined|Infinity|\[object/, room);
     if (room === 'compare') {
-      await page.getByText('More numbers').click();
+      await page.getByText('How sure?').click();
       await page.getByRole('button', { name: 'All numbers' }).click();
       const columns = () => text(page, '.numbers-of-all');
       await until(async () => /Sink|α|‖[hkv]/.test(await columns()));
@@ -315,7 +315,7 @@ export const recording = {
       assert.equal(await page.locator('[data-recorded]').count(), 1);
       // A recording shows the number that a paper reports for its model, as the opened model does.
       await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
-      await page.getByText('More numbers').click();
+      await page.getByText('How sure?').click();
       await page.getByRole('button', { name: 'In papers?' }).click();
       await page.waitForSelector('.reported-rows');
       const reportedText = await text(page, '.reported-rows');

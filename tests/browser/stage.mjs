@@ -138,6 +138,11 @@ export async function until(isTrue) {
   while (!(await isTrue())) await setTimeout(50);
 }
 
+/** Script that says whether the reader's browser asks to save data. */
+export function setSavesData(saveData) {
+  Object.defineProperty(navigator, 'connection', { value: { saveData } });
+}
+
 /** Script that adds up the page's layout shifts in `shifted`. */
 export const WATCHES_SHIFTS = `globalThis.shifted = 0;
   new PerformanceObserver((list) => {

@@ -292,6 +292,13 @@ test('a verified file of which a part is missing is hashed again, together with 
     hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, garbage: true });
     assert.match((await failure(open())).text, /expected the bytes that the hub lists, sha256/);
     await open();
+    // Nothing that would not be hashed takes the place of a damaged part.
+    for (const part of parts()) {
+      const bytes = readFileSync(join(folder, part));
+      writeFileSync(join(folder, part), bytes.fill(65));
+    }
+    assert.match((await failure(open())).text, /expected a file as it was kept, found it damaged/);
+    await open();
   });
 });
 

@@ -39,6 +39,38 @@ test('a byte order mark in a token is kept as a character', async () => {
   });
 });
 
+test('texts decode together as each does alone, also those that are UTF-8 only together', () => {
+  const decode = (/** @type {Uint8Array[]} */ texts) => {
+    const parts = texts.flatMap((text) => {
+      const length = Buffer.alloc(8);
+      length.writeBigUInt64LE(BigInt(text.length));
+      return [length, text];
+    });
+    const raw = { bytes: Buffer.concat(parts), type: 8, count: texts.length, isArray: true };
+    return decodeValue(raw, 'key');
+  };
+  const alone = new TextDecoder('utf-8', { ignoreBOM: true });
+  const words = ['', '\ufeff', 'a', '\u0120the', '\u6f22\u5b57', '\ud83d\ude00!', '\0', '\uffff'];
+  const [start, end] = [Buffer.of(0x78, 0xc4), Buffer.of(0xa0, 0x79)];
+  const broken = [Buffer.of(0xff), Buffer.of(0xed, 0xa0, 0x80), start, end, end, start];
+  for (const texts of [
+    words.map((word) => Buffer.from(word)),
+    [],
+    [start, end],
+    [end, start],
+    broken,
+  ])
+    assert.deepEqual(
+      decode(texts),
+      texts.map((text) => alone.decode(text)),
+    );
+  assert.deepEqual(decode(words.map((word) => Buffer.from(word))), words);
+  assert.deepEqual(
+    decode(broken.map((text) => Buffer.concat([Buffer.from('\u{1f600}'), text]))).length,
+    6,
+  );
+});
+
 test('numbers of every type of the format are read, single and in lists', () => {
   // By the type's id in the format: the method of Node.js that writes a value, its size, and two values.
   const types =

@@ -137,3 +137,29 @@ test('a study that has ended, failed or stopped leaves no listener at its signal
   await results.return();
   assert.equal(getEventListeners(signal, 'abort').length, 0);
 });
+
+test('results that are there already are not given after an abort, and nothing more begins', async () => {
+  const stop = new AbortController();
+  const begun = [];
+  const work = async (_, item) => begun.push(item);
+  const results = spread(modelOfReplicas(1), [...Array(9).keys()], work, stop);
+  await results.next();
+  await resolveLater(0, 5);
+  stop.abort(new Error('enough'));
+  await assert.rejects(results.next(), /enough/);
+  const count = begun.length;
+  assert.ok(count < 9);
+
+  // An item that ends after the study frees its replica for no other item.
+  const ends = [];
+  const held = (_, item) => new Promise((end) => ends.push(() => end(begun.push(item))));
+  const study = spread(modelOfReplicas(1), [...Array(9).keys()], held, {});
+  const first = study.next();
+  ends[0]();
+  await first;
+  await study.return();
+  const heldCount = ends.length;
+  for (const end of [...ends]) end();
+  await resolveLater(0, 5);
+  assert.equal(ends.length, heldCount);
+});

@@ -30,14 +30,37 @@ export function decodeValue({ bytes, type, count, isArray }: RawValue, key: stri
   return isArray ? values : values[0];
 }
 
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const isContinuation = (byte: number) => (byte & 0xc0) === 0x80;
+
+/**
+ * Decodes the texts of a list, each after its length. A call of the decoder takes longer than most texts, so one call
+ * decodes all; the end of each in UTF-16 units is counted from its bytes. Texts that are not UTF-8 are decoded one by one.
+ */
 function decodeStrings(bytes: Uint8Array, view: DataView, count: number) {
   const texts = [];
   for (let offset = 0; texts.length < count;) {
     const length = Number(view.getBigUint64(offset, true));
-    texts.push(utf8.decode(bytes.subarray(offset + 8, offset + 8 + length)));
+    texts.push(bytes.subarray(offset + 8, offset + 8 + length));
     offset += 8 + length;
   }
-  return texts;
+  const joined = new Uint8Array(bytes.length - 8 * count);
+  const ends = new Uint32Array(count);
+  let [end, units] = [0, 0];
+  texts.forEach((text, i) => {
+    joined.set(text, end);
+    end += text.length;
+    for (const byte of text) units += isContinuation(byte) ? 0 : byte < 0xf0 ? 1 : 2;
+    ends[i] = units;
+  });
+  try {
+    // Two texts may be UTF-8 together that are not apart.
+    if (texts.some(([first]) => isContinuation(first))) throw new TypeError('not UTF-8');
+    const all = strictUtf8.decode(joined);
+    return Array.from(ends, (to, i) => all.slice(i ? ends[i - 1] : 0, to));
+  } catch {
+    return texts.map((text) => utf8.decode(text));
+  }
 }
 
 function decodeNumbers(view: DataView, type: number, count: number, key: string) {

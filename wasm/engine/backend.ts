@@ -266,11 +266,10 @@ export class Backend {
   }
 
   async metadata(id: number, key: string) {
-    const { decodeValue } = await import('../abi/metadata.ts');
     const { address } = this.#model(id);
     const text = new TextEncoder().encode(`${key}\0`);
     const value = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
-    return value && decodeValue(value, key);
+    return value && transfer(value, [value.bytes.buffer as ArrayBuffer]);
   }
 
   async closeModel(id: number) {

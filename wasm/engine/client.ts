@@ -248,7 +248,11 @@ class Model implements ModelShape {
 
   async metadata(key: string) {
     expect(typeof key === 'string', 'key', 'a string', key);
-    return this.#copy.ask((backend, { model }) => backend.metadata(model, key));
+    const value = await this.#copy.ask((backend, { model }) => backend.metadata(model, key));
+    if (!value) return undefined;
+    // Lazy import: only the tokenizers of GGUF files need this module.
+    const { decodeValue } = await import('../abi/metadata.ts');
+    return decodeValue(value, key);
   }
 
   async run(tokens: ArrayLike<number>, options: RunOptions = {}) {

@@ -6,3 +6,7 @@ export const base = new URL('../', import.meta.url);
  * page.
  */
 export const pageAt = (path: string) => new URL(path, HOME || base).href;
+
+/** Whether the reader's browser asks pages to save data. */
+export const savesData = (): boolean =>
+  Boolean((navigator as { connection?: { saveData?: boolean } }).connection?.saveData);

@@ -7,7 +7,7 @@ import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
 import { areRecordings } from './ask/recordings';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
-import { base } from './base';
+import { base, savesData } from './base';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
@@ -30,6 +30,7 @@ import type { PointerTarget } from './page/view';
 import type { Theme } from './plot/color';
 import { isPrinting } from './plot/paper';
 import { figure, rooms } from './rooms/index';
+import { SIDE_COUNT } from './rooms/start';
 import { Models } from './run/models';
 import { Queue } from './run/queue';
 import './page/base.css';
@@ -134,12 +135,15 @@ const context: Context = {
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
-/** Fetches the preview of the first model while the engine starts, on the start screen only. */
-function prefetch({ cards, preview }: Zoo): void {
+/**
+ * Fetches the weights of the start screen's models while the engine starts and computes: the previews, and the exact
+ * weights unless the reader's browser saves data.
+ */
+function prefetch({ fetchAhead }: Zoo): void {
   const { room, shown } = state.peek();
-  const [firstId] = shown;
-  if (room === defaults.room && cards.some((card) => card.id === firstId && card.preview))
-    preview(firstId!).catch(() => {});
+  if (room !== defaults.room) return;
+  const ids = shown.slice(0, isEmbed ? 1 : SIDE_COUNT);
+  fetchAhead(ids, !isEmbed && !savesData()).catch(() => {});
 }
 
 /** Reports names in the link that this page does not know. */

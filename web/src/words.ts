@@ -282,15 +282,17 @@ export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   });
 }
 
-/** States a share of all heads as a number of heads; for a mean over prompts it need not be whole. */
-export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
+/** States a share of all heads: on one text as a number of heads, as a mean over several in percent. */
+export function headsWords(
+  { architecture: { L, H }, sequences }: Pick<Frame, 'architecture' | 'sequences'>,
+  share: number,
+): string {
   const headCount = L * H;
   if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
   if (headCount === 1) return share < 0.5 ? 'none of its heads' : 'all of its heads';
-  const count = share * headCount;
-  const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
-  const countText = isWhole ? count.toFixed(0) : count.toFixed(1);
-  return count < 0.05 ? `none of the ${headCount} heads` : `${countText} of the ${headCount} heads`;
+  const amount =
+    sequences > 1 && share > 0 ? formatPercent(share, 0) : (share * headCount).toFixed(0);
+  return `${amount === '0' ? 'none' : amount} of the ${headCount} heads`;
 }
 
 /** Whether an edit hides the first token in all heads: a share under uniform attention would then mislead. */
@@ -420,6 +422,10 @@ export function evenShareWords(share: number, even: number): string {
 export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
+/** Says why softmax gives the first token attention that is of no use elsewhere. */
+export const mustSpendWords = (first: string): string =>
+  `Softmax must hand out 100% in every row: what finds no use goes to ${first}.`;
+
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +
   'attention goes. Sigmoid weighs each token alone: its rows may sum to little, so it needs no such place.';
@@ -516,8 +522,10 @@ export function countedOn({ sequences, question, recording, generated }: Frame):
 }
 
 /** Says how many heads give something, with a verb that agrees. */
-export const headsGive = (frame: Frame, share: number): string =>
-  `${headsWords(frame, share)} ${Math.abs(share * frame.architecture.L * frame.architecture.H - 1) < 1e-4 ? 'gives' : 'give'}`;
+export function headsGive(frame: Frame, share: number): string {
+  const words = headsWords(frame, share);
+  return `${words} ${words.startsWith('1 of') ? 'gives' : 'give'}`;
+}
 
 /**
  * Says how many heads have a sink.

@@ -58,12 +58,8 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.given),
   ],
   'the highest head': [
-    /Highest of \d+ heads: L\d+H\d+ \(.*?\) gives \S+ (<?[\d.]+)% on average/g,
+    /Highest of \d+(?: heads)?: L\d+H\d+ (?:\(.*?\) )?gives \S+ (<?[\d.]+)% on average/g,
     ({ shown }, n) => isWritten(n!, shown.given),
-  ],
-  'a bound on the highest head': [
-    /gives \S+ below ([\d.]+)% on average/g,
-    ({ raw }, n) => Math.max(...raw) <= Number(n) / 100 + 1e-6,
   ],
   'a bound on all heads': [
     new RegExp(`No head gives ${TOKEN} more than ([\\d.]+)%`, 'g'),

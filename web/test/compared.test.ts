@@ -2,14 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { testedClaims } from '../ship/facts';
 import type { Frame } from '../src/frame';
-import {
-  CHAPTERS,
-  chapterOf,
-  claimAbout,
-  effectWords,
-  phraseOf,
-  verdictWords,
-} from '../src/rooms/chapters';
+import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from '../src/rooms/chapters';
 import { differsSentence, headingOf, obstacleOf } from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
 import { lossesWords, lossWords } from '../src/rooms/runs_table';
@@ -108,8 +101,11 @@ describe('chapters and claims', () => {
     const claim = { ...base, effect, verdict: 'differs', against: 'softmax' };
     expect(verdictWords(claim)).toMatchSnapshot();
     expect(verdictWords({ ...claim, verdict: 'depends on the outcome' })).toMatchSnapshot();
-    expect(effectWords(claim)).toMatchSnapshot();
-    expect(effectWords({ ...claim, against: null })).toContain('minus an even share: −0.11');
+    const own = { ...claim, against: null, effect: [-0.015, -0.02, -0.01] as const };
+    expect(verdictWords({ ...own, verdict: 'agrees' })).toMatchSnapshot();
+    expect(
+      verdictWords({ ...own, effect: [0.05, 0.01, 0.1], verdict: 'undecided' }),
+    ).toMatchSnapshot();
     expect(claims.every(({ effect: [mean, low, high] }) => low <= mean && mean <= high)).toBe(true);
   });
 });
@@ -117,9 +113,9 @@ describe('chapters and claims', () => {
 it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
     'equal',
-    '+0.03 nats: nearly equal',
-    '+0.10 nats: a little worse',
-    '−0.50 nats: much better',
+    '+0.03: nearly equal',
+    '+0.10: a little worse',
+    '−0.50: much better',
     '',
   ]);
 });
@@ -131,5 +127,5 @@ it('losses that are both above a blind guess are not compared', () => {
       { loss_mean: tensor([1], [loss]) },
     );
   expect(lossesWords(withLoss(23), withLoss(19))).toBe('both worse than a blind guess');
-  expect(lossesWords(withLoss(7), withLoss(6.5))).toBe('+0.50 nats: much worse');
+  expect(lossesWords(withLoss(7), withLoss(6.5))).toBe('+0.50: much worse');
 });

@@ -5,9 +5,17 @@
 import { turn } from './fixture';
 import { effect } from '@preact/signals-core';
 import { Blob as Blob_, File as File_ } from 'node:buffer';
-import { readFileSync } from 'node:fs';
+import { openAsBlob, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { createEngine, type AnyTokenizer, type Engine } from 'sinkscope';
+import {
+  createEngine,
+  modelFiles,
+  planFiles,
+  openTokenizer,
+  type AnyTokenizer,
+  type Engine,
+} from 'sinkscope';
+import { tokenizerOfGguf } from 'sinkscope/internal';
 import { vi } from 'vitest';
 import { questionKey, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
@@ -44,6 +52,17 @@ function serveFiles(): void {
   );
 }
 
+/** What a byte-level tokenizer in a GGUF file consists of. */
+const GGUF_KEYS = [
+  'model',
+  'pre',
+  'tokens',
+  'token_type',
+  'merges',
+  'bos_token_id',
+  'eos_token_id',
+];
+
 const SLOW_READS = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
 export async function openPage() {
@@ -75,21 +94,31 @@ export async function openPage() {
         queueMicrotask(() => stop());
       });
     });
+  const adopt = (name: string, model: OpenModel['model'], tokenizer: AnyTokenizer) => {
+    const id = `disk:${String(openedModels.size).padStart(16, '0')}/${name}`;
+    openedModels.set(id, { id, title: name, source: 'disk', model, tokenizer });
+    return id;
+  };
   return {
     engine,
     models,
     queue,
     /** Opens a model as from a reader's disk, without the worker in which the page opens the tokenizers of strangers. */
-    openModel: async (
-      name: string,
-      config: object,
-      weights: Uint8Array,
-      tokenizer: AnyTokenizer,
-    ) => {
-      const id = `disk:${String(openedModels.size).padStart(16, '0')}/${name}`;
-      const model = await engine.open({ config: JSON.stringify(config), weights });
-      openedModels.set(id, { id, title: name, source: 'disk', model, tokenizer });
-      return id;
+    openModel: async (name: string, config: object, weights: Uint8Array, tokenizer: AnyTokenizer) =>
+      adopt(name, await engine.open({ config: JSON.stringify(config), weights }), tokenizer),
+    /** Opens a GGUF file of this machine; like `openModel`, without the worker of the page's tokenizers. */
+    openFile: async (name: string, path: string) => {
+      const file = (await openAsBlob(new URL(path, root))) as Blob;
+      const [plan] = await planFiles([{ path: name, file }]);
+      const model = await engine.open(modelFiles(plan!));
+      const metadata = new Map<string, never>();
+      for (const key of GGUF_KEYS)
+        metadata.set(
+          `tokenizer.ggml.${key}`,
+          (await model.metadata(`tokenizer.ggml.${key}`)) as never,
+        );
+      const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
+      return adopt(name, model, openTokenizer(json, config));
     },
     openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {
       const file = new File([bytes as BlobPart], `${name}.safetensors`);

@@ -172,6 +172,16 @@ describe('the streaming experiment', () => {
       );
     expect(says([lossGroup(3, 2.25)], state)).toMatchSnapshot();
     expect(says([lossGroup(5, 2.25)], state).text).toMatchSnapshot();
+    // A model whose rows need not sum to 100% is compared if it loses less.
+    const sigmoid = (own: number) => {
+      const { frames, ...group } = lossGroup(own, 2.25, 'S');
+      const operation = { ...frames[0]!.operation, normalizes: false };
+      return { ...group, frames: frames.map((frame) => ({ ...frame, operation })) };
+    };
+    expect(says([lossGroup(3, 2.25), sigmoid(2.5)], state).text).toContain(
+      'the dropped share goes elsewhere; rows of S need not: +0.500. Keeping',
+    );
+    expect(says([lossGroup(3, 2.25), sigmoid(3)], state).text).not.toContain('need not');
     expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
       /the last 5 keys .* Keeping the first 4 tokens recovers all of it\.$/,
     );

@@ -30,6 +30,7 @@ import { interventionsOf } from '../src/page/hand';
 import {
   classWords,
   findingWords,
+  headsGive,
   headsWords,
   formatPercent,
   quote,
@@ -295,13 +296,16 @@ describe('formatted numbers', () => {
     ]).toEqual(['–', '–', '4.0e-4', '0', '60.3%']);
   });
 
-  it('count heads as integers for one prompt, with tenths for a mean, and as 0 for tiny means', () => {
-    const headsWordsOf = (share: number) => headsWords(frameOf(), share);
-    expect(
-      [0, 0.25, 1, 0.6025, 0.012, 0.0126].map(headsWordsOf).map((said) => said.split(' of')[0]),
-    ).toEqual(['none', '1', '4', '2.4', 'none', '0.1']);
-    expect(headsWordsOf(0.5)).toBe('2 of the 4 heads');
-    expect(headsWordsOf(0)).toBe('none of the 4 heads');
+  it('count heads as integers on one prompt, and in percent for a mean, which has no part of a head', () => {
+    const shares = [0, 0.001, 0.2501, 0.6025, 0.99999, 1];
+    const amountsOf = (sequences: number) =>
+      shares.map((share) => headsWords(frameOf({ sequences }), share).split(' of')[0]);
+    expect(amountsOf(1)).toEqual(['none', 'none', '1', '2', '4', '4']);
+    expect(amountsOf(8)).toEqual(['none', '<1%', '25%', '60%', '100%', '100%']);
+    expect(headsWords(frameOf(), 0.5)).toBe('2 of the 4 heads');
+    expect(headsGive(frameOf(), 0.25)).toBe('1 of the 4 heads gives');
+    expect(headsGive(frameOf({ sequences: 8 }), 0.25)).toBe('25% of the 4 heads give');
+    expect(headsGive(frameOf(), 0)).toBe('none of the 4 heads give');
     const architecture = { ...frameOf().architecture, L: 1, H: 1 };
     expect([0, 1].map((share) => headsWords(frameOf({ architecture }), share))).toEqual([
       'none of its heads',

@@ -156,6 +156,12 @@ describe('a heatmap', () => {
           expect(labels).toEqual(names.filter((_, i) => i % step === 0));
         }
       }
+    // Numbers replace words that do not all fit; the first word stays.
+    const many = Array.from({ length: 128 }, (_, i) => `w${i}`);
+    const numbered = { ...base, rows: 128, cols: 1, data: new Float32Array(128), rowWords: many };
+    map.draw({ ...numbered, colWords: ['w0'], isNumbered: true });
+    const numbers = Array.from({ length: 12 }, (_, i) => String(10 * (i + 1)));
+    expect(words('.row-words').flatMap(([word]) => word || [])).toEqual(['w0', ...numbers]);
     const hiddenClasses = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,
     );

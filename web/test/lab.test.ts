@@ -19,6 +19,8 @@ import {
 import {
   captionWords,
   claimWords,
+  rowNotes,
+  taskTitle,
   shownHead,
   recentMean,
   shortVerdictWords,
@@ -205,6 +207,8 @@ function sampleLab(text: string, first: number, share: number): Lab {
     step: 100,
   } as unknown as Lab;
 }
+const readLab = (text: string) =>
+  ({ settings: readSettings(text, rows).settings }) as unknown as Lab;
 const withName = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
@@ -250,6 +254,29 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([weakLab, sigmoid])).toMatchSnapshot();
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
     expect(shortVerdictWords([untrainedLab, sigmoid])).toBe('');
+  });
+
+  it('explain two rows of the map, with the number of its caption once there is a sink', () => {
+    const sample = [0, 40, 3, 40, 41];
+    const labOf = (text: string, first: number) => {
+      const lab = sampleLab(text, first, first);
+      return { ...lab, sample, words: sample.map((id) => `w${id}`) } as unknown as Lab;
+    };
+    const notesOf = (first: number, text = '') => {
+      const named = (['softmax', 'sigmoid'] as const).map((name, i) =>
+        withName(labOf(i ? 'operation:relu' : text, i ? 0.01 : first), name),
+      );
+      return rowNotes([named[0]!, named[1]!]);
+    };
+    expect(notesOf(0.2)).toMatchSnapshot();
+    const [, [, note]] = notesOf(0.6) as [unknown, [string, string]];
+    const softmax = withName(labOf('', 0.6), 'softmax');
+    expect(note).toMatch(/nothing to look up; softmax puts 60% on the first token$/);
+    expect(captionWords(softmax)).toMatch(/^60% on the first token,/);
+    // The other task has no next token.
+    expect(notesOf(0.2, 'task:conditional')).toEqual([]);
+    expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);
+    expect(taskTitle(readLab('from:softmax'))).toBe('Task: guess the next token of the text');
   });
 
   it('average the last twenty steps, and state the step since which the mean has exceeded ε', () => {

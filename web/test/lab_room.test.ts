@@ -10,7 +10,7 @@ import type { Settings } from '../src/lab/settings';
 import { Scope } from '../src/page/context';
 import { createMap } from '../src/lab/map';
 import { build } from '../src/rooms/lab';
-import { mapsIn } from './drawn';
+import { chartsIn, mapsIn } from './drawn';
 import { pageOf, roomOf } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -189,6 +189,20 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
+  it('draws levels and the planned length into its charts before any training', async () => {
+    const { root, scope } = await openRoom({ leftRun: 'length:4', rightRun: 'length:4' });
+    const [attention, error] = chartsIn(root);
+    const levels = (chart: typeof error) =>
+      chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
+    expect(levels(attention)).toEqual([['uniform attention', (1 / 2 + 1 / 3 + 1 / 4) / 3]]);
+    expect(levels(error)).toEqual([
+      ['blind guess', Math.log(64)],
+      ['best possible', 0],
+    ]);
+    expect([attention!.xDomain, error!.xDomain]).toEqual(Array(2).fill([0, 700]));
+    scope.end();
+  });
+
   it('has another lead if the settings match no preset, and names invalid parts of a link', async () => {
     const { text, texts, scope, labs } = await openRoom({
       leftRun: 'width:33,seed:9',
@@ -333,6 +347,26 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
+  it('restores nothing over a training that was reset meanwhile', async () => {
+    const { state, said, scope, text, click, calls } = await openRoom();
+    fakes.savedSteps = [12, 12];
+    let release = () => {};
+    const outdated = new Promise<void>((done) => (release = done));
+    fakes.holds.read.push(outdated, outdated);
+    state.value = { ...state.value, rightRun: 'operation:relu' };
+    await redraw();
+    said();
+    calls.notify.mockClear();
+    click('Reset');
+    await redraw();
+    expect(said()).toEqual(Array(2).fill(['start']));
+    release();
+    await redraw();
+    expect([said(), calls.notify.mock.calls]).toEqual([Array(2).fill([]), []]);
+    expect(text('.lab-step')).toContain('step 0');
+    scope.end();
+  });
+
   it('starts both models if only one has a saved training, or one is refused', async () => {
     fakes.savedSteps = [248, undefined];
     const { state, said, labs, text, scope } = await openRoom();
@@ -453,7 +487,7 @@ describe('the room of the lab', () => {
 
   it('fine-tunes trained models, and names the text', async () => {
     const { state, click, text, labs, scope } = await openRoom();
-    click('Fine-tune a trained model?');
+    click('Fine-tune?');
     await redraw();
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
       fineTune[0]!.leftRun,

@@ -1,17 +1,15 @@
 // @vitest-environment happy-dom
 /** The menu on every figure: its files, and how it opens and closes. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { fileOf, metadataOf, type Figure } from '../src/save/file';
 import {
-  metadataOf,
   addKinds,
   addRecording,
   makeMenu,
   fileName,
-  fileOf,
   downloadFile,
   KINDS,
   drawOnPaper,
-  type Figure,
 } from '../src/save/menu';
 import { frameOf } from './fixture';
 

@@ -4,6 +4,7 @@ import { SinkscopeError, type Engine, type Plan, type Progress } from 'sinkscope
 import { zooAddress, type Card, type Zoo } from '../src/ask/zoo';
 import { Models, previewId } from '../src/run/models';
 import type { OpenModel, Watch } from '../src/run/opened';
+import { Shelf } from '../src/run/shelf';
 import { PATIENCE, turn } from './fixture';
 
 const hub = vi.hoisted(() => ({
@@ -416,6 +417,66 @@ describe('a model of a hub or disk', () => {
     hub.planTokenizer.mockResolvedValueOnce({ size: 11, close: vi.fn() });
     expect((await models.get(HUB, watcher)).tokenizer.size).toBe(11);
     expect(openCalls[0]!.close).not.toHaveBeenCalled();
+  });
+
+  it('comes to no caller that has stopped, nor do its progress and its listeners', async () => {
+    const shelf = new Shelf<string>(async () => {});
+    const reports: string[] = [];
+    const watch = (name: string, signal: AbortSignal): Watch => ({
+      signal,
+      onProgress: (what) => void reports.push(`${name} ${what}`),
+    });
+    let shared: Watch | undefined;
+    let finish = (_: string) => {};
+    const open = (opening: Watch) => {
+      shared = opening;
+      return new Promise<string>((done) => (finish = done));
+    };
+    const [first, second] = [new AbortController(), new AbortController()];
+    const remove = vi.spyOn(second.signal, 'removeEventListener');
+    const stopped = shelf.get('id', watch('first', first.signal), open);
+    const waiting = shelf.get('id', watch('second', second.signal), open);
+    first.abort();
+    await expect(stopped).rejects.toThrow();
+    const late = shelf.get('id', watch('third', AbortSignal.abort()), open);
+    await expect(late).rejects.toThrow();
+    shared!.onProgress('read', 1, 2);
+    expect(reports).toEqual(['second read']);
+    finish('item');
+    expect(await waiting).toBe('item');
+    await vi.waitFor(() => expect(remove).toHaveBeenCalledTimes(1));
+  });
+
+  it('stays on the shelf when an earlier opening fails, and waits for every earlier one to end', async () => {
+    const shelf = new Shelf<string>(async () => {});
+    const openings: { resolve: (item: string) => void; reject: (error: Error) => void }[] = [];
+    const open = () =>
+      new Promise<string>((resolve, reject) => void openings.push({ resolve, reject }));
+    const get = (id: string) => {
+      const item = shelf.get(id, watcher, open);
+      item.catch(() => {});
+      return item;
+    };
+    void get('a');
+    shelf.stop('a');
+    const second = get('a');
+    openings[0]!.reject(new Error('stopped'));
+    await vi.waitUntil(() => openings.length === 2, PATIENCE);
+    openings[1]!.resolve('second');
+    expect([await second, shelf.isOpen('a')]).toEqual(['second', true]);
+    openings.length = 0;
+    for (let i = 0; i < 2; i++) {
+      void get('b');
+      shelf.stop('b');
+    }
+    openings[0]!.resolve('first');
+    await vi.waitUntil(() => openings.length === 2, PATIENCE);
+    await turn();
+    void get('b');
+    await turn();
+    expect(openings).toHaveLength(2);
+    openings[1]!.resolve('second');
+    await vi.waitUntil(() => openings.length === 3, PATIENCE);
   });
 
   it('is closed by the shelf if it was removed while it opened; no caller gets it, and the next opening waits', async () => {

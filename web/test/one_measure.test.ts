@@ -3,6 +3,7 @@
  * The page says one thing about a head: on 300 texts and nine models, each sentence, label and headline is a claim that
  * is true of the drawn numbers, and no two claims on one screen contradict each other.
  */
+import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { render, type TemplateResult } from 'lit';
 import { answerOf } from '../src/answers';
@@ -35,6 +36,8 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 const OTHERS = ['softmax1', 'sink-logit', 'softpick', 'elu1', 'relu', 'gated'];
 const VIEWS = ['attention', 'sinks', 'heads', 'outputs', 'scores'].map((name) => viewNamed(name));
 const TEXTS_PER_TEST = 50;
+/** A real model, which tests read if it is there. */
+const REAL_MODEL = 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf';
 
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {
@@ -270,6 +273,22 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
           );
       }
       expect(problems.slice(0, 40)).toEqual([]);
+    },
+  );
+
+  it.skipIf(!existsSync(`${import.meta.dirname}/../../${REAL_MODEL}`))(
+    'a real model of 270 heads: every claim is true (models/fetch/smollm2 fetches it)',
+    { timeout: 10 * PATIENCE.timeout },
+    async () => {
+      const id = await page.openFile('SmolLM2-135M-Instruct.gguf', REAL_MODEL);
+      const problems: string[] = [];
+      for (const prompt of all.filter((_, i) => i % TEXTS_PER_TEST === 7)) {
+        const [frame] = await page.framesOf([id], { prompt }, VIEWS);
+        problems.push(
+          ...problemsOf(frame!, { layer: -1, head: -1 }).map((what) => `“${prompt}”: ${what}`),
+        );
+      }
+      expect(problems).toEqual([]);
     },
   );
 

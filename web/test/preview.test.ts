@@ -60,6 +60,54 @@ describe('a damaged file', () => {
   });
 });
 
+it('what is drawn first is fetched first, each file once, and the next while the last is drawn', async () => {
+  const ids = ['sigmoid', 'softmax'];
+  const served = new Map<string, () => void>();
+  const requests: string[] = [];
+  vi.stubGlobal('fetch', async (url: URL) => {
+    const name = url.href.slice(zooAddress('').href.length);
+    requests.push(name);
+    if (name !== 'index.json') await new Promise<void>((serve) => served.set(name, serve));
+    return new Response(read(name));
+  });
+  const serve = async (name: string) => {
+    await vi.waitFor(() => expect(served.has(name)).toBe(true));
+    served.get(name)!();
+  };
+  const zoo = await openZoo();
+  const ahead = zoo.fetchAhead([...ids, 'hub:o/n'], true);
+  const [first, second] = ids as [string, string];
+  const fileOf = (id: string, part: string) => `${id}/${part}.gz`;
+  const order = ['preview', 'refinement'].flatMap((part) => ids.map((id) => fileOf(id, part)));
+  // The first model is drawn, and its exact weights are requested, before the others have come.
+  const firstDrawn = zoo.preview(first);
+  await serve(order[0]!);
+  await firstDrawn;
+  await serve(order[1]!);
+  await vi.waitFor(() => expect(requests.slice(1)).toEqual(order.slice(0, 3)));
+  const exact = zoo.exact(first);
+  await serve(order[2]!);
+  await exact;
+  await serve(order[3]!);
+  await Promise.all([ahead, zoo.exact(second)]);
+  expect(requests.slice(1)).toEqual(order);
+  // What is exact by now is not fetched ahead again.
+  await zoo.fetchAhead(ids, true);
+  expect(requests.slice(1)).toEqual(order);
+});
+
+it('a browser that saves data gets no refinement ahead', async () => {
+  const requests: string[] = [];
+  vi.stubGlobal('fetch', async (url: URL) => {
+    requests.push(url.href.slice(zooAddress('').href.length));
+    return new Response(read(requests.at(-1)!));
+  });
+  const zoo = await openZoo();
+  await zoo.fetchAhead(['sigmoid', 'softmax'], false);
+  expect(requests.filter((name) => name.includes('refinement'))).toEqual([]);
+  expect(requests).toHaveLength(3);
+});
+
 it('a preview is released once the exact weights are fetched', async () => {
   const [{ id, preview }] = cards as [Card];
   const requests: string[] = [];

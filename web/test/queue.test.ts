@@ -4,12 +4,14 @@ import {
   SinkscopeError,
   type Describe,
   type Edit,
+  type Progress,
   type RunRead,
   type Run,
   type Tokenizer,
 } from 'sinkscope';
+import type { Frame } from '../src/frame';
 import type { Models } from '../src/run/models';
-import type { OpenModel } from '../src/run/opened';
+import type { OpenModel, Watch } from '../src/run/opened';
 import { Queue } from '../src/run/queue';
 import type { Request } from '../src/run/request';
 import { lossStudies, WITHOUT_FIRST } from '../src/rooms/loss_change';
@@ -94,6 +96,7 @@ function stageOf(
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
   const reports: Report[] = [];
+  const watches: Watch[] = [];
   const openRuns = new Set<string>();
   const openedModels = new Map<string, OpenModel>();
   const openModel = (id: string, isPreview = false): OpenModel => {
@@ -161,9 +164,11 @@ function stageOf(
     describe: describe_,
     canOpen: () => true,
     bytesOf: (id: string) => bytes[id],
-    get: async (id: string, { onProgress }: { onProgress: (...report: Report) => void }) => {
+    get: async (id: string, watch: Watch) => {
       log.push(`open ${id}`);
-      for (const report of reports.splice(0)) onProgress(...report);
+      watches.push(watch);
+      for (const [what, done, total, more] of reports.splice(0))
+        watch.onProgress(what, done, total, more as Progress);
       if (id === 'broken') throw new Error('no such thing');
       await gates.get(`open ${id}`);
       openRuns.add(id);
@@ -205,7 +210,7 @@ function stageOf(
       ...change,
     });
   const entryOf = (subject: string) => queue.entries.peek().get(subject);
-  return { queue, ask, entryOf, log, runs, hold, idle, reports };
+  return { queue, ask, entryOf, log, runs, hold, idle, reports, watches };
 }
 
 describe('the queue', () => {
@@ -376,6 +381,23 @@ describe('the queue', () => {
     release();
     await idle();
     expect(['a', 'b'].map((id) => entryOf(id)!.isStale)).not.toContain(true);
+    const releaseAgain = hold('a');
+    ask(['a', 'b'], {}, 'six');
+    await vi.waitFor(() => expect(entryOf('a')!.isStale).toBe(true), PATIENCE);
+    releaseAgain();
+    await idle();
+  });
+
+  it('shows no frame of a subject that left and came back, since its model may be closed', async () => {
+    const { ask, entryOf, runs, idle } = stageOf();
+    ask(['a']);
+    await idle();
+    ask(['b']);
+    await idle();
+    ask(['a']);
+    expect(entryOf('a')!.frame).toBeUndefined();
+    await idle();
+    expect(runs()).toEqual(['run a', 'run b', 'run a']);
   });
 
   it('reports its work: the bytes of a download, and the finished share', async () => {
@@ -421,7 +443,9 @@ describe('the queue', () => {
 
   it('stops a long run for another question, and no run for another view', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
-    const { ask, entryOf, runs, idle, hold } = stageOf();
+    const { ask, entryOf, runs, idle, hold, queue } = stageOf();
+    const shownPrompts = new Set<string | undefined>();
+    effect(() => void shownPrompts.add(queue.entries.value.get('a')?.frame?.question.prompt));
     const release = hold('a');
     ask(['a'], {}, 'one');
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -440,7 +464,7 @@ describe('the queue', () => {
     await idle();
     vi.useRealTimers();
     // The second run was stopped, so its answer is never shown.
-    expect(entryOf('a')!.frame!.question.prompt).toBe('three');
+    expect([...shownPrompts]).toEqual([undefined, 'one', 'three']);
     expect(entryOf('a')!.error).toBeUndefined();
   });
 
@@ -630,12 +654,18 @@ describe('the queue', () => {
     const release = hold('a');
     ask(['a'], { reads: ['effect'] });
     await vi.waitUntil(() => runs().length > 1, PATIENCE);
+    const measuredFrames: Frame[] = [];
+    effect(() => {
+      const { frame } = queue.entries.value.get('a')!;
+      if (frame && 'effect' in frame.tensors) measuredFrames.push(frame);
+    });
     const generating = queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 1 });
     release();
     await generating;
     expect(entryOf('a')!.frame).toMatchObject({ generated: 2 });
     await idle();
     expect(entryOf('a')!.frame!.tensors).toHaveProperty('effect');
+    expect(measuredFrames.map(({ generated }) => generated)).toEqual([2]);
   });
 
   it('updates the run as the reader types, and bases edited runs on the unedited one', async () => {
@@ -768,6 +798,50 @@ describe('the queue', () => {
     expect(entryOf('a')!.frame!.question.prompt).toBe('other');
   });
 
+  it('stops nothing that is done', async () => {
+    const { ask, entryOf, queue, idle, hold } = stageOf();
+    const release = hold('b');
+    ask(['a', 'b']);
+    await vi.waitUntil(() => entryOf('a')!.frame, PATIENCE);
+    queue.stop();
+    release();
+    await idle();
+    expect(['a', 'b'].map((id) => entryOf(id)!.error)).toEqual([undefined, 'Stopped.']);
+  });
+
+  it('stops no download that an experiment needs, and reports no progress of what was stopped', async () => {
+    const { ask, queue, idle, hold, log, watches } = stageOf();
+    const subject = 'hub:o/admitted';
+    const release = hold(`open ${subject}`);
+    ask([subject]);
+    await vi.waitUntil(() => log.includes(`open ${subject}`), PATIENCE);
+    watches[0]!.onProgress('Loading it', 1, 4);
+    expect(queue.work.peek()!.text).toBe('Loading it');
+    const question = questionOf({ ...defaults, prompt: 'ab' });
+    ask([], { studies: [{ subject, question, measures: ['loss_mean'] }] });
+    expect(log.filter((line) => line.startsWith('stop'))).toEqual([]);
+    watches[0]!.onProgress('Loading it late', 2, 4);
+    expect(queue.work.peek()!.text).toBe('Loading it');
+    release();
+    await idle();
+  });
+
+  it('stops an experiment for another one', async () => {
+    const { ask, queue, idle, hold, runs } = stageOf();
+    const question = questionOf({ ...defaults, prompt: 'ab' });
+    const study = (subject: string) => ({ subject, question, measures: ['loss_mean'] });
+    const release = hold('b');
+    ask([], { studies: [study('b')] });
+    await vi.waitUntil(() => runs().includes('run b'), PATIENCE);
+    ask([], { studies: [study('c')] });
+    release();
+    await idle();
+    expect(['b', 'c'].map((id) => Boolean(queue.studyEntry(study(id))?.frame))).toEqual([
+      false,
+      true,
+    ]);
+  });
+
   it('stops the download of a model that is no longer wanted, or on request, but not for another text', async () => {
     const { ask, entryOf, queue, idle, hold, log } = stageOf();
     const [first, second] = ['hub:o/admitted@step1', 'hub:o/admitted@step2'];
@@ -828,9 +902,12 @@ describe('the queue', () => {
     const { ask, idle, log } = stageOf({ big: 2 ** 30, huge: 2 ** 30 });
     ask(['big', 'huge']);
     await idle();
-    expect(
-      log.filter((line) => line.startsWith('keep')).every((line) => !/big.*huge/.test(line)),
-    ).toBe(true);
+    const kept = log.filter((line) => line.startsWith('keep'));
+    expect(kept.filter((line, i) => line !== kept[i - 1])).toEqual([
+      'keep big',
+      'keep huge',
+      'keep ',
+    ]);
     ask(['a']);
     await idle();
     expect(log).toContain('end big');
@@ -947,6 +1024,51 @@ describe('the queue', () => {
     await generating;
     expect(queue.isGenerating).toBe(false);
     expect(entryOf('a')!.frame!.generated).toBeLessThan(7);
+  });
+
+  it('ends each generation: one that had not begun, one before another, one of a subject that left', async () => {
+    const { queue, ask, idle, hold, log, entryOf } = stageOf({}, 80);
+    const sampling = { count: 3, temperature: 0, topK: 0, seed: 1 };
+    const generatedBy = (id: string) => entryOf(id)?.frame?.generated;
+    const release = hold('a');
+    ask(['a', 'b']);
+    const unbegun = queue.generate(['a'], sampling);
+    queue.stopGenerating();
+    await unbegun;
+    release();
+    await idle();
+    expect(generatedBy('a')).toBe(0);
+    const begin = async (subjects: string[]) => {
+      log.length = 0;
+      const generating = queue.generate(subjects, sampling);
+      await vi.waitUntil(() => log.some((line) => line.startsWith('read')), PATIENCE);
+      return { generating };
+    };
+    const releaseRead = hold('read a');
+    const first = await begin(['a']);
+    const second = queue.generate(['b'], sampling);
+    releaseRead();
+    await Promise.all([first.generating, second]);
+    expect(['a', 'b'].map(generatedBy)).toEqual([0, 3]);
+    await idle();
+    const releaseLast = hold('read a');
+    const third = await begin(['a', 'b']);
+    ask(['b']);
+    releaseLast();
+    await third.generating;
+    await idle();
+    expect(generatedBy('b')).toBe(3);
+  });
+
+  it('keeps a text that a preview has generated when the exact weights are requested', async () => {
+    const { queue, ask, idle, log, entryOf } = stageOf({}, 80);
+    ask(['a'], { isPreview: true });
+    await idle();
+    await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 1 });
+    ask(['a']);
+    await idle();
+    expect(entryOf('a')!.frame!.generated).toBe(2);
+    expect(log).not.toContain('open a');
   });
 
   it('reads nothing from a run with a token that no frame has', async () => {

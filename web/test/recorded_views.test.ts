@@ -294,9 +294,9 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(room.text('[data-finding]')).toMatch(
       /These models read different texts, so their sinks are not ranked\.$/,
     );
-    expect(room.texts('.count')).toEqual([
-      '15 of 24 heads have a sink',
-      '6 of 12 heads have a sink',
+    expect(room.texts('.view-sinks .cell-head strong')).toEqual([
+      '15 of 24 heads',
+      '6 of 12 heads',
     ]);
     room.scope.end();
   });

@@ -178,7 +178,7 @@ describe('a file of numbers', () => {
 
   it('has a name that is a valid file name everywhere', () => {
     const name = fileName(
-      { name: 'norms', numbers: [{ frame: frameOf({ title: '../a b\\c:*' }), quantities: [] }] },
+      { name: 'norms', numbers: [{ frame: frameOf({ title: '../a b\\c:*' }) }] },
       'SVG',
     );
     expect(name).toMatch(/^sinkscope-norms-[\w.-]+\.svg$/);

@@ -99,7 +99,7 @@ describe('the lead of Start', () => {
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
-  it('states an upper bound for all heads if no head attends much to the first token', () => {
+  it('states the number of the highest head, also if no head attends much to the first token', () => {
     const headWith = (weights: number[]) => ({
       ...head,
       tensors: { att: tensor([3, 3], weights) },

@@ -635,7 +635,7 @@ describe('the story', () => {
     const several = renderStory(1, [{ ...longFrame(0.6), sequences: 5 } as Frame]);
     await turn();
     expect(several.texts('.step-words p').slice(1)).toEqual([
-      expect.stringContaining(' Over 5 prompts, an average of 2.4 of the 4 heads give <s>'),
+      expect.stringContaining(' Over 5 prompts, an average of 60% of the 4 heads give <s>'),
       expect.stringMatching(/ 90% on average over 5 prompts\.$/),
     ]);
     const none = renderStory(1, [{ ...longFrame(0), sequences: 5 } as Frame]);

@@ -87,8 +87,9 @@ describe('the emergence of the sink', () => {
     await drawTraining([frameAt('softmax')]);
     for (const id of Object.keys(courses)) if (!(id in fewSinks)) delete courses[id];
     expect(emergenceOf(frameAt('softmax'))).toEqual({
-      ...{ isNone: false, step: 20, from: 0, last: 60, start: 0, end: 40, maximum: 60 },
+      ...{ isNone: false, step: 20, from: 0, last: 60, shown: 60, maximum: 60 },
     });
+    expect(emergenceOf(frameAt('softmax@20'))).toMatchObject({ shown: 30, last: 60 });
     expect(emergenceOf(frameAt('few'))).toMatchObject({ isNone: true });
     expect(emergenceOf(frameAt('enough'))).toMatchObject({ isNone: false });
     expect(emergenceOf(frameAt('early'))).toMatchObject({ isNone: false, step: 0, from: 40 });

@@ -334,10 +334,11 @@ describe('the sink map', () => {
     expect(sentenceOf({}, { sink_ratio: tensor([3], [0, 0, 0]) })).toMatch(
       /^On this text, none of the 4 heads give <s> more than 30%/,
     );
-    const wordsNearThreshold = (n: number) => sentenceOf({}, { near_eps: tensor([1], [n]) });
-    expect([wordsNearThreshold(2), wordsNearThreshold(1.5)]).toEqual([
+    const wordsNearThreshold = (n: number, sequences: number) =>
+      sentenceOf({ sequences }, { near_eps: tensor([1], [n]) });
+    expect([wordsNearThreshold(2, 1), wordsNearThreshold(1.5, 8)]).toEqual([
       expect.stringContaining('; 2 within 0.002 of ε'),
-      expect.stringContaining('; 1.5 within 0.002 of ε'),
+      expect.stringContaining('; 38% within 0.002 of ε'),
     ]);
     expect(sentenceOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) })).toMatch(
       /^Heads are not counted: in a text of 3 tokens, uniform attention alone gives <s> 50%, above ε = 0.3; 10 tokens suffice\.$/,
@@ -1450,7 +1451,7 @@ describe('caches and settings', () => {
     });
     expect(view.text('.caption')).toMatchSnapshot();
     const [shortLine, longLine] = view.charts()[0]!.series;
-    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'baseline']);
+    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all keys']);
     expect([shortLine!.color, longLine!.color]).toEqual(['--sink', '--ink']);
     // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
     expect([longLine!.places![0], longLine!.values[0], longLine!.places!.length]).toEqual([
@@ -1463,7 +1464,7 @@ describe('caches and settings', () => {
     expect(view.charts()[0]).toMatchObject({
       cursor: 20,
       domain: [4.5, 31.5],
-      yLabel: 'loss, mean of 16 tokens, nats',
+      yLabel: 'loss in nats, mean of 16 tokens',
     });
     expect(drawView(loss, wholeFrame).charts()[0]).not.toHaveProperty('cursor');
     expect(drawView(loss, frameOfText(evictChange('h2o', 20))).charts()[0]).not.toHaveProperty(

@@ -86,7 +86,7 @@ describe('the slider', () => {
     expect(textBefore).toBe('Loading the list of checkpoints …');
     // The steps are 0, 20, 40, 1000 and 4000.
     expect([input().min, input().max, input().value]).toEqual(['0', '4', '4']);
-    expect(said()).toBe('trained: all 4,000 steps');
+    expect(said()).toBe('training step 4,000 of 4,000');
     input().value = '2';
     input().dispatchEvent(new Event('input'));
     expect(shown()).toBe('softmax@40 sigmoid@40');

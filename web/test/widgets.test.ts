@@ -95,7 +95,7 @@ it('the count of opened heads includes how many of them have a sink', () => {
     { layer: 1, head: 0, alpha: 0.26 },
   ];
   expect(text('p')).toMatch(/^Open heads in the picture/);
-  headCount.setScores(scores, 0.25);
+  headCount.setScores(scores, { T: 26, eps: 0.25 });
   headCount.open({ layer: -1, head: 0 });
   headCount.open({ layer: 0, head: -1 });
   expect(text('p')).toMatch(/^Open heads in the picture/);
@@ -105,16 +105,18 @@ it('the count of opened heads includes how many of them have a sink', () => {
   headCount.open({ layer: 0, head: 0 });
   expect(text('p')).toMatchSnapshot();
   // 100 × 0.29 is a little less than 29.
-  headCount.setScores(scores, 0.29);
+  headCount.setScores(scores, { T: 26, eps: 0.29 });
   expect(text('p')).toMatch(/more than 29%\.$/);
-  headCount.setScores(scores, 0.25);
+  headCount.setScores(scores, { T: 26, eps: 0.25 });
   headCount.open({ layer: 1, head: 0 });
   expect(text('p')).toMatchSnapshot();
   headCount.setScores(
     scores.map((score) => ({ ...score, alpha: 0 })),
-    0.3,
+    { T: 26, eps: 0.3 },
   );
   expect(text('p')).toMatch(/3 of 3 heads: 0 give the first token more than 30%\. That is 0%/);
+  headCount.setScores(scores, { T: 9, eps: 0.3 });
+  expect(text('p')).toMatch(/On so short a text uniform attention alone gives as much\.$/);
 });
 
 describe('the calculator of one attention row', () => {

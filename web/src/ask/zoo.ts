@@ -109,9 +109,10 @@ interface Files {
 export interface Zoo {
   readonly cards: readonly Card[];
   /**
-   * Fetches the quantized preview of a model that has one. A caller that knows the model early can call this before it
-   * opens the model.
+   * Fetches ahead of their opening the previews of the models that have one, one after the other, then, if `isExact`,
+   * their refinements: the connection is never idle, and what is drawn first comes first.
    */
+  readonly fetchAhead: (ids: readonly string[], isExact: boolean) => Promise<void>;
   readonly preview: (id: string) => Promise<Files>;
   readonly exact: (id: string) => Promise<Files>;
   /** Removes a preview from the cache; to call when the preview failed to load. */
@@ -183,20 +184,15 @@ async function fetchPreview({ id, preview }: Card): Promise<Files> {
   return { config: parseHeader(weights, path).config, weights };
 }
 
-/**
- * Fetches a preview's refinement and returns the exact weights.
- * @throws SinkscopeError if their hash is not that of the card
- */
-async function fetchRefined(
+const refinementPath = ({ id, preview }: Card) => `${id}/${preview!.refinement!.file}`;
+
+/** @throws SinkscopeError if the hash of the exact weights is not that of the card */
+async function makeExact(
   card: Card,
-  file: string,
-  previewFiles: Promise<Files>,
+  { config, weights: preview }: Files,
+  refinement: Uint8Array,
 ): Promise<Files> {
-  const path = `${card.id}/${file}`;
-  const [{ config, weights: preview }, refinement] = await Promise.all([
-    previewFiles,
-    fetchUnpacked(path),
-  ]);
+  const path = refinementPath(card);
   const weights = refine(preview, refinement, path);
   const hash = (await sha256(weights)) ?? card.sha256;
   if (hash !== card.sha256)
@@ -232,16 +228,30 @@ export async function openZoo(): Promise<Zoo> {
   const previews = new Map<string, Promise<Files>>();
   const cardOf = (id: string) => cards.find((card) => card.id === id)!;
   const preview = (id: string) => cachedPromise(previews, id, () => fetchPreview(cardOf(id)));
+  const refinements = new Map<string, Promise<Uint8Array>>();
+  const refinement = (id: string) =>
+    cachedPromise(refinements, id, () => fetchUnpacked(refinementPath(cardOf(id))));
+  /** Models whose exact weights are or were requested; nothing of them is fetched ahead. */
+  const exactIds = new Set<string>();
   return {
     cards,
     preview,
+    fetchAhead: async (ids, isExact) => {
+      for (const id of ids) if (cardOf(id)?.preview && !exactIds.has(id)) await preview(id);
+      if (!isExact) return;
+      for (const id of ids)
+        if (cardOf(id)?.preview?.refinement && !exactIds.has(id)) await refinement(id);
+    },
     exact: async (id) => {
       const card = cardOf(id);
-      const { refinement } = card.preview ?? {};
-      if (!refinement) return fetchExact(card);
-      const files = await fetchRefined(card, refinement.file, preview(id));
+      if (!card.preview?.refinement) return fetchExact(card);
+      exactIds.add(id);
+      const [files, rest] = await Promise.all([preview(id), refinement(id)]).finally(() =>
+        refinements.delete(id),
+      );
+      const exactFiles = await makeExact(card, files, rest);
       previews.delete(id);
-      return files;
+      return exactFiles;
     },
     forget: (id) => void previews.delete(id),
     openModels: () => read('reported.json') as Promise<OpenModels>,

@@ -77,22 +77,27 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
   </div>`;
 }
 
+/** What a chosen experiment shows first: all its numbers are losses, and both its maps are of one model. */
+const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'tag' } as const;
+
 function experimentButtons({ state, set }: Context): TemplateResult[] {
   return experiments.map(
     ({ name, title }) =>
       html`<button
         type="button"
         aria-pressed=${name === state.value.experiment}
-        @click=${() => set({ experiment: name, measure: 'loss', sweep: 'some' })}
+        @click=${() => set({ experiment: name, ...FIRST_LOOK })}
       >
         ${title}
       </button>`,
   );
 }
 
-function firstTokenNote(frame: Frame): string {
+/** States the mean attention on the first token, and from which token on the cache lacks it. */
+function remarkWords(frame: Frame, share: number): string {
   const query = queryWithoutFirst(frame);
-  return Number.isFinite(query) ? `no first token from ${query} on` : '';
+  const goneNote = Number.isFinite(query) ? `; gone from ${query}` : '';
+  return `◀ ${firstName(frame)}: ${wholePercent(share)}${goneNote}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -105,7 +110,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     headOf,
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
-        <span class="hint">${isPair() ? firstTokenNote(frame) : frame.model.title}</span>`,
+        <span class="hint">${isPair() ? '' : frame.model.title}</span>`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
     extra: (frame) => {
@@ -115,7 +120,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
         outlined: [{ row: -1, col: firstKey(frame) }],
         remark: {
           kind: share > frame.eps ? 'sink' : 'weak',
-          text: `◀ ${firstName(frame)}: ${wholePercent(share)}`,
+          text: remarkWords(frame, share),
         },
       };
     },
@@ -141,8 +146,8 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const table = addElement(middle, 'experiment-table');
   const detail = addElement(side, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
+  addElement(legend, '', 'span').textContent = 'attention';
   const scale = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'gray: later';
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
     ...{ experimentList, modelList, question, heading, chart, notes, controls, table, detail },

@@ -246,7 +246,8 @@ const PERTURBATIONS = {
   tag: {
     kind: 'project',
     heading: 'tags projected out',
-    clause: 'projecting the first token’s tags, W_O v₁ of each head, out of the residual stream',
+    clause:
+      'removing the first token’s tags, the direction W_O v₁ of each head, from the residual stream',
     controlClause: (count: number) => `as many random directions, drawn ${count} times,`,
     noResultReason:
       'None of these models adds the output of its heads to the stream as W_O makes it.',
@@ -254,10 +255,10 @@ const PERTURBATIONS = {
 } as const satisfies Record<Perturbation, unknown>;
 
 const CHOICES = [
-  ['repeat', 'repeat a token'],
-  ['channel', 'zero a channel'],
-  ['weight', 'zero a weight'],
   ['tag', 'project the tag out'],
+  ['repeat', 'repeat a token'],
+  ['weight', 'zero a weight'],
+  ['channel', 'zero a channel'],
 ] as const;
 
 const repeatOf = ({ repeats }: State) => ({ input: 'repeat' as const, T: repeats + 1 });

@@ -91,12 +91,13 @@ export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Lin
 
 /** Draws the same numbers of all models, with their spread over the prompts. */
 export const modelsTable = (
-  { lines = [], linesCaption = 'Rise of loss, nats' }: Finding,
+  { lines = [], linesCaption }: Finding,
   groups: readonly Group[],
 ): TemplateResult =>
   linesTable(
     'costs',
-    linesCaption,
+    linesCaption ??
+      `Rise of loss, nats ± deviation, ${groups[0]?.frames[0]?.sequences ?? 0} passages`,
     ['case', ...groups.map(({ title }) => title.replace(/ model$/, ''))],
     lines.map(({ title, cellOf }) => ({
       title,

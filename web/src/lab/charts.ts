@@ -2,8 +2,9 @@
 import { drawChart, type Series } from '../plot/chart';
 import { addElement } from '../page/view';
 import { formatPercent, formatValue } from '../words';
-import { isFineTune } from './settings';
-import { recentMean, type NamedLab } from './words';
+import { tokenTexts } from './from_scratch';
+import { isFineTune, type Settings } from './settings';
+import { recentMean, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
@@ -26,6 +27,8 @@ interface Chart {
   readonly plantedKey?: string;
   readonly heldOutKey?: string;
   readonly lines: readonly Line[];
+  /** Levels to compare with, by name, which are known before training; NaN where the settings have none. */
+  readonly levels?: Readonly<Record<string, (settings: Settings) => number>>;
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   readonly isHalf?: boolean;
@@ -37,17 +40,22 @@ function halfChart(title: string, column: string, domain?: Chart['domain']): Cha
   return { title, lines: [{ column }], domain, isHalf: true };
 }
 
+/** The loss of a model that finds all tokens equally likely; the task `conditional` has no next token. */
+const blindLoss = (settings: Settings) =>
+  settings.task === 'conditional' ? NaN : Math.log(tokenTexts(settings).length);
+
 const CHARTS: readonly Chart[] = [
   {
     title: 'Attention on the first token',
     lines: [{ column: 'first_elsewhere' }],
+    levels: { 'uniform attention': uniformShare },
     domain: [0, 1],
     percent: true,
   },
   {
-    title: 'Error after circled digits (nats)',
-    key: 'dotted: the best possible',
-    lines: [{ column: 'loss_triggers' }, { column: 'optimum_triggers', dash: '1,2', faint: true }],
+    title: 'Error after circled digits (loss, nats)',
+    lines: [{ column: 'loss_triggers' }],
+    levels: { 'blind guess': blindLoss, 'best possible': () => 0 },
     domain: [0, 4],
     task: 'fromScratch',
   },
@@ -107,6 +115,12 @@ function lineOf(
   return { name, color, values, places: steps, dash, faint };
 }
 
+/** Returns a level's line over the whole length, so that a chart is never empty; none without a value. */
+const levelOf = (name: string, value: number, end: number): Series[] =>
+  Number.isFinite(value)
+    ? [{ name, color: '--ink-3', dash: '3,3', values: [value, value], places: [0, end] }]
+    : [];
+
 /** The charts that are shown from the start. */
 export const MAIN_CHARTS = 3;
 
@@ -129,16 +143,30 @@ export function createCharts(
     const end = Math.min(...pair.map(({ lab }) => lab.log.length));
     const plannedEnd = Math.max(...pair.map(({ lab }) => Number(lab.settings.steps) || 0));
     charts.forEach((chart, i) => {
-      const { title, key, plantedKey, heldOutKey, lines, domain, percent: isShare, isHalf } = chart;
+      const {
+        title,
+        key,
+        plantedKey,
+        heldOutKey,
+        lines,
+        levels = {},
+        domain,
+        percent: isShare,
+        isHalf,
+      } = chart;
       const hasNumbers = ({ column }: Line) =>
         pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
       places[i]!.hidden = (chart.task ?? task) !== task || (end > 0 && !hasNumbers(lines[0]!));
       if (places[i]!.hidden) return;
       // Leaves out lines without numbers, such as the loss after a trigger in a text without triggers.
       const shownLines = lines.filter((line, at) => at === 0 || hasNumbers(line));
-      const series = pair.flatMap((namedLab, side) =>
+      const lineSeries = pair.flatMap((namedLab, side) =>
         shownLines.map((line) => lineOf(namedLab, line, COLORS[side]!, end)),
       );
+      const levelSeries = Object.entries(levels).flatMap(([name, valueOf]) =>
+        levelOf(name, valueOf(settings!), plannedEnd),
+      );
+      const series = [...lineSeries, ...levelSeries];
       const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
         return `${name} ${isShare ? formatPercent(value, 0) : formatValue(value)}`;

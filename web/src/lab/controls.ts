@@ -11,6 +11,7 @@ import { fromScratch, fineTune } from './presets';
 import {
   commandOf,
   isFineTune,
+  namesOf,
   refusalReason,
   settingsOf,
   type Setting,
@@ -28,158 +29,166 @@ function durationWords(seconds: number): string {
   return `${Math.round(seconds / MINUTE)} min`;
 }
 
-/** Offers the presets that have a question. */
-function questionButtons({ state, set }: Context): TemplateResult {
-  const { leftRun, rightRun } = state.value;
-  return html`<div class="lab-questions" role="group" aria-label="Experiments">
-    ${[...fromScratch, ...fineTune].map((preset) =>
-      preset.question
-        ? html`<button
-            type="button"
-            aria-pressed=${preset.leftRun === leftRun && preset.rightRun === rightRun}
-            @click=${() => set({ leftRun: preset.leftRun, rightRun: preset.rightRun })}
-          >
-            ${preset.question}
-          </button>`
-        : nothing,
-    )}
-  </div>`;
+/** Renders the buttons that train, and how far both labs are. */
+export function trainBar(context: Context, pair: Pair, reset: () => void): TemplateResult {
+  const { isRunning, canTrain, step, steps, isOver, labs } = pair;
+  const [{ settings }] = labs;
+  const remainingTime = durationWords(pair.secondsLeft);
+  const progressNote = labs.some(({ stage }) => stage === 'loading')
+    ? html` · loading …${elapsed('')}`
+    : remainingTime && !isOver
+      ? ` · about ${remainingTime} to go`
+      : '';
+  const seconds = Math.max(...labs.map((lab) => lab.seconds)).toFixed(1);
+  const speed = settingsOf(settings, pair.tables).filter(({ name }) => name === 'speed');
+  return html`<button
+      type="button"
+      class="primary train"
+      aria-keyshortcuts="T"
+      ?disabled=${!canTrain && !isRunning}
+      @click=${() => pair.toggle()}
+    >
+      ${isOver ? `${pair.moreSteps} more steps` : pair.trainWord}
+    </button>
+    <button
+      type="button"
+      aria-keyshortcuts="S"
+      ?disabled=${isRunning}
+      @click=${() => pair.trainOneStep()}
+    >
+      One step
+    </button>
+    <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
+    ${speed.map(fieldsOf(context, pair, 'both', settings))}
+    <span class="lab-step"
+      >step <strong>${step}</strong> of ${steps}${pair.leadWords} · ${seconds}
+      s${progressNote}</span
+    >`;
 }
 
-export function createControls(context: Context, pair: Pair, reset: () => void) {
-  function bar(): TemplateResult {
-    const { isRunning, canTrain, step, steps, isOver, labs } = pair;
-    const [{ settings }] = labs;
-    const seconds = Math.max(...labs.map((lab) => lab.seconds));
-    const remainingTime = durationWords(pair.secondsLeft);
-    const label = isOver ? `${pair.moreSteps} more steps` : pair.trainWord;
-    const isLoading = labs.some(({ stage }) => stage === 'loading');
-    const progressNote = isLoading
-      ? html` · loading …${elapsed('')}`
-      : remainingTime && !isOver
-        ? ` · about ${remainingTime} to go`
-        : '';
-    const timeWords = html`${seconds.toFixed(1)} s${progressNote}`;
-    const speedRow = settingsOf(settings, pair.tables).find(({ name }) => name === 'speed');
-    return html`<button
-        type="button"
-        class="primary train"
-        aria-keyshortcuts="T"
-        ?disabled=${!canTrain && !isRunning}
-        @click=${() => pair.toggle()}
-      >
-        ${label}
-      </button>
-      <button
-        type="button"
-        aria-keyshortcuts="S"
-        ?disabled=${isRunning}
-        @click=${() => pair.trainOneStep()}
-      >
-        One step
-      </button>
-      <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
-      ${speedRow ? field('both', speedRow, settings) : nothing}
-      <span class="lab-step"
-        >step <strong>${step}</strong> of ${steps}${pair.leadWords} · ${timeWords}</span
-      >`;
-  }
-
-  function questionChoice(): TemplateResult {
-    return html`${questionButtons(context)}
-    ${isFineTune(context.state.value.leftRun) ? textChoice(pair.requestedSettings()[0]!.settings) : nothing}`;
-  }
-
-  function settingsForms(names: readonly string[]): TemplateResult {
-    const requestedRuns = pair.requestedSettings();
-    const { settings } = requestedRuns[0]!;
-    const sharedRows = settingsOf(settings, pair.tables).filter(
-      ({ isShared, hasOwnControl }) => isShared && !hasOwnControl,
-    );
-    return html`${requestedRuns.map((run, i) => settingsForm(i as Side, names[i]!, run.settings))}
-      <section class="lab-set" aria-label="Experiment">
-        <div class="numbers">
-          ${experimentChoice(settings)} ${sharedRows.map((row) => field('both', row, settings))}
-        </div>
-      </section>`;
-  }
-
-  function experimentChoice(settings: Settings): TemplateResult {
-    const { leftRun, rightRun } = context.state.value;
-    const table = isFineTune(settings) ? fineTune : fromScratch;
-    const presetIndex = table.findIndex(
-      (preset) => preset.leftRun === leftRun && preset.rightRun === rightRun,
-    );
-    return choiceField(
-      'experiment',
-      String(presetIndex),
-      [
-        ...(presetIndex < 0 ? ([['-1', 'custom']] as const) : []),
-        ...table.map(({ title }, i) => [String(i), title] as const),
-      ],
-      (i) => {
-        const preset = table[Number(i)];
-        if (preset) context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun });
-      },
-    );
-  }
-
-  /** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
-  function textChoice(settings: Settings): TemplateResult {
-    const useChosenFile = async (event: Event) => {
-      const input = event.target as HTMLInputElement;
-      const [file] = input.files ?? [];
-      if (!file) return;
-      ownText.value = { name: file.name, text: await file.text() };
-      await saveText(ownText.value);
-      input.value = '';
-      if (settings.text === 'own') void pair.reset();
-      else pair.change('both', { text: 'own' });
-    };
-    return html`<label class="file"
-        >Choose a text file<input
-          type="file"
-          @change=${(event: Event) => void useChosenFile(event).catch(context.fail)}
-      /></label>
-      ${
-        settings.text === 'own'
-          ? html`<button type="button" @click=${() => pair.change('both', { text: 'passages' })}>
-              Use the passages of this page
+/** Offers the presets that have a question, and, for fine-tuning, the choice of the text. */
+export function questionChoice(context: Context, pair: Pair): TemplateResult {
+  const { leftRun, rightRun } = context.state.value;
+  return html`<div class="lab-questions" role="group" aria-label="Experiments">
+      <span class="hint">Try</span>
+      ${[...fromScratch, ...fineTune].map((preset) =>
+        preset.question
+          ? html`<button
+              type="button"
+              title=${preset.claim}
+              aria-pressed=${preset.leftRun === leftRun && preset.rightRun === rightRun}
+              @click=${() => context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun })}
+            >
+              ${preset.question}
             </button>`
-          : nothing
-      }`;
-  }
+          : nothing,
+      )}
+    </div>
+    ${isFineTune(leftRun) ? textChoice(context, pair) : nothing}`;
+}
 
-  function settingsForm(side: Side, name: string, settings: Settings): TemplateResult {
-    const rows = settingsOf(settings, pair.tables);
-    const visibleNames = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
-    const findRow = (rowName: string) => rows.find((row) => row.name === rowName)!;
-    const command = commandOf(settings, pair.tables);
-    const hiddenRows = rows.filter(
-      ({ name: rowName, isShared, hasOwnControl }) =>
-        !visibleNames.includes(rowName) && !isShared && !hasOwnControl,
-    );
-    return html`<section
-      class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
-      aria-label="Lab ${side + 1}: ${name}"
-    >
+/** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
+function textChoice(context: Context, pair: Pair): TemplateResult {
+  const isOwn = pair.requestedSettings()[0]!.settings.text === 'own';
+  const useChosenFile = async (event: Event) => {
+    const input = event.target as HTMLInputElement;
+    const [file] = input.files ?? [];
+    if (!file) return;
+    ownText.value = { name: file.name, text: await file.text() };
+    await saveText(ownText.value);
+    input.value = '';
+    if (isOwn) void pair.reset();
+    else pair.change('both', { text: 'own' });
+  };
+  return html`<label class="file"
+      >Choose a text file<input
+        type="file"
+        @change=${(event: Event) => void useChosenFile(event).catch(context.fail)}
+    /></label>
+    ${
+      isOwn
+        ? html`<button type="button" @click=${() => pair.change('both', { text: 'passages' })}>
+            Use the passages of this page
+          </button>`
+        : nothing
+    }`;
+}
+
+/** Renders the settings of each lab, and those that both share. */
+export function settingsForms(context: Context, pair: Pair): TemplateResult {
+  const [left, right] = pair.requestedSettings().map(({ settings }) => settings);
+  const names = namesOf([left!, right!], pair.tables);
+  const form = (settings: Settings, i: number) =>
+    settingsForm(context, pair, i as Side, names[i]!, settings);
+  const sharedRows = settingsOf(left!, pair.tables).filter(
+    ({ isShared, hasOwnControl }) => isShared && !hasOwnControl,
+  );
+  return html`${[left!, right!].map(form)}
+    <section class="lab-set" aria-label="Experiment">
       <div class="numbers">
-        ${visibleNames.map((rowName) => field(side, findRow(rowName), settings))}
-        <details class="more lab-more">
-          <summary>More settings</summary>
-          <div class="lab-fields">
-            ${hiddenRows.map((row) => field(side, row, settings))}
-            <p class="hint">
-              Changing a setting resets both models. The same run on the command line:
-              <code>${command}</code> ${copyCommandButton(command)}
-            </p>
-          </div>
-        </details>
+        ${experimentChoice(context)} ${sharedRows.map(fieldsOf(context, pair, 'both', left!))}
       </div>
     </section>`;
-  }
+}
 
-  function field(side: Side | 'both', row: Setting, settings: Settings): TemplateResult {
+function experimentChoice({ state, set }: Context): TemplateResult {
+  const { leftRun, rightRun } = state.value;
+  const table = isFineTune(leftRun) ? fineTune : fromScratch;
+  const presetIndex = table.findIndex(
+    (preset) => preset.leftRun === leftRun && preset.rightRun === rightRun,
+  );
+  return choiceField(
+    'experiment',
+    String(presetIndex),
+    [
+      ...(presetIndex < 0 ? ([['-1', 'custom']] as const) : []),
+      ...table.map(({ title }, i) => [String(i), title] as const),
+    ],
+    (i) => {
+      const preset = table[Number(i)];
+      if (preset) set({ leftRun: preset.leftRun, rightRun: preset.rightRun });
+    },
+  );
+}
+
+function settingsForm(
+  context: Context,
+  pair: Pair,
+  side: Side,
+  name: string,
+  settings: Settings,
+): TemplateResult {
+  const field = fieldsOf(context, pair, side, settings);
+  const rows = settingsOf(settings, pair.tables);
+  const visibleNames = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
+  const command = commandOf(settings, pair.tables);
+  const visibleRows = visibleNames.map((visible) => rows.find((row) => row.name === visible)!);
+  const hiddenRows = rows.filter(
+    (row) => !visibleRows.includes(row) && !row.isShared && !row.hasOwnControl,
+  );
+  return html`<section
+    class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
+    aria-label="Lab ${side + 1}: ${name}"
+  >
+    <div class="numbers">
+      ${visibleRows.map(field)}
+      <details class="more lab-more">
+        <summary>More settings</summary>
+        <div class="lab-fields">
+          ${hiddenRows.map(field)}
+          <p class="hint">
+            Changing a setting resets both models. The same run on the command line:
+            <code>${command}</code> ${copyCommandButton(command)}
+          </p>
+        </div>
+      </details>
+    </div>
+  </section>`;
+}
+
+/** Returns a function that renders the control of a setting of one lab or of both. */
+function fieldsOf({ notify }: Context, pair: Pair, side: Side | 'both', settings: Settings) {
+  return (row: Setting): TemplateResult => {
     const { name, label, values, step = 'any', low, high } = row;
     const set = (value: number | string) => pair.change(side, { [name]: value });
     if (values)
@@ -192,11 +201,9 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
     const limit = high! < 1e9 ? high : undefined;
     return numberInput(label, settings[name], [low, limit, step], (value) => {
       const reason = refusalReason(row, value);
-      if (reason) context.notify(reason);
+      if (reason) notify(reason);
       else set(value);
       return reason ? settings[name] : value;
     });
-  }
-
-  return { bar, questionChoice, settingsForms };
+  };
 }

@@ -7,23 +7,17 @@ import { elapsed } from '../page/elapsed';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { addElement, addFold, setText } from '../page/view';
-import { createCharts, MAIN_CHARTS } from './charts';
-import { addSaveMenu } from './export';
-import { createMap } from './map';
+import { MAIN_CHARTS } from './charts';
 import { Pair } from './pair';
+import { createPictures, redrawAfterChanges } from './pictures';
 import { isFineTune, printSettings } from './settings';
 import { claimWords, shortVerdictWords, verdictWords } from './words';
 
-const FRAME_MS = 100;
 const TASK_WORDS =
   'Two models learn one task: after a circled digit, repeat the token before it, as in “a ② a”. ';
 
-/**
- * Builds the figure.
- * @param isEmbed whether the figure is on a host's page, where the engine that trains is fetched when Train is pressed;
- * elsewhere it is fetched at once, and the maps are drawn before training
- */
-export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed: boolean): void {
+/** Adds the figure's elements, from top to bottom. */
+function addPlaces(root: HTMLElement, context: Context, pair: Pair, isEmbed: boolean) {
   const container = addElement(root, 'lab-embedded');
   container.dataset.view = 'lab';
   const finding = addElement(container, 'lead', 'p');
@@ -34,161 +28,179 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const progress = addElement(container, 'hint', 'p');
   progress.hidden = !isEmbed;
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
-  const grid = addElement(container, 'lab-grid');
-  const numbers = isEmbed ? undefined : addFold(container, 'Numbers');
-  const numbersText = numbers && addElement(numbers, '', 'p');
-  const footer = addElement(root, 'figure-foot', 'p');
-  const pair = new Pair(context, scope, true);
-  const maps = ([0, 1] as const).map((side) => createMap(grid, side));
-  const charts = addElement(grid, 'lab-charts');
-  const drawCharts = createCharts(charts, 0, isEmbed ? MAIN_CHARTS : 1);
-  const drawMaps = (theme = context.theme.peek()) => {
-    const labs = pair.namedLabs();
-    labs.forEach((lab, i) => maps[i]!(lab, theme));
-    drawCharts(labs);
-  };
-  const menu = addSaveMenu(bar, context, () => {
-    return { pair: pair.namedLabs(), columns: pair.columns, grid, draw: drawMaps };
-  });
-  let isEnded = false;
-  /** Whether the pair opens as soon as there is an engine. */
-  let isOpenRequested = !isEmbed;
-  let isOpening = false;
-  /** Whether the reader pressed Train, which may happen before the engine is loaded. */
-  let isTrainRequested = false;
-  scope.onEnd(() => (isEnded = true));
+  const chartCount = isEmbed ? MAIN_CHARTS : 1;
+  const pictures = createPictures(container, context, pair, { chartCount });
+  const menu = pictures.addSave(bar);
+  const numbers = isEmbed ? undefined : addElement(addFold(container, 'Numbers'), '', 'p');
+  const linkTemplate = html`<a
+    href=${context.link({ room: 'lab', leftRun: context.state.peek().leftRun })}
+    target="_blank"
+    rel="noopener"
+    part="link"
+    >Open in Sinkscope’s lab</a
+  >`;
+  render(linkTemplate, addElement(root, 'figure-foot', 'p'));
+  return { finding, buttons, progress, menu, numbers, ...pictures };
+}
 
-  async function open(): Promise<void> {
-    isOpening = true;
-    draw();
+/**
+ * Builds the figure.
+ * @param isEmbed whether the figure is on a host's page, where the engine that trains is fetched when Train is pressed;
+ * elsewhere it is fetched at once, and the maps are drawn before training
+ */
+export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed: boolean): void {
+  new EmbeddedLab(root, context, scope, isEmbed);
+}
+
+class EmbeddedLab {
+  readonly #root;
+  readonly #context;
+  readonly #scope;
+  readonly #isEmbed;
+  readonly #pair;
+  readonly #places;
+  #isEnded = false;
+  /** Whether the pair opens as soon as there is an engine. */
+  #isOpenRequested;
+  #isOpening = false;
+  /** Whether the reader pressed Train, which may happen before the engine is loaded. */
+  #isTrainRequested = false;
+  #reportedSentence = '';
+
+  constructor(root: HTMLElement, context: Context, scope: Scope, isEmbed: boolean) {
+    this.#root = root;
+    this.#context = context;
+    this.#scope = scope;
+    this.#isEmbed = isEmbed;
+    this.#isOpenRequested = !isEmbed;
+    this.#pair = new Pair(context, scope, true);
+    this.#places = addPlaces(root, context, this.#pair, isEmbed);
+    scope.onEnd(() => (this.#isEnded = true));
+    scope.effect(() => {
+      const engine = context.engine.value;
+      this.#draw();
+      if (!engine || !this.#isOpenRequested) return;
+      this.#isOpenRequested = false;
+      void this.#open();
+    });
+  }
+
+  async #open(): Promise<void> {
+    const { fail, engine } = this.#context;
+    const pair = this.#pair;
+    this.#isOpening = true;
+    this.#draw();
     try {
-      await pair.openEngine(context.engine.peek()!.models);
-      if (isEnded) return;
+      await pair.openEngine(engine.peek()!.models);
+      if (this.#isEnded) return;
       for (const { problems } of pair.requestedSettings())
-        for (const problem of problems) context.fail(`${problem}. The default is used.`);
-      follow();
+        for (const problem of problems) fail(`${problem}. The default is used.`);
+      this.#follow();
       await pair.reset();
-      if (!isEnded && isTrainRequested) pair.train();
+      if (!this.#isEnded && this.#isTrainRequested) pair.train();
     } catch (error) {
       // The page reports a failure only if the reader asked for the engine. Train tries again.
-      if (isEmbed || isTrainRequested) context.fail(error);
+      if (this.#isEmbed || this.#isTrainRequested) fail(error);
     }
-    isOpening = false;
-    draw();
+    this.#isOpening = false;
+    this.#draw();
   }
 
   /** Resets the training when the state's settings change, and redraws after changes. */
-  function follow(): void {
+  #follow(): void {
     let lastRuns = '';
-    scope.effect(() => {
-      const { leftRun, rightRun } = context.state.value;
-      if (lastRuns && lastRuns !== leftRun + rightRun) void pair.reset();
+    this.#scope.effect(() => {
+      const { leftRun, rightRun } = this.#context.state.value;
+      if (lastRuns && lastRuns !== leftRun + rightRun) void this.#pair.reset();
       lastRuns = `${leftRun}${rightRun}`;
     });
-    let redrawTimer = 0;
-    scope.onEnd(() => clearTimeout(redrawTimer));
-    scope.effect(() => {
-      void [context.theme.value, ...pair.labs.map(({ changes }) => changes.value)];
-      redrawTimer ||= window.setTimeout(() => {
-        redrawTimer = 0;
-        draw();
-      }, FRAME_MS);
-    });
+    redrawAfterChanges(this.#context, this.#pair, this.#scope, () => this.#draw());
   }
 
-  /** Hides the grid before the first training. In its place is the host's picture or a sentence. */
-  function updateVisibility(): void {
-    const isWaiting = isEmbed && !pair.isReady;
+  /** Hides the pictures before the first training. In their place is the host's picture or a sentence. */
+  #updateVisibility(): void {
+    const { grid, progress } = this.#places;
+    const isWaiting = this.#isEmbed && !this.#pair.isReady;
     if (grid.hidden === isWaiting) return;
     grid.hidden = isWaiting;
     progress.hidden = !isWaiting;
-    root.dispatchEvent(new CustomEvent('waits', { detail: isWaiting, bubbles: true }));
+    this.#root.dispatchEvent(new CustomEvent('waits', { detail: isWaiting, bubbles: true }));
   }
 
-  let lastSentence = '';
   /**
    * Dispatches the event `ended` when both models have been trained: with the sentence, and with the numbers of the left
    * and of the right model, each an array with an entry for each step.
    */
-  function report(): void {
-    const labs = pair.namedLabs();
+  #report(): void {
+    const { columns, isOver, tables } = this.#pair;
+    const labs = this.#pair.namedLabs();
     const sentence = verdictWords(labs);
-    if (!pair.isOver || sentence === lastSentence) return;
-    lastSentence = sentence;
+    if (!isOver || sentence === this.#reportedSentence) return;
+    this.#reportedSentence = sentence;
     const results = labs.map(({ name, lab }) => ({
-      ...{ subject: printSettings(lab.settings, pair.tables), title: name, steps: lab.step },
-      numbers: pair.columns.map((column) => ({
+      ...{ subject: printSettings(lab.settings, tables), title: name, steps: lab.step },
+      numbers: columns.map((column) => ({
         ...{ name: column, axes: ['step'], shape: [lab.log.length] },
         data: lab.log.map((entry) => entry[column] ?? NaN),
       })),
     }));
     const detail = { view: 'lab', says: sentence, results };
-    root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
+    this.#root.dispatchEvent(new CustomEvent('ended', { detail, bubbles: true }));
   }
 
-  function draw(): void {
-    updateVisibility();
-    const { isRunning } = pair;
-    const hasTrained = pair.isReady && pair.step > 0;
-    const isText = isFineTune(context.state.peek().leftRun);
-    const claim = `${isText ? '' : TASK_WORDS}${claimWords(context.state.peek(), isRunning)}`;
-    const wordsOf = isEmbed ? verdictWords : shortVerdictWords;
-    setText(finding, hasTrained && !isRunning ? wordsOf(pair.namedLabs()) : claim);
-    if (numbers) numbers.hidden = !hasTrained;
-    if (numbersText && hasTrained && !isRunning)
-      setText(numbersText, verdictWords(pair.namedLabs()));
-    finding.hidden = !allows(context.state.peek(), 'finding');
-    const trainOrPause = () => {
-      if (pair.isReady && !isOpening) return pair.toggle();
-      isTrainRequested = true;
-      if (isOpening) return draw();
-      if (context.engine.peek()) return void open();
-      isOpenRequested = true;
-      draw();
-    };
-    const isLoading = isOpening || (isOpenRequested && isTrainRequested);
+  readonly #trainOrPause = () => {
+    if (this.#pair.isReady && !this.#isOpening) return this.#pair.toggle();
+    this.#isTrainRequested = true;
+    if (this.#isOpening) return this.#draw();
+    if (this.#context.engine.peek()) return void this.#open();
+    this.#isOpenRequested = true;
+    this.#draw();
+  };
+
+  #drawButtons(hasTrained: boolean): void {
+    const { isRunning, isReady, canTrain, isOver, step, steps, leadWords, trainWord } = this.#pair;
+    const isWaiting = this.#isOpening || this.#isOpenRequested;
+    const isLoading = this.#isOpening || (this.#isOpenRequested && this.#isTrainRequested);
+    const cannotTrain = !this.#isOpening && isReady && !isRunning && !canTrain;
+    const progress = isReady ? `step ${step} of ${steps}${leadWords}` : '';
     render(
       html`<button
           type="button"
           class="primary train"
-          ?disabled=${(isLoading && isTrainRequested) || (!isOpening && pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
-          @click=${trainOrPause}
+          ?disabled=${(isWaiting && this.#isTrainRequested) || cannotTrain || isOver}
+          @click=${this.#trainOrPause}
         >
-          ${pair.trainWord}
+          ${trainWord}
         </button>
         <button
           type="button"
-          ?disabled=${!hasTrained || isOpening}
-          @click=${() => void pair.reset().catch(context.fail)}
+          ?disabled=${!hasTrained || this.#isOpening}
+          @click=${() => void this.#pair.reset().catch(this.#context.fail)}
         >
           Reset
         </button>
-        <span class="lab-step"
-          >${isLoading ? html`loading …${elapsed('')}` : pair.isReady ? `step ${pair.step} of ${pair.steps}${pair.leadWords}` : ''}</span
-        >`,
-      buttons,
+        <span class="lab-step">${isLoading ? html`loading …${elapsed('')}` : progress}</span>`,
+      this.#places.buttons,
     );
-    menu.hidden = !hasTrained || !context.state.peek().controls.includes('save');
-    if (!pair.isReady || pair.labs.some(({ picture }) => !picture)) return;
-    drawMaps();
-    report();
   }
 
-  scope.effect(() => {
-    const engine = context.engine.value;
+  #draw(): void {
+    this.#updateVisibility();
+    const { finding, numbers, menu, draw } = this.#places;
+    const pair = this.#pair;
+    const state = this.#context.state.peek();
+    const hasTrained = pair.isReady && pair.step > 0;
+    const hasResult = hasTrained && !pair.isRunning;
+    const claim = `${isFineTune(state.leftRun) ? '' : TASK_WORDS}${claimWords(state, pair.isRunning)}`;
+    const wordsOf = this.#isEmbed ? verdictWords : shortVerdictWords;
+    setText(finding, hasResult ? wordsOf(pair.namedLabs()) : claim);
+    finding.hidden = !allows(state, 'finding');
+    if (numbers) numbers.parentElement!.hidden = !hasTrained;
+    if (numbers && hasResult) setText(numbers, verdictWords(pair.namedLabs()));
+    this.#drawButtons(hasTrained);
+    menu.hidden = !hasTrained || !state.controls.includes('save');
+    if (!pair.isReady || pair.labs.some(({ picture }) => !picture)) return;
     draw();
-    if (!engine || !isOpenRequested) return;
-    isOpenRequested = false;
-    void open();
-  });
-  render(
-    html`<a
-      href=${context.link({ room: 'lab', leftRun: context.state.peek().leftRun })}
-      target="_blank"
-      rel="noopener"
-      part="link"
-      >Open in Sinkscope’s lab</a
-    >`,
-    footer,
-  );
+    this.#report();
+  }
 }

@@ -1,8 +1,7 @@
 /** Exports a model to Explore or to the disk, and the log and the picture as files. */
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
-import { figureOf, pngOf, svgText } from '../save/figure';
-import { addKinds, metadataOf, downloadFile, KINDS, drawOnPaper, type Kind } from '../save/menu';
+import { addKinds, downloadFile, KINDS, drawOnPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type LabLog } from './files';
 import { verdictWords, type NamedLab } from './words';
 
@@ -39,6 +38,8 @@ async function fileOf(
   kind: Kind,
   { pair, columns, grid, context, draw }: SavedView,
 ): Promise<Blob> {
+  // Fetched first, so that log and picture are of one step.
+  const { figureOf, metadataOf, pngOf, svgText } = await import('../save/file');
   const logs = pair.map(({ name, lab, command }): LabLog => {
     return { name, settings: lab.settings, log: lab.log, command };
   });

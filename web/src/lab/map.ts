@@ -5,13 +5,13 @@ import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { drawScale } from '../plot/legend';
-import { addElement, setText } from '../page/view';
+import { addElement } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
-import { captionWords, mapNumber, shownHead, type NamedLab } from './words';
+import { captionWords, labelsOf, mapNumber, shownHead, type NamedLab } from './words';
 
-/** The fewest pixels per word for a map to show words. */
+/** The pixels of a word along a map; a map that has fewer for each token shows no words. */
 const WORD_WIDTH = 10;
 
 export interface Actions {
@@ -50,7 +50,7 @@ export function createMap(
     render(
       html`${troubleNote(namedLab, actions)}
       ${
-        actions
+        actions && namedLab.lab.step
           ? html`<p class="numbers">
               ${exportButtons(namedLab, actions)}
               ${headChoice(namedLab, (head) => actions.change(side, { head }))}
@@ -67,33 +67,30 @@ const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
     ? diverging(theme, 1)
     : sequential(theme, 1, true);
 
-/** Adds the color scale of both maps, and says which tokens their axes name. */
+/** Adds the color scale of both maps. */
 export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], theme: Theme) => void {
   const place = addElement(grid, 'map-legend');
-  const scalePlace = addElement(place, 'scale-place', 'span');
-  const note = addElement(place, '', 'span');
-  return (labs, theme) => {
-    drawScale(scalePlace, scaleOf(labs, theme));
-    const axes = grid.querySelector<HTMLElement>('.map-inner')?.style;
-    // On a narrow screen the axes name no tokens.
-    const stride = grid.querySelector('.bare') ? 1 : Number(axes?.getPropertyValue('--every'));
-    setText(note, `gray: later tokens${stride > 1 ? `; one of ${stride} tokens is named` : ''}`);
-  };
+  addElement(place, '', 'span').textContent = 'attention weight';
+  const scale = addElement(place, 'scale-place', 'span');
+  addElement(place, '', 'span').textContent = 'gray: later tokens';
+  return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 
 function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number): void {
   const { lab, name } = namedLab;
   const headShown = shownHead(lab);
   if (!headShown) return;
-  const { words, setup } = lab;
-  const T = words.length;
-  const labels = words.map((text) => (text === setup?.firstText ? '<s>' : text));
+  const labels = labelsOf(lab);
+  const T = labels.length;
   map.draw({
     rows: T,
     cols: T,
     data: headShown.weights,
     scale: scaleOf([namedLab], theme),
     outlined: [{ row: -1, col: 0 }],
+    wordPx: WORD_WIDTH,
+    rowTitle: 'attending token',
+    colTitle: 'attended to',
     label: `Attention map of ${name} after ${lab.step} steps: ${captionWords(namedLab)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: labels, colWords: labels } : {}),
     describe: ({ row, col }) => {

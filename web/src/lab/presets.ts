@@ -18,7 +18,7 @@ export const fromScratch: readonly Preset[] = [
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
     claim:
-      'Only the rule that turns scores into attention differs. Press Train, and watch the framed first column.',
+      'Softmax rows must sum to 100%, sigmoid rows need not. Press Train, and watch the framed first column.',
   },
   {
     title: 'softmax or sigmoid, wider',
@@ -38,7 +38,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'with a key bias',
-    question: 'A place to put it?',
+    question: 'An extra key?',
     leftRun: '',
     rightRun: 'bias_key:head',
     claim:
@@ -63,7 +63,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'AdamW or SGD',
-    question: 'Another optimizer?',
+    question: 'SGD or AdamW?',
     leftRun: '',
     rightRun: 'optimizer:sgd,learning_rate:1',
     claim:
@@ -72,7 +72,7 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'no fixed first token',
-    question: 'No fixed first token?',
+    question: 'No start token?',
     leftRun: '',
     rightRun: 'first:any',
     claim:
@@ -116,7 +116,7 @@ export const fromScratch: readonly Preset[] = [
 export const fineTune: readonly Preset[] = [
   {
     title: 'ReLU model, continue with softmax',
-    question: 'Fine-tune a trained model?',
+    question: 'Fine-tune?',
     leftRun: 'from:relu',
     rightRun: 'from:relu,operation:softmax',
     claim:

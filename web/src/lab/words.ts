@@ -4,6 +4,7 @@ import { defaults, type State } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
 import { capitalize, formatPercent, formatValue, modelHeadName, sumWords } from '../words';
 import type { Lab } from './lab';
+import { tokenTexts } from './from_scratch';
 import { fineTune, fromScratch } from './presets';
 import { isFineTune, type Settings } from './settings';
 
@@ -29,7 +30,7 @@ export function sinkStep(log: readonly LogEntry[]): number | undefined {
 }
 
 /** Returns the mean attention of the later tokens on the first one if attention is uniform. */
-function uniformShare({ length }: Settings): number {
+export function uniformShare({ length }: Settings): number {
   const T = Number(length);
   let sum = 0;
   for (let t = 1; t < T; t++) sum += 1 / (t + 1);
@@ -101,7 +102,7 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
   return amountWords(namedLab, recentMean(namedLab.lab, 'first_most'), share);
 }
 
-/** Returns the number of a lab's map, and what it is of; undefined without a map. */
+/** Returns the number of a lab's map, and what it is the mean of; undefined without a map. */
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
@@ -110,13 +111,23 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const rows = isFineTune(lab.settings) ? 'mean of the rows' : 'mean over ordinary letters';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
   const number = weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
-  return [number, `on the first token, ${rows}${headNote}`];
+  return [`${number} on the first token`, `${rows}${headNote}`];
 }
 
-export const captionWords = (namedLab: NamedLab): string => mapNumber(namedLab)?.join(' ') ?? '';
+export const captionWords = (namedLab: NamedLab): string => mapNumber(namedLab)?.join(', ') ?? '';
+
+/** The texts of the sample's tokens; the token before every sequence is <s>, whatever its text. */
+export const labelsOf = ({ words, setup }: Lab): readonly string[] =>
+  words.map((text) => (text === setup?.firstText ? '<s>' : text));
+
+export function taskTitle({ settings }: Lab): string {
+  if (settings.task === 'conditional') return 'Task: at a circled digit, the mean of the past';
+  return `Task: guess the next token${isFineTune(settings) ? ' of the text' : ''}`;
+}
 
 /**
- * Explains two rows of a lab's map: the first one after a circled digit, and an ordinary one; empty without both.
+ * Explains two rows of a lab's map by an example and a note each: the first one of a circled digit, and an ordinary one;
+ * none without both.
  */
 export function rowNotes(
   pair: readonly [NamedLab, NamedLab],
@@ -127,17 +138,20 @@ export function rowNotes(
   const rows = lab.words.map((_, t) => t).slice(2);
   const trigger = rows.find((t) => isTrigger(t) && !isTrigger(t - 1));
   const ordinary = rows.find((t) => !isTrigger(t) && !isTrigger(t - 1));
-  if (trigger === undefined || ordinary === undefined) return [];
-  const withSink = pair.filter(hasSink).map(({ name }) => name);
-  const sinkNote = withSink.length
-    ? `; ${withSink.join(' and ')} ${withSink.length > 1 ? 'give' : 'gives'} the first token over ${formatPercent(EPS, 0)}`
-    : '';
+  if (lab.settings.task === 'conditional' || trigger === undefined || ordinary === undefined)
+    return [];
+  const sinkNotes = pair
+    .filter(hasSink)
+    .map((namedLab) => `; ${namedLab.name} puts ${mapNumber(namedLab)![0]}`);
   return [
     [
       `${lab.words[trigger - 1]} ${lab.words[trigger]} → ${lab.words[trigger - 1]}`,
-      'after a circled digit (any of them), repeat the token before it',
+      'any circled digit: repeat the token before it',
     ],
-    [`${lab.words[ordinary]} → ?`, `an ordinary token: nothing to look up${sinkNote}`],
+    [
+      `${lab.words[ordinary]} → ?`,
+      `ordinary letter: random next, nothing to look up${sinkNotes.join('')}`,
+    ],
   ];
 }
 
@@ -192,6 +206,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
+export const SINK_WORDS = 'A sink: a token that takes most attention yet carries no meaning.';
 const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
 /** A trained model may have its sink before the first step. */
@@ -227,9 +242,10 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
 export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
   const [left, right] = pair;
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  const isExpected = left.operation?.normalizes && !right.operation?.normalizes;
+  const isExpected =
+    !isFineTune(left.lab.settings) && left.operation?.normalizes && !right.operation?.normalizes;
   return isExpected && hasSink(left) && !hasSink(right)
-    ? `${sinkWords(pair)} A row without a trigger (a circled digit) has nothing to copy: ${left.name} must still give its attention to some token, ${right.name} may give almost none.`
+    ? `${sinkWords(pair)} At an ordinary letter there is nothing to look up: ${left.name} must still give its attention to some token, ${right.name} may give almost none.`
     : sinkWords(pair);
 }
 
@@ -246,5 +262,44 @@ export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
   return (
     `Short sequences (${shortSettings.length} tokens): uniform attention alone gives the first token ` +
     `${formatPercent(uniformShare(shortSettings), 0)}. ${summary}`
+  );
+}
+
+/** Explains the task, the colors and the curves. */
+export function explanationWords({ settings, setup }: Lab): string {
+  return (
+    `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of a cell is its weight, on a ` +
+    'square-root scale; pointing at it also gives its share of the row. Before training attention is even, so the first ' +
+    'rows, which see few tokens, are dark. The curves are means over the batches of training. ' +
+    'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
+  );
+}
+
+function taskWords(settings: Settings): string {
+  return (
+    `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${tokenTexts(settings).length} tokens that begin with a ` +
+    'start token. After a trigger (a ringed number) the token before it repeats; after any other token ' +
+    'the next is drawn from a bigram table, so the best possible loss is known. Attention is needed ' +
+    'only at triggers: what does it do elsewhere? Both models have the same seed and read the same ' +
+    'batches, unless task, length, batch or triggers differ. The maps show a sequence that is in no batch.'
+  );
+}
+
+function textWords(
+  { steps, batch, length }: Settings,
+  text: { readonly tokens: number; readonly name: string } | undefined,
+): string {
+  const tokenCount = text?.tokens ?? NaN;
+  const readsPerToken = (Number(steps) * Number(batch) * Number(length)) / tokenCount;
+  const description =
+    text?.name === undefined || text.name === 'the passages'
+      ? 'passages of children’s books in the public domain that ship with this page; no model of this page ' +
+        'was trained on them'
+      : `your text ${text.name}`;
+  return (
+    `Fine-tuning starts from the trained weights with a new AdamW state, on ${description}: ` +
+    `${tokenCount.toLocaleString('en')} tokens. ${steps} steps read each token about ` +
+    `${readsPerToken.toFixed(1)} times, so the model memorizes the text: the training loss falls below what it ` +
+    'would be on new text. Both models read the same batches. The maps show one piece of the text.'
   );
 }

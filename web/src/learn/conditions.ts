@@ -27,11 +27,6 @@ function parseCondition(condition: string) {
   });
 }
 
-export const namesIn = (condition: string): string[] =>
-  parseCondition(condition).flatMap(({ left, right }) =>
-    [left.name, right.name].filter((name) => name !== undefined),
-  );
-
 /**
  * @param read returns a value of the run as a lesson prints it; for an unknown value a dash, with which every
  *   comparison is false

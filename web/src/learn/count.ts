@@ -1,11 +1,13 @@
 /** Counts the heads that the reader opens in a figure, and how many of these have a sink. */
-import type { HeadScore } from './values';
+import { uniformAlphas } from 'sinkscope/internal';
+import type { HeadScore, Result } from './values';
 
 export class HeadCount {
   readonly #place: HTMLElement;
   readonly #openedKeys = new Set<string>();
   #scores: readonly HeadScore[] = [];
   #eps = 0.3;
+  #isShort = false;
 
   constructor(place: HTMLElement) {
     this.#place = place;
@@ -13,9 +15,10 @@ export class HeadCount {
   }
 
   /** Takes the scores of another text; the heads that the reader opened still count. */
-  setScores(scores: readonly HeadScore[], eps: number): void {
+  setScores(scores: readonly HeadScore[], { T, eps }: Pick<Result, 'T' | 'eps'>): void {
     this.#scores = scores;
     this.#eps = eps;
+    this.#isShort = uniformAlphas(T)[0]! > eps;
     this.#update();
   }
 
@@ -34,7 +37,7 @@ export class HeadCount {
     const isDone = headCount > 0 && openedHeads.length === headCount;
     this.#place.textContent = openedHeads.length
       ? `You have opened ${openedHeads.length} of ${headCount} heads: ${sinkCount} give the first token more than ` +
-        `${Math.round(100 * this.#eps)}%.${isDone ? ` That is ${Math.round((100 * sinkCount) / headCount)}% of all heads: Sink₁.` : ''}`
+        `${Math.round(100 * this.#eps)}%.${isDone ? ` That is ${Math.round((100 * sinkCount) / headCount)}% of all heads: Sink₁.` : ''}${this.#isShort ? ' On so short a text uniform attention alone gives as much.' : ''}`
       : 'Open heads in the picture: this line counts those with a sink.';
   }
 }

@@ -4,13 +4,13 @@ import '../embed/element';
 import './row_toy';
 import './write_toy';
 import { addCards } from './cards';
-import { isTrue } from './conditions';
 import { HeadCount } from './count';
+import { showRun } from './live';
 import { shareText } from './one_text';
 import { askForGuess } from './predict';
 import { markRead } from '../page/lessons';
 import { countWords, readGuesses } from './verdict';
-import { headScores, formattedValue, type Run } from './values';
+import { headScores, type Run } from './values';
 
 const queryAll = <E extends HTMLElement>(selector: string) => [
   ...document.querySelectorAll<E>(selector),
@@ -39,12 +39,9 @@ addEventListener('run', (event) => {
   const { detail, target } = event as CustomEvent<Run>;
   const { id } = target as Element;
   const [firstResult] = detail.results;
-  for (const place of queryAll<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
-    place.value = formattedValue(place.dataset.value!, detail.results);
-  for (const place of queryAll(`.when[data-figure="${CSS.escape(id)}"]`))
-    place.hidden = !isTrue(place.dataset.if!, (name) => formattedValue(name, detail.results));
+  showRun(id, detail);
   for (const judge of judgeAgain) judge();
-  if (firstResult) headCounts.get(id)?.setScores(headScores(firstResult), firstResult.eps);
+  if (firstResult) headCounts.get(id)?.setScores(headScores(firstResult), firstResult);
 });
 addEventListener('select', (event) => {
   const { detail, target } = event as CustomEvent<{ layer: number; head: number }>;

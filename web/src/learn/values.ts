@@ -6,7 +6,7 @@ import { uniformAlphas } from 'sinkscope/internal';
 import type { Quantity } from '../save/numbers';
 import { formatFixed, formatPercent, formatRatio } from './format';
 
-interface Result {
+export interface Result {
   readonly subject: string;
   readonly T: number;
   readonly eps: number;

@@ -17,10 +17,10 @@ import {
   addRecording,
   makeMenu,
   fileName,
-  fileOf,
   downloadFile,
   KINDS,
   drawOnPaper,
+  type Kind,
 } from '../save/menu';
 import { explainTerms } from './terms';
 import { addEmbedButton } from './controls';
@@ -50,8 +50,12 @@ export interface FigureLook {
   readonly headOf?: (frame: Frame) => Head;
   /** Whether the conditions of the numbers are in the menu at the right instead of below each picture. */
   readonly isUnstamped?: boolean;
-  /** Returns what a cell states below its title, and the color of both, a CSS variable's name. */
-  readonly about?: (frame: Frame) => { readonly text: TemplateResult; readonly color: string };
+  /** Returns a cell's title if it is not the model's, what it states below, and the color of both, a CSS variable's name. */
+  readonly about?: (frame: Frame) => {
+    readonly title?: string;
+    readonly text: TemplateResult;
+    readonly color: string;
+  };
   /** Returns options for one cell, in addition to those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -222,13 +226,17 @@ export class Figure {
         </div>`,
       howMenu,
     );
-    const menu = addKinds(header, title, KINDS, (kind) => {
+    const save = async (kind: Kind) => {
+      const { fileOf } = await import('../save/file');
       const figure = this.#savedFigure();
-      void fileOf(kind, figure).then(
-        (file) => downloadFile(file, fileName(figure, kind)),
-        this.#context.fail,
-      );
-    });
+      downloadFile(await fileOf(kind, figure), fileName(figure, kind));
+    };
+    const menu = addKinds(
+      header,
+      title,
+      KINDS,
+      (kind) => void save(kind).catch(this.#context.fail),
+    );
     this.#saveButtons = [...menu.querySelectorAll('button')];
     this.#updateSaveButtons();
     addRecording(
@@ -240,7 +248,7 @@ export class Figure {
         const files = [];
         for (const frame of frames)
           files.push({
-            name: `${fileName({ name: 'recording', numbers: [{ frame, quantities: [] }] }, '')}safetensors`,
+            name: `${fileName({ name: 'recording', numbers: [{ frame }] }, '')}safetensors`,
             bytes: await queue.record(frame.subject, source),
           });
         return files;
@@ -387,7 +395,7 @@ export class Figure {
       render(words.text, about!);
     }
     root.dataset.subject = frame.subject;
-    setText(title, group.length > 1 ? frame.model.title : frame.title);
+    setText(title, words?.title ?? (group.length > 1 ? frame.model.title : frame.title));
     const ownConditions = this.#ownConditions(frame);
     const classes = [...group.map((member) => member.class), ownConditions.class];
     const kind = classes.includes('counterfactual') ? 'counterfactual' : frame.class;

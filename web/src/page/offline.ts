@@ -1,15 +1,17 @@
 /** Caches the files of a visit for the next one, which may be offline. */
-import { base } from '../base';
+import { base, savesData } from '../base';
 
 /** Caching waits this many milliseconds, so that the reader's own requests come first. */
 const CACHE_DELAY_MS = 2000;
 
 /**
- * Starts the service worker, and lets it cache the files that were fetched before it ran.
+ * Starts the service worker, and lets it cache the files that were fetched before it ran. It fetches the page's other
+ * files, so a browser that saves data starts none.
  * @param offer gets a function that activates a newer build
  */
 export function keepForOffline(offer: (activate: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;
+  if (savesData() && !navigator.serviceWorker.controller) return;
   addEventListener('load', () =>
     setTimeout(() => {
       // Without a service worker the page works, only not offline.

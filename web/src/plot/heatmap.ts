@@ -27,6 +27,10 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
+  /** Whether positions label the axes where not all words fit, instead of some of the words. */
+  readonly isNumbered?: boolean;
+  /** The pixels that a word takes along the map; WORD_PX if absent. */
+  readonly wordPx?: number;
   /** A remark that is written on the map. `kind` is a CSS class, which sets its place and color. */
   readonly remark?: { readonly text: string; readonly kind: string };
   /** The ratio of a cell's width to its height; 1 if absent. */
@@ -62,6 +66,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
  * THINNED_WORDS of them.
  */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
+/** The distances of numbers along an axis. */
+const TICKS = [5, 10, 20, 50, 100, 200, 500];
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
@@ -270,12 +276,15 @@ class DrawnHeatmap implements Heatmap {
 
   #labelAxes(): void {
     if (!this.#data) return;
-    const { rows, cols, rowWords = [], colWords = [] } = this.#data;
+    const { rows, cols, rowWords = [], colWords = [], wordPx = WORD_PX, isNumbered } = this.#data;
     const side = Math.max(rows, cols);
     const cell = Math.min(this.#size.height / rows, this.#size.width / cols);
-    const cellsPerWord = cell ? WORD_PX / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
+    const cellsPerWord = cell ? wordPx / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
-    const thinOut = (words: readonly string[]) => words.map((word, i) => (i % stride ? '' : word));
+    const numberStride = TICKS.find((tick) => tick > stride) ?? stride;
+    const labelOf = (word: string, i: number) =>
+      stride > 1 && isNumbered && i ? (i % numberStride ? '' : String(i)) : i % stride ? '' : word;
+    const thinOut = (words: readonly string[]) => words.map(labelOf);
     const [rowNames, colNames] = rowWords.length
       ? [thinOut(rowWords), thinOut(colWords)]
       : [[], []];

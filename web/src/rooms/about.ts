@@ -1,9 +1,9 @@
 /** Renders facts about a model: its training, its measurements, and what papers report of such models. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
-import type { Context } from '../page/context';
+import { cardOf, type Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
-import { MEASURING_CONDITIONS, splitStep } from '../ask/steps';
+import { MEASURING_CONDITIONS } from '../ask/steps';
 import { operationOf } from '../ask/subject';
 import { CLASS_WORDS, classWords, formatValue } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
@@ -57,11 +57,6 @@ async function formulaWords(
   const row = tables?.operations.find(({ name }) => name === operation.name);
   const { formula, source } = row ?? operation;
   return html`<code title=${source ?? nothing}>${formula ?? operation.label}${parameters}</code>`;
-}
-
-export function cardOf({ model }: Frame, context: Context): Card | undefined {
-  const id = splitStep(model.id)?.id ?? model.id;
-  return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 
 export function aboutModel(frame: Frame, context: Context): TemplateResult {

@@ -119,26 +119,20 @@ export function claimAbout(
 }
 
 const VERDICTS: Readonly<Record<string, string>> = {
-  agrees: 'as',
-  differs: 'unlike',
-  undecided: 'not decided:',
+  agrees: 'Confirmed',
+  differs: 'Not confirmed',
+  undecided: 'Undecided',
 };
 
-const formatEffect = (x: number, digits = 2) =>
-  `${x > 0 ? '+' : ''}${x.toFixed(digits)}`.replace('-', '−');
-
-/** States the verdict of our runs on a claim, with the interval of the effect in percentage points. */
-export function verdictWords({ source, runs, verdict, recipe, against, effect }: TestedClaim) {
-  const [, low, high] = effect.map((share) => formatEffect(100 * share, 0));
-  const baseline = against ? `“${against}”` : 'an even share';
-  return `First token with “${recipe}”, ${runs} runs: ${low} to ${high} points from ${baseline}, ${VERDICTS[verdict] ?? 'in part as'} ${source}.`;
-}
-
-/** Quotes a claim and says what its interval is of. */
-export function effectWords({ claim, source, against, recipe, effect, runs }: TestedClaim): string {
-  const [mean, low, high] = effect.map((share) => formatEffect(share));
-  return (
-    `“${claim.replace(/\.$/, '')}” (${source}). Measured: the first token’s mean attention with “${recipe}”, minus ${against ? `that with “${against}”` : 'an even share'}: ` +
-    `${mean} (interval ${low} to ${high}, ${runs} runs with other seeds).`
-  );
+/** Quotes a claim and states the verdict of our runs on it, with the interval of the effect in percentage points. */
+export function verdictWords({ claim, source, runs, verdict, against, effect }: TestedClaim) {
+  const [, low, high] = effect.map((share) => Math.round(100 * share)) as [number, number, number];
+  const range =
+    high <= 0
+      ? `${-high} to ${-low} percentage points less`
+      : low < 0
+        ? `from ${-low} percentage points less to ${high} more`
+        : `${low} to ${high} percentage points more`;
+  const baseline = against ? `with “${against}”` : 'if each row were spread evenly';
+  return `${source}: “${claim}” ${VERDICTS[verdict] ?? 'Confirmed in part'} in ${runs} runs: the first token gets ${range} than ${baseline}.`;
 }

@@ -16,7 +16,7 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
-import { firstKey, isBidirectional, isCommonToken, selectedHead, type Frame } from '../frame';
+import { firstKey, isCommonToken, selectedHead, type Frame } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
@@ -27,10 +27,18 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { firstName, firstTokenName, headName, rowsWords, verdictOf, wholePercent } from '../words';
+import { firstName, headName, verdictOf, wholePercent } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
-import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf, verdictWords } from './chapters';
-import { countWords, differsSentence, headingOf, obstacleOf, sinkWords } from './compared';
+import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
+import {
+  countWords,
+  differsSentence,
+  headingOf,
+  mapWords,
+  obstacleOf,
+  sinkWords,
+  spendWords,
+} from './compared';
 import { readsOf, tableOf } from './metrics';
 import { runsTable } from './runs_table';
 import { addScatter, panelOf, RAW_ALPHA, SCATTER_READS } from './scatter';
@@ -122,28 +130,35 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set }: Context): TemplateResult {
+function panelButtons({ state, set, link }: Context): TemplateResult {
   const open = panelOf(state.value);
+  const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-    <summary>More numbers</summary>
-    <div class="numbers" role="group" aria-label="More numbers">
-      ${PANELS.map(
-        ([name, title]) =>
-          html`<button
-            type="button"
-            aria-expanded=${name === open}
-            @click=${() =>
-              set({
-                ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints, columns: [] },
-                panel: name === open ? 'none' : name,
-              })}
-          >
-            ${title}
-          </button>`,
-      )}
-    </div>
-  </details>`;
+      <summary>How sure?</summary>
+      ${claim ? html`<p class="verdict">${verdictWords(claim)}</p>` : nothing}
+      <div class="numbers" role="group" aria-label="Evidence">
+        ${PANELS.map(
+          ([name, title]) =>
+            html`<button
+              type="button"
+              aria-expanded=${name === open}
+              @click=${() =>
+                set({
+                  ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints, columns: [] },
+                  panel: name === open ? 'none' : name,
+                })}
+            >
+              ${title}
+            </button>`,
+        )}
+      </div>
+    </details>
+    <a href=${link({ room: 'purpose' })}>Are sinks bad?</a>`;
 }
+
+/** Returns what a model has in its chapter, or else its title. */
+const nameIn = (frame: Frame, { shown }: State): string =>
+  phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
 
 /** Returns how the map of a card is drawn: plainly, with the number of its first column. */
 function cardOptions(frame: Frame, state: State) {
@@ -154,8 +169,92 @@ function cardOptions(frame: Frame, state: State) {
   return { isPlain: true, remark: { kind, text } };
 }
 
+/** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
+function addCards(
+  place: HTMLElement,
+  context: Context,
+  scope: Scope,
+  currentEntries: () => SubjectEntry[],
+) {
+  const pictures = addElement(place, 'pictures');
+  const colorOf = ({ subject }: Frame): string => {
+    const frames = framesOf(currentEntries());
+    return colorsOf(frames)[frames.findIndex((frame) => frame.subject === subject)] ?? '--ink';
+  };
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, {
+    isUnstamped: true,
+    about: (frame) => {
+      const state = context.state.peek();
+      const claim = claimOf(frame, selectedHead(frame, state), state);
+      const text = html`<span class="hint"
+        >${claim.isStrongest ? 'strongest head' : 'head'} ${headName(claim.at, frame)}</span
+      >`;
+      return { title: nameIn(frame, state), text, color: colorOf(frame) };
+    },
+    extra: (frame) => cardOptions(frame, context.state.peek()),
+  });
+  const sinkMap = new Figure(pictures, sinks, context, scope, {
+    isBare: true,
+    about: (frame) => {
+      const count = countWords(frame).replace(
+        'none',
+        `0 of ${frame.architecture.L * frame.architecture.H}`,
+      );
+      const title = verdictOf(frame).conclusive ? `${count} heads` : '';
+      return { title, text: html``, color: colorOf(frame) };
+    },
+    extra: () => ({ isPlain: true }),
+  });
+  const legend = addElement(place, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  const legendWords = addElement(legend, '', 'span');
+  const update = (entries: readonly SubjectEntry[]): void => {
+    const [state, theme] = [context.state.peek(), context.theme.peek()];
+    const frames = framesOf(entries);
+    const isMap = stage.choiceFor(frames).views[0] === attention;
+    pictures.classList.toggle('cards', isMap);
+    pictures.dataset.count = String(entries.length);
+    stage.update(entries);
+    sinkMap.root.hidden = !isMap;
+    sinkMap.update(isMap ? entries : []);
+    legend.hidden = !isMap || frames.some(({ pooled }) => pooled);
+    setText(legendWords, mapWords(frames));
+    drawScale(scalePlace, weightScale({ frames, state, theme }));
+  };
+  return { stage, update };
+}
+
+/** Returns the heading, and the sentences on what differs, why softmax makes a sink, and what counts as one. */
+function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
+  const { shown, hide } = context.state.value;
+  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
+  const isWhole = frames.length === entries.length;
+  const phrases = entries.map(({ subject }) => phraseOf(chapterOf(shown), subject));
+  const isFailed = entries.some(({ error }) => error);
+  return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
+    <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
+      ${isWhole ? leadOf(frames, phrases, context) : isFailed ? '' : 'Measuring …'}
+    </p>
+    ${troubleNotes(entries, context)}`;
+}
+
+function leadOf(
+  frames: readonly Frame[],
+  phrases: readonly (string | undefined)[],
+  context: Context,
+): string {
+  const { letters } = context.engine.peek()!.models.describe;
+  const differs =
+    frames.length > 1
+      ? differsSentence(differencesBetween(frames, context), letters)
+      : 'Add another model to compare.';
+  const why = obstacleOf(frames) || `${sinkWords(frames)} ${spendWords(frames, phrases)}`.trim();
+  return `${differs} ${why}`;
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
+  addElement(side, 'hint', 'p').textContent = 'Change one thing:';
   const chaptersPlace = addElement(side, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
@@ -163,49 +262,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const answers = addElement(root, 'middle');
   const headingPlace = addElement(answers, 'room-head');
   const chipsPlace = addElement(answers, 'chips-place');
-  const pictures = addElement(answers, 'pictures');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  const nameIn = (frame: Frame) =>
-    phraseOf(chapterOf(context.state.peek().shown), frame.subject) ?? frame.title;
-  const colorOf = (frame: Frame) => {
-    const frames = framesOf(currentEntries());
-    return (
-      colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)] ?? '--ink'
-    );
-  };
-  const about = (frame: Frame) => ({ text: aboutCard(frame), color: colorOf(frame) });
-
-  /** Returns a card's number and what its map shows. */
-  function aboutCard(frame: Frame): TemplateResult {
-    const claim = claimOf(frame, selectedHead(frame, context.state.peek()), context.state.peek());
-    const { L, H } = frame.architecture;
-    const isCounted = verdictOf(frame).conclusive;
-    const strongest = claim.isStrongest ? ', strongest' : '';
-    return html`${
-        isCounted
-          ? html`<span class="count"
-              ><strong>${countWords(frame).replace('none', `0 of ${L * H}`)}</strong> heads have a
-              sink</span
-            >`
-          : nothing
-      }
-      <span class="hint">${`${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}`}</span>`;
-  }
-
-  const stage = createStage(addElement(pictures, 'stage'), context, scope, {
-    isUnstamped: true,
-    about,
-    extra: (frame) => cardOptions(frame, context.state.peek()),
-  });
-  const sinkMap = new Figure(pictures, sinks, context, scope, {
-    isBare: true,
-    extra: () => ({ isPlain: true }),
-  });
-  const legend = addElement(answers, 'map-legend');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
-  const laterWords = addElement(legend, '', 'span');
-  laterWords.textContent = 'gray: later';
-  const strongestNote = addElement(legend, '', 'span');
+  const { stage, update } = addCards(answers, context, scope, currentEntries);
   const runsPlace = addElement(answers, 'runs-place');
   const panelsPlace = addElement(answers, 'panels-place');
   addNumbers(answers, context, scope, currentEntries);
@@ -226,84 +284,35 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   hideUntilDrawn(root, scope, currentEntries);
 
-  function leadOf(frames: readonly Frame[]): string {
-    const [frame] = frames;
-    if (!frame) return '';
-    const { letters } = context.engine.peek()!.models.describe;
-    const differs =
-      frames.length > 1
-        ? differsSentence(differencesBetween(frames, context), letters)
-        : 'Add another model to compare.';
-    return `${differs} ${obstacleOf(frames) || sinkWords(frames, firstTokenName(frame))}`;
-  }
-
   scope.effect(() => {
     const state = context.state.value;
-    const theme = context.theme.value;
+    void context.theme.value;
     const entries = currentEntries();
     const frames = framesOf(entries);
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const isWhole = freshFrames.length === entries.length;
-    const choice = stage.choiceFor(frames);
-    const chapter = chapterOf(state.shown);
-    const phrases = entries.map(({ subject }) => phraseOf(chapter, subject));
-    const claim = isWhole ? claimAbout(state.shown) : undefined;
-    const isFailed = entries.some(({ error }) => error);
     render(chapterList(context), chaptersPlace);
-    render(
-      html`<h1>${isWhole ? headingOf(freshFrames, phrases) : 'What makes a sink?'}</h1>
-        <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
-          ${isWhole ? leadOf(freshFrames) : isFailed ? '' : 'Measuring …'}
-        </p>
-        ${claim ? html`<p class="verdict hint" title=${claim.claim}>${verdictWords(claim)}</p>` : nothing}
-        ${troubleNotes(entries, context)}`,
-      headingPlace,
-    );
+    render(headingTemplate(entries, context), headingPlace);
     render(state.hide.includes('subjects') ? nothing : modelChips(entries, context), chipsPlace);
-    const [view] = choice.views;
-    pictures.classList.toggle('cards', view === attention);
-    pictures.dataset.count = String(entries.length);
-    stage.update(entries);
-    sinkMap.root.hidden = view !== attention;
-    sinkMap.update(sinkMap.root.hidden ? [] : entries);
-    setText(strongestNote, frames[0] ? `strongest: gives ${firstName(frames[0])} most` : '');
-    legend.hidden = view !== attention || frames.some(({ pooled }) => pooled);
-    laterWords.hidden = frames.every(isBidirectional);
-    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    update(entries);
     const colors = colorsOf(freshFrames);
     const lines = freshFrames.map((frame, i) => ({
-      ...{ frame, color: colors[i]!, name: nameIn(frame), card: cardOf(frame, context) },
+      ...{ frame, color: colors[i]!, name: nameIn(frame, state), card: cardOf(frame, context) },
     }));
     render(lines.length ? runsTable(lines) : nothing, runsPlace);
-    render(
-      frames.length
-        ? html`${panelButtons(context)}
-            <a href=${context.link({ room: 'purpose' })}>Are sinks bad?</a>`
-        : nothing,
-      panelsPlace,
-    );
-    render(
-      askBar(
-        context,
-        frames,
-        nothing,
-        html`${pictureField(choice, frames, stage.select)} ${generateControls(context, frames)}`,
-        false,
-      ),
-      askPlace,
-    );
+    render(frames.length ? panelButtons(context) : nothing, panelsPlace);
+    const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
+    const more = html`${picture} ${generateControls(context, frames)}`;
+    render(askBar(context, frames, nothing, more, false), askPlace);
     const panel = panelOf(state);
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((module) => (remedies.value = module), context.fail);
     const cards = [...new Set(lines.flatMap(({ card }) => card ?? []))];
     render(
-      panel === 'reported' && claim
-        ? html`<p>${effectWords(claim)}</p>`
-        : panel === 'seeds' && cards.length
-          ? seedsTable(cards, false)
-          : panel === 'remedies'
-            ? remedies.value?.remediesTable(context.engine.peek()!.models.zoo.cards, context.link)
-            : nothing,
+      panel === 'seeds' && cards.length
+        ? seedsTable(cards, false)
+        : panel === 'remedies'
+          ? remedies.value?.remediesTable(context.engine.peek()!.models.zoo.cards, context.link)
+          : nothing,
       panelPlace,
     );
   });

@@ -1,10 +1,14 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import type { Frame } from '../frame';
+import { isBidirectional, type Frame } from '../frame';
 import {
+  capitalize,
   countedOn,
+  firstName,
+  firstTokenName,
   formatPercent,
   headsWords,
   modelName,
+  mustSpendWords,
   haveOtherTexts,
   textsWords,
   tooShortNote,
@@ -62,7 +66,7 @@ export function differsSentence(
   return topics.length === 1 ? `Only ${first} differs.` : `These differ: ${list}.`;
 }
 
-/** Returns how many of a model's heads have a sink: "15 of 24"; "none"; for a mean over prompts a decimal. */
+/** Returns how many of a model's heads have a sink: "15 of 24"; "none"; as a mean over prompts "60% of 24". */
 export function countWords(frame: Frame): string {
   const words = headsWords(frame, verdictOf(frame).sink);
   return /^none/.test(words) ? 'none' : words.replace(' of the ', ' of ').replace(/ heads$/, '');
@@ -107,8 +111,25 @@ export function headingOf(
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** Says what counts as a sink. */
-export function sinkWords([frame]: readonly Frame[], first: string): string {
-  if (!frame) return '';
-  return `A head has a sink if it gives ${first} over ${formatPercent(frame.eps, 0)} ${countedOn(frame)}.`;
+/** Says why softmax makes a sink, and which models are free of that; empty unless the first one is a softmax model with a sink. */
+export function spendWords(
+  frames: readonly Frame[],
+  phrases: readonly (string | undefined)[],
+): string {
+  const [first] = frames;
+  if (first?.operation.name !== 'softmax' || !(verdictOf(first).sink > 0)) return '';
+  const free = frames.flatMap((frame, i) =>
+    frame.operation.normalizes ? [] : (phrases[i] ?? modelName(frame)),
+  );
+  return `${mustSpendWords(firstName(first))}${free.length ? ` ${capitalize(listWords(free))} need not.` : ''}`;
 }
+
+/** Says what counts as a sink. */
+export function sinkWords([frame]: readonly Frame[]): string {
+  if (!frame) return '';
+  return `A head has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)} of its attention ${countedOn(frame)}.`;
+}
+
+/** Says how to read the maps of these models. */
+export const mapWords = (frames: readonly Frame[]): string =>
+  `each row: where one token looks${frames.every(isBidirectional) ? '' : '; gray: later'}`;

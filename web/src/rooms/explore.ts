@@ -30,6 +30,7 @@ import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/ind
 import { addElement, type View } from '../page/view';
 import { answerOf, emergenceWords, firstTokenClause, dormantWords } from '../answers';
 import { isOutsideZoo } from '../ask/ids';
+import type { State } from '../ask/state';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
   findingWords,
@@ -81,17 +82,95 @@ function navigatorOf(subject: string, frame: Frame | undefined): View {
   return isOutsideZoo(id) ? sinks : heads;
 }
 
+const selectedSubject = ({ shown, at }: State): string => shown[Math.min(at, shown.length - 1)]!;
+
+/** Keeps the tab order that of reading: from left to right, on a phone the picture first. */
+function orderForReading(middle: Element, rail: Element, questions: Element, scope: Scope): void {
+  const wideScreen = matchMedia('(width >= 820px)');
+  const arrange = () => (wideScreen.matches ? middle.before(rail) : questions.after(rail));
+  arrange();
+  wideScreen.addEventListener('change', arrange);
+  scope.onEnd(() => wideScreen.removeEventListener('change', arrange));
+}
+
+/** Returns what the room asks of the queue for the chosen question. */
+function requestFor(choice: Choice, frame: Frame | undefined, state: State) {
+  const ablations = ablationsOf(choice, frame);
+  const comparingViews = frame?.edits.length
+    ? choice.tab.views.filter((view) => view.needsBaseline)
+    : [];
+  const subject = selectedSubject(state);
+  return {
+    subjects: [subject],
+    views: [navigatorOf(subject, frame), ...choice.views, ...comparingViews],
+    more: [
+      ...[...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
+      ...(choice.question.name === 'if' ? ['loss_mean'] : []),
+    ],
+    studies: [
+      ...(ablations.length ? lossStudies(frame!, ablations) : []),
+      ...(needsHiddenRise(choice, frame) ? lossStudies(frame!, [WITHOUT_FIRST]) : []),
+    ],
+  };
+}
+
+function subjectButtons(context: Context): TemplateResult | typeof nothing {
+  const state = context.state.value;
+  if (!allows(state, 'subjects')) return nothing;
+  return html`<div class="subject-list" role="group" aria-label="Model">
+    ${state.shown.map(
+      (subject, i) =>
+        html`<button
+          type="button"
+          aria-pressed=${subject === selectedSubject(state)}
+          @click=${() => context.set({ at: i, layer: -1, head: -1 })}
+        >
+          ${nameOf(entriesOf(context, [subject])[0]!, context)}
+        </button>`,
+    )}
+    ${addModelButton(false, context)}
+  </div>`;
+}
+
+/** Returns the plain answer to the chosen question, the head that it is about, and the details. */
+function answerTemplate(
+  choice: Choice,
+  entries: readonly SubjectEntry[],
+  headOf: (frame: Frame) => Head,
+  context: Context,
+): TemplateResult {
+  const [frame] = framesOf(entries);
+  const trouble = troubleNotes(entries, context);
+  if (!frame) {
+    const waiting = entries[0]!.error ? '' : `Loading ${nameOf(entries[0]!, context)} …`;
+    return html`${roomHeading('Explore', waiting, context, nothing)} ${trouble}`;
+  }
+  const at = headOf(frame);
+  const ablations = ablationsOf(choice, frame);
+  const needsRise = needsHiddenRise(choice, frame);
+  const hiddenRise = needsRise ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
+  const details = ablations.length
+    ? ablatedWords(frame, ablations, hiddenRise, context)
+    : choice.question.name === 'if' && needsRise
+      ? withoutFirstWords(frame, hiddenRise)
+      : detailWords(choice, frame, at);
+  const headNote =
+    choice.question.name === 'when'
+      ? nothing
+      : html`<p class="hint">
+          In layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
+          ${firstTokenClause(frame)}
+        </p>`;
+  const answer = answerOf(choice, frame, at, context.state.value, hiddenRise);
+  return html`${roomHeading(answer || 'Explore', details, context, headNote)} ${trouble}`;
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const bar = addElement(root, 'bar');
   const rail = addElement(root, 'rail');
   const middle = addElement(root, 'middle');
   const questionsPlace = addElement(root, 'inspector');
-  // The tab order is the reading order: from left to right, on a phone the picture first.
-  const wideScreen = matchMedia('(width >= 820px)');
-  const arrange = () => (wideScreen.matches ? middle.before(rail) : questionsPlace.after(rail));
-  arrange();
-  wideScreen.addEventListener('change', arrange);
-  scope.onEnd(() => wideScreen.removeEventListener('change', arrange));
+  orderForReading(middle, rail, questionsPlace, scope);
   const railTitle = addElement(rail, 'hint', 'p');
   const headingPlace = addElement(middle, 'room-head');
   const interventionsPlace = addElement(middle, '');
@@ -103,53 +182,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const mainLook = { headOf, extra: () => ({ isAnswered: true }) };
   const stage = createStage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
+  const currentEntries = (): SubjectEntry[] =>
+    entriesOf(context, [selectedSubject(context.state.value)]);
 
-  const selectedSubject = () => {
-    const { shown, at } = context.state.value;
-    return shown[Math.min(at, shown.length - 1)]!;
-  };
-  const currentEntries = (): SubjectEntry[] => entriesOf(context, [selectedSubject()]);
-
-  requestFrames(context, scope, () => {
+  requestFrames(context, scope, (state) => {
     const frames = framesOf(currentEntries());
-    const choice = stage.choiceFor(frames);
-    const { tab, views } = choice;
-    const ablations = ablationsOf(choice, frames[0]);
-    const comparingViews = frames[0]?.edits.length
-      ? tab.views.filter((view) => view.needsBaseline)
-      : [];
-    return {
-      subjects: [selectedSubject()],
-      views: [navigatorOf(selectedSubject(), frames[0]), ...views, ...comparingViews],
-      more: [
-        ...[...sinks.reads, 'massive', 'massive_at', 'value_ratio'],
-        ...(choice.question.name === 'if' ? ['loss_mean'] : []),
-      ],
-      studies: [
-        ...(ablations.length ? lossStudies(frames[0]!, ablations) : []),
-        ...(needsHiddenRise(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
-      ],
-    };
+    return requestFor(stage.choiceFor(frames), frames[0], state);
   });
   hideUntilDrawn(root, scope, currentEntries);
-
-  const subjectButtons = (): TemplateResult | typeof nothing => {
-    const state = context.state.value;
-    if (!allows(state, 'subjects')) return nothing;
-    return html`<div class="subject-list" role="group" aria-label="Model">
-      ${state.shown.map(
-        (subject, i) =>
-          html`<button
-            type="button"
-            aria-pressed=${subject === selectedSubject()}
-            @click=${() => context.set({ at: i, layer: -1, head: -1 })}
-          >
-            ${nameOf(entriesOf(context, [subject])[0]!, context)}
-          </button>`,
-      )}
-      ${addModelButton(false, context)}
-    </div>`;
-  };
 
   scope.effect(() => {
     const state = context.state.value;
@@ -157,48 +197,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const entries = currentEntries();
     const frames = framesOf(entries);
     const [frame] = frames;
-    const at = frame && headOf(frame);
     const choice = stage.choiceFor(frames);
-    const hasFacts = frame && allows(state, 'subjects');
-    render(
-      askBar(
-        context,
-        frames,
-        subjectButtons(),
-        html`${generateControls(context, frames)} ${hasFacts ? aboutModel(frame, context) : nothing}`,
-      ),
-      bar,
-    );
-    const ablations = ablationsOf(choice, frame);
-    const needsRise = frame && needsHiddenRise(choice, frame);
-    const hiddenRise = needsRise ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
-    const answer = frame && at ? answerOf(choice, frame, at, state, hiddenRise) : '';
-    const isLoading = !frame && !entries[0]!.error;
-    render(
-      html`${roomHeading(
-        answer || 'Explore',
-        frame && at
-          ? ablations.length
-            ? ablatedWords(frame, ablations, hiddenRise, context)
-            : choice.question.name === 'if' && needsRise
-              ? withoutFirstWords(frame, hiddenRise)
-              : detailWords(choice, frame, at)
-          : isLoading
-            ? `Loading ${nameOf(entries[0]!, context)} …`
-            : '',
-        context,
-        frame && at && choice.question.name !== 'when'
-          ? html`<p class="hint">
-              In layer ${layerNumber(frame, at.layer)}, head ${at.head} (${headName(at, frame)});
-              ${firstTokenClause(frame)}
-            </p>`
-          : nothing,
-      )}
-      ${troubleNotes(entries, context)}`,
-      headingPlace,
-    );
+    const facts = frame && allows(state, 'subjects') ? aboutModel(frame, context) : nothing;
+    const more = html`${generateControls(context, frames)} ${facts}`;
+    render(askBar(context, frames, subjectButtons(context), more), bar);
+    render(answerTemplate(choice, entries, headOf, context), headingPlace);
     statedConditions = frame ? stampWords(frame).split(' · ') : [];
-    const view = navigatorOf(selectedSubject(), frame);
+    const view = navigatorOf(selectedSubject(state), frame);
     if (navigator?.view !== view) {
       navigator?.figure.end();
       navigator = { view, figure: new Figure(rail, view, context, scope, figureLook) };
@@ -208,7 +213,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     stage.update(entries, [view]);
     const hasInterventions = choice.question.name === 'if' && frame && !frame.recording;
     render(
-      hasInterventions ? interventionControls(context, frame, at) : nothing,
+      hasInterventions ? interventionControls(context, frame, headOf(frame)) : nothing,
       interventionsPlace,
     );
     render(questions(choice, frames, stage.select), questionsPlace);

@@ -1,13 +1,12 @@
 /**
- * Compare's line for each model: how many of its heads have a sink over other passages in each training run, its
- * strongest head on the text, and its loss.
+ * Compare's line for each model: how many of its heads have a sink over other passages in each training run, and
+ * its loss.
  */
 import { html, nothing, type TemplateResult } from 'lit';
-import { claimOf } from '../claims';
-import { selectedHead, type Frame } from '../frame';
+import type { Frame } from '../frame';
 import { tableRegion } from '../page/controls';
 import { seedsOf, type Card } from '../ask/zoo';
-import { formatValue, lossNote, wholePercent } from '../words';
+import { formatValue, lossNote } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
@@ -16,13 +15,13 @@ const LOSS_WORDS = [
   [Infinity, 'much'],
 ] as const;
 
-/** States a difference of the loss and how large it is: "+0.03 nats: nearly equal". */
+/** States a difference of the loss and how large it is: "+0.03: nearly equal". */
 export function lossWords(difference: number): string {
   if (!Number.isFinite(difference)) return '';
   if (Math.abs(difference) < 0.005) return 'equal';
   const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
   const size = /equal/.test(word) ? word : `${word} ${difference > 0 ? 'worse' : 'better'}`;
-  return `${difference > 0 ? '+' : '−'}${Math.abs(difference).toFixed(2)} nats: ${size}`;
+  return `${difference > 0 ? '+' : '−'}${Math.abs(difference).toFixed(2)}: ${size}`;
 }
 
 const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
@@ -66,12 +65,10 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   const frames = lines.map(({ frame }) => frame);
   const note = lossNote(frames);
   const row = ({ frame, color, name, card }: ModelLine, i: number) => {
-    const at = selectedHead(frame, { layer: -1, head: -1 });
     const difference = i && !note ? lossesWords(frame, frames[0]!) : '';
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
-      <td>${wholePercent(claimOf(frame, at).attention)}</td>
       <td>
         ${formatValue(lossOf(frame))}
         ${difference ? html`<span class="spread">${difference}</span>` : nothing}
@@ -84,9 +81,8 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col">Sink heads in 100 passages, by seed</th>
-          <th scope="col">Strongest</th>
-          <th scope="col">Loss</th>
+          <th scope="col">Sink heads in 100 other passages, by random seed</th>
+          <th scope="col">Loss (lower: better)</th>
         </tr>
       </thead>
       <tbody>

@@ -45,6 +45,7 @@ import {
   type Head,
 } from '../frame';
 import { INPUTS } from '../ask/question';
+import { savesData } from '../base';
 import { shorten, type State } from '../ask/state';
 import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
@@ -80,12 +81,16 @@ import {
   countedOn,
   headsWords,
   verdictOf,
+  wholePercent,
 } from '../words';
 import { sources } from '../page/sources';
 import { areTwins, remarkOf } from './start_words';
 import type { createStory } from './story';
 
-const SIDE_COUNT = 2;
+export const SIDE_COUNT = 2;
+
+/** After this many milliseconds a print goes ahead with the steps that are drawn. */
+const PRINT_WAIT_MS = 30_000;
 
 const WAITING_TEXT = 'A small language model reads your text on this machine.';
 
@@ -178,8 +183,11 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   if (!claim.isStrongest || L * H === 1)
     return html`${claim.isApproximate ? 'The head in the picture' : explainTerms(`Head ${shortName}`)}
     gives ${firstToken} ${quantity}.${rowsNote}`;
+  // Of a preview only a bound is known; an exact number has the digits that it has in other rooms.
   const amount = isBelowUniform(claim)
-    ? html`below ${shareText}${meanWords(frame)}`
+    ? claim.isApproximate
+      ? html`below ${shareText}${meanWords(frame)}`
+      : html`<strong>${wholePercent(claim.attention)}</strong>${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
       ? html`${shareText}${meanWords(frame)}`
       : quantity;
@@ -216,10 +224,6 @@ function detailsWords(frame: Frame, claim: Claim): string {
 /** Returns the card of a quantized preview; undefined for exact weights. */
 const previewedCard = ({ subject, model }: Frame, context: Context) =>
   model.bits ? context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject) : undefined;
-
-/** Whether the reader's browser asks to save data. */
-const savesData = (): boolean =>
-  Boolean((navigator as { connection?: { saveData?: boolean } }).connection?.saveData);
 
 /**
  * Marks the numbers of a quantized preview while the exact weights are fetched, and afterwards that the numbers are
@@ -512,12 +516,44 @@ function watchSteps(root: HTMLElement, scope: Scope, askExact: () => void) {
     { rootMargin: '0px 0px -60px' },
   );
   for (const step of steps) watcher.observe(step);
-  scope.onEnd(() => watcher.disconnect());
+  const reachAll = () => {
+    askExact();
+    reachedSteps.value = new Set(steps.keys());
+  };
+  addEventListener('beforeprint', reachAll);
+  scope.onEnd(() => {
+    watcher.disconnect();
+    removeEventListener('beforeprint', reachAll);
+  });
   scope.effect(() => {
     for (const [i, step] of steps.entries())
       step.classList.toggle('unread', !reachedSteps.value.has(i));
   });
+  printWhole(scope, reachAll, () =>
+    steps.every((step) => step.querySelector('.answer, h2 + .hint:not(:empty)')),
+  );
   return reachedSteps;
+}
+
+/**
+ * Lets the keys for printing wait until all steps are drawn: a browser prints what is there right after `beforeprint`.
+ * A print from its menu has the steps that the reader has reached.
+ */
+function printWhole(scope: Scope, reachAll: () => void, isDrawn: () => boolean): void {
+  const onKey = async (event: KeyboardEvent) => {
+    if (event.key !== 'p' || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey)
+      return;
+    event.preventDefault();
+    reachAll();
+    const deadline = performance.now() + PRINT_WAIT_MS;
+    const isReady = () => isDrawn() && document.body.dataset.busy === undefined;
+    while (!isReady() && performance.now() < deadline)
+      await new Promise((done) => setTimeout(done, 100));
+    print();
+  };
+  const listener = (event: KeyboardEvent) => void onKey(event);
+  addEventListener('keydown', listener);
+  scope.onEnd(() => removeEventListener('keydown', listener));
 }
 
 /** Fetches the story at the first step that is reached; returns what its steps request, once it is there. */

@@ -3,10 +3,9 @@ import { splitStep } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
-import type { Context } from '../page/context';
+import { cardOf, type Context } from '../page/context';
 import type { DrawOptions } from '../page/view';
 import { sumWords } from '../words';
-import { cardOf } from './about';
 
 const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
   all: ({ sums: [least, most] }) =>

@@ -18,7 +18,14 @@ import {
   type Head,
 } from '../frame';
 import { fromScratch } from '../lab/presets';
-import { framesOf, entriesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
+import {
+  cardOf,
+  entriesOf,
+  framesOf,
+  type Context,
+  type Scope,
+  type SubjectEntry,
+} from '../page/context';
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explainTerms } from '../page/terms';
@@ -56,7 +63,6 @@ import {
   isFirstHidden,
   spreadWords,
 } from '../words';
-import { cardOf } from './about';
 import { barsTable, linesTable } from '../page/tables';
 import {
   ablation,
@@ -451,7 +457,8 @@ function drawSinkCourse(
   if (!lines.length) return;
   const lastStep = Math.max(...lines.flatMap(({ places }) => places));
   drawChart(place, {
-    ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true },
+    // Names at the curves tell them apart also on gray paper.
+    ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true, named: true },
     xLabel: 'training step (log above 100)',
     yLabel: `heads with a sink (${LOG_SEQUENCES} other passages)`,
     label: 'Share of heads with an attention sink by training step',
@@ -460,7 +467,81 @@ function drawSinkCourse(
   });
 }
 
-/** Step 5: one head through training. The slider does not move the first screen, which keeps the trained model. */
+/** Returns a context whose first model is at the step of a slider, which does not move the first screen. */
+function contextAtStep(context: Context, scope: Scope): Context {
+  const checkpointSubjects = signal<readonly string[] | undefined>(undefined);
+  let [lastSubject] = context.state.peek().shown;
+  scope.effect(() => {
+    const [subject] = context.state.value.shown;
+    if (subject !== lastSubject) checkpointSubjects.value = undefined;
+    lastSubject = subject;
+  });
+  const state = computed(() => {
+    const { value } = context.state;
+    const subjects = trainedSubjects(value.shown.slice(0, 1));
+    return { ...value, shown: checkpointSubjects.value ?? subjects };
+  });
+  const set: Context['set'] = (change) => {
+    if (change.shown?.length === 1) checkpointSubjects.value = change.shown;
+    else context.set(change);
+  };
+  return { ...context, state, set };
+}
+
+/** Returns the courses of the shown models; undefined until they are loaded. */
+function loadCourses(context: Context, scope: Scope) {
+  const courses = signal<readonly Course[] | undefined>(undefined);
+  let courseKey = '';
+  scope.effect(() => {
+    const models = context.engine.value?.models;
+    const ids = trainedSubjects(context.state.value.shown);
+    const key = ids.join();
+    if (!models || key === courseKey) return;
+    courseKey = key;
+    void models
+      .timelines()
+      .then((timelines) => coursesOf(timelines, ids))
+      .then((loadedCourses) => {
+        if (key === courseKey) courses.value = loadedCourses;
+      }, context.fail);
+  });
+  return courses;
+}
+
+/** Says what the head gives the first token at the shown step, and after training. */
+function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Context): TemplateResult {
+  const claim = claimOf(frame, at, context.state.peek());
+  // The first screen may show a checkpoint of a link, which has not learned it yet.
+  const isCheckpointShown = parseSubject(context.state.peek().shown[0]!)?.step !== undefined;
+  const { step } = frame.model;
+  const uniformText = claim.isShare
+    ? `${averageWords(frame)}, ${evenShareWords(claim.attention, claim.uniform)}`
+    : meanWords(frame);
+  const finalText =
+    step && claim.isShare
+      ? `; after training it gives ${attentionWords(claimOf(trained, at))}`
+      : '';
+  return html`<p class="answer">
+      ${
+        cardOf(frame, context)?.id === 'softmax' && !isCheckpointShown
+          ? 'This model began without a sink and learned it.'
+          : 'Where a head attends is learned in training.'
+      }
+    </p>
+    <p>
+      ${stepNameOf(frame)}: head ${headName(at, frame)} gives ${firstName(frame)}
+      ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
+    </p>
+    <p>
+      Training only asks for a better guess of the next token. At step 0 only the first rows are
+      dark: they have few tokens to attend to. Press Play.
+    </p>`;
+}
+
+const stepNameOf = ({ model: { step } }: Frame): string =>
+  step ? capitalize(stepWords(step.step, step.of)) : 'After training';
+
+/** Step 5: one head through training. */
 const trainingStep: Build = (place, { context, scope }) => {
   const wordsPlace = addElement(place, 'step-words');
   const sliderPlace = addElement(place, 'step-walk');
@@ -472,26 +553,8 @@ const trainingStep: Build = (place, { context, scope }) => {
   addElement(coursePlace, 'which', 'p').textContent = 'All heads through training';
   const chartPlace = addElement(coursePlace, 'chart');
   const seedsPlace = addElement(place, '');
-  const checkpointSubjects = signal<readonly string[] | undefined>(undefined);
-  let [lastSubject] = context.state.peek().shown;
-  const checkpointState = computed(() => {
-    const state = context.state.value;
-    const subjects = trainedSubjects(state.shown.slice(0, 1));
-    return { ...state, shown: checkpointSubjects.value ?? subjects };
-  });
-  scope.effect(() => {
-    const [subject] = context.state.value.shown;
-    if (subject !== lastSubject) checkpointSubjects.value = undefined;
-    lastSubject = subject;
-  });
-  const checkpointContext: Context = {
-    ...context,
-    state: checkpointState,
-    set: (change) => {
-      if (change.shown?.length === 1) checkpointSubjects.value = change.shown;
-      else context.set(change);
-    },
-  };
+  const checkpointContext = contextAtStep(context, scope);
+  const checkpointState = checkpointContext.state;
   const trainedFrame = (): Frame | undefined => {
     const [entry] = entriesOf(context, trainedSubjects(checkpointState.value.shown));
     return entry?.isStale ? undefined : entry?.frame;
@@ -501,22 +564,7 @@ const trainingStep: Build = (place, { context, scope }) => {
     const lastFrame = trainedFrame();
     return lastFrame && selectedHead(lastFrame, context.state.value);
   };
-  /** The courses of the shown models; undefined until they are loaded. */
-  const courses = signal<readonly Course[] | undefined>(undefined);
-  let courseKey = '';
-  scope.effect(() => {
-    const models = context.engine.value?.models;
-    const ids = trainedSubjects(context.state.value.shown);
-    if (!models || ids.join() === courseKey) return;
-    const key = ids.join();
-    courseKey = key;
-    void models
-      .timelines()
-      .then((timelines) => coursesOf(timelines, ids))
-      .then((loadedCourses) => {
-        if (key === courseKey) courses.value = loadedCourses;
-      }, context.fail);
-  });
+  const courses = loadCourses(context, scope);
   const addMap = (mapPlace: HTMLElement, label: string) => {
     const figure = new Figure(mapPlace, attention, checkpointContext, scope, {
       isBare: true,
@@ -543,41 +591,11 @@ const trainingStep: Build = (place, { context, scope }) => {
       const at = pinnedHead();
       // The last picture stays until the next checkpoint is measured.
       if (!frame || !at || checkpointEntries[0]?.isStale) return;
-      const claim = claimOf(frame, at, checkpointState.peek());
-      const card = cardOf(frame, context);
-      // The first screen may show a checkpoint of a link, which has not learned it yet.
-      const isCheckpointShown = parseSubject(context.state.peek().shown[0]!)?.step !== undefined;
-      const { step } = frame.model;
-      const stepName = step ? stepWords(step.step, step.of) : 'After training';
-      const uniformText = claim.isShare
-        ? `${averageWords(frame)}, ${evenShareWords(claim.attention, claim.uniform)}`
-        : meanWords(frame);
-      const finalText =
-        step && claim.isShare
-          ? `; after training it gives ${attentionWords(claimOf(trainedFrame()!, at))}`
-          : '';
-      render(
-        html`<p class="answer">
-            ${
-              card?.id === 'softmax' && !isCheckpointShown
-                ? 'This model began without a sink and learned it.'
-                : 'Where a head attends is learned in training.'
-            }
-          </p>
-          <p>
-            ${capitalize(stepName)}: head ${headName(at, frame)} gives ${firstName(frame)}
-            ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
-          </p>
-          <p>
-            Training only asks for a better guess of the next token. At step 0 only the first rows
-            are dark: they have few tokens to attend to. Press Play.
-          </p>`,
-        wordsPlace,
-      );
-      currentTitle.textContent = capitalize(stepName);
+      render(checkpointWords(frame, trainedFrame()!, at, context), wordsPlace);
+      currentTitle.textContent = stepNameOf(frame);
       const frames = framesOf(entriesOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
-      drawSinkCourse(chartPlace, courses.value, step?.step);
+      drawSinkCourse(chartPlace, courses.value, frame.model.step?.step);
       checkpointMap.update(checkpointEntries);
       trainedMap.update(entriesOf(context, trainedSubjects(checkpointState.value.shown)));
     },

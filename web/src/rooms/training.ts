@@ -22,18 +22,20 @@ import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { areCoursesSettled, training, courseWords, emergenceOf } from '../views/training';
-import { addElement } from '../page/view';
+import { addElement, setText } from '../page/view';
 import {
   countedOn,
   formatPercent,
   firstName,
+  firstTokenName,
   headName,
   modelName,
+  mustSpendWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import { countWords } from './compared';
+import { countWords, mapWords } from './compared';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
@@ -47,8 +49,9 @@ function courseTexts(frame: Frame | undefined): string {
   return frame.sequences === 1 ? 'one recorded prompt' : `${frame.sequences} recorded prompts`;
 }
 
-/** Returns a model's name without its step. */
-const nameOfModel = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
+/** Returns a model's name within a sentence, without its step. */
+const nameOfModel = ({ model }: Frame): string =>
+  modelName({ title: model.title.replace(/ at step .*/, '') });
 
 /** Returns the room's heading: what the courses of the shown models say of the sink. */
 function headingOf(frames: readonly Frame[]): string {
@@ -56,24 +59,29 @@ function headingOf(frames: readonly Frame[]): string {
   const learned = emergences.find(({ isNone }) => !isNone);
   if (!emergences.length) return 'Training';
   if (!learned) return 'No sink appears in these training runs.';
-  if (learned.from > 0) return 'Training';
-  const { last, start, end } = learned;
-  return `The sink is learned: no head has one at step ${start.toLocaleString('en')}, ${last.toFixed(0)}% of heads at step ${end.toLocaleString('en')}.`;
+  return learned.from > 0 ? 'Training' : 'The sink is learned: before training no head has one.';
 }
 
-/** States how many heads of each model have a sink at its step, and what the courses say of the models without one. */
+/**
+ * States how many heads of each model have a sink at its step: over the passages of the courses, or else on the text if
+ * a model has no course.
+ */
 export function numbersSentence(frames: readonly Frame[]): string {
   const [frame] = frames;
   if (!frame) return '';
+  const shares = frames.flatMap((one) => emergenceOf(one)?.shown ?? []);
+  const hasCourses = shares.length === frames.length;
   const short = frames.find((one) => !verdictOf(one).conclusive);
-  if (short) return tooShortNote(short);
-  const sink = `${countedOn(frame)} (over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
+  if (!hasCourses && short) return tooShortNote(short);
+  const threshold = `over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)}`;
+  const sink = hasCourses
+    ? `a sink (${threshold}; mean of ${courseTexts(frame)})`
+    : `a sink ${countedOn(frame)} (${threshold})`;
   const clauses = frames.map((one, i) => {
-    const count = countWords(one);
-    if (i) return `${count} of ${modelName({ title: nameOfModel(one) })}`;
-    return count === 'none'
-      ? `no heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`
-      : `${count} heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`;
+    const count = hasCourses ? formatPercent(shares[i]! / 100, 0) : countWords(one);
+    const model = `of ${nameOfModel(one)}`;
+    if (i) return `${count} ${model}`;
+    return `${hasCourses ? `${count} of the` : count.replace('none', 'no')} heads ${model} have ${sink}`;
   });
   const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
   return `${place}, ${clauses.join(', ')}.`;
@@ -121,7 +129,7 @@ function addFigures(
     extra: (frame) => ({
       isPlain: true,
       ...(isEven(frame)
-        ? { remark: { kind: 'corner', text: '◀ large shares: early rows see few tokens' } }
+        ? { remark: { kind: 'corner', text: '◀ early rows share 100% among few tokens' } }
         : {}),
     }),
   });
@@ -156,24 +164,24 @@ function explanation(
   if (!entryOf(firstSubject(state)).frame?.model.step || !trained) return '';
   const isLearned =
     trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
-  const why = isLearned
-    ? `, but softmax must hand out 100% a row: what finds no use goes to ${firstName(trained)}`
-    : '';
-  return `Training asks for better guesses of the next token${why}.`;
+  const why = isLearned ? ` ${mustSpendWords(firstTokenName(trained))}` : '';
+  return `Training only rewards guessing the next token.${why}`;
 }
 
 /** Names a map and its number. */
-const mapTitle = (frame: Frame, name: string, { headOf, claimAt, isEven }: Chosen) =>
-  html`<h2>${name}</h2>
+function mapTitle(frame: Frame, name: string, { headOf, claimAt, isEven }: Chosen) {
+  const { attention, isStrongest } = claimAt(frame);
+  const note = isEven(frame) ? ', as if spread evenly' : isStrongest ? ', strongest head' : '';
+  return html`<h2>${name}</h2>
     <p class="hint">
-      ${headName(headOf(frame), frame)} gives ${firstName(frame)}
-      ${wholePercent(claimAt(frame).attention)}${isEven(frame) ? ', an even share on average' : claimAt(frame).isStrongest ? ', most of all' : ''}
+      ${headName(headOf(frame), frame)} gives ${firstName(frame)} ${wholePercent(attention)}${note}
     </p>`;
+}
 
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {
   const { at } = context.state.value;
   const names = entries.map(
-    (entry, i) => [i, nameOf(entry, context).replace(/ at step.*/, '')] as const,
+    (entry, i) => [i, nameOf(entry, context).replace(/( model)?( at step.*)?$/, '')] as const,
   );
   return html`${names.length > 1 ? segmentedControl('Model', names, Math.min(at, names.length - 1), (at) => context.set({ at }), true) : nothing}
     <button type="button" class="add" @click=${context.pickModels}>Choose models</button>`;
@@ -191,6 +199,28 @@ function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen
     ${troubleNotes(entries, context)}`;
 }
 
+/** Adds what stands below both maps: their scale, their text, and the choice of the model. */
+function addControls(grid: HTMLElement, context: Context) {
+  const root = addElement(grid, 'below-maps');
+  const legend = addElement(root, 'map-legend');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  const legendWords = addElement(legend, '', 'span');
+  const choices = addElement(root, '');
+  return (entries: readonly SubjectEntry[], frames: readonly Frame[]): void => {
+    const [state, theme] = [context.state.peek(), context.theme.peek()];
+    setText(legendWords, mapWords(frames));
+    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
+    render(
+      html`<div class="question" ?hidden=${!hasText}>
+          <span class="hint">Both maps read:</span> ${hasText ? textField(context, 2) : nothing}
+        </div>
+        ${allows(state, 'subjects') ? html`<div class="numbers">${modelChoice(entries, context)}</div>` : nothing}`,
+      choices,
+    );
+  };
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
   const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
@@ -201,15 +231,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const [beforeWords, nowWords, courseTitle] = [beforePlace, nowPlace, curvesPlace].map((place) =>
     addElement(place, 'which'),
   ) as [HTMLElement, HTMLElement, HTMLElement];
+  render(html`<h2>Heads with a sink</h2>`, courseTitle);
   const chosen = chooseModel(context);
   const { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead } = chosen;
   const places = [beforePlace, nowPlace, curvesPlace];
   const { beforeFigure, nowFigure, curvesFigure } = addFigures(places, context, scope, chosen);
-  const legend = addElement(beforePlace, 'map-legend');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'gray: later tokens';
-  const choicePlace = addElement(nowPlace, 'numbers');
-  const textPlace = addElement(curvesPlace, 'question');
+  const updateControls = addControls(grid, context);
   curvesPlace.addEventListener('choose-step', (event) =>
     goToStep((event as CustomEvent<number>).detail),
   );
@@ -230,7 +257,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   scope.effect(() => {
     const state = context.state.value;
-    const theme = context.theme.value;
+    void context.theme.value;
     const entries = currentEntries();
     render(headTemplate(entries, context, chosen), headingPlace);
     const [before, now] = [firstSubject(state), subjectOf(state)].map(entryOf) as [
@@ -241,7 +268,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     beforePlace.hidden = !isWalked;
     render(
       isWalked && before.frame
-        ? mapTitle(before.frame, `${nameOfModel(before.frame)}, ${stepOf(before.frame)}`, chosen)
+        ? mapTitle(
+            before.frame,
+            `One head of ${nameOfModel(before.frame)}, ${stepOf(before.frame)}`,
+            chosen,
+          )
         : nothing,
       beforeWords,
     );
@@ -249,7 +280,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       now.frame
         ? mapTitle(
             now.frame,
-            isWalked ? `The same head, ${stepOf(now.frame)}` : now.frame.title,
+            isWalked ? `Same head, ${stepOf(now.frame)}` : now.frame.title,
             chosen,
           )
         : nothing,
@@ -257,15 +288,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     beforeFigure.update(isWalked ? [before] : []);
     nowFigure.update([now]);
-    render(
-      html`<h2>Heads with a sink</h2>
-        <p class="hint">over ${courseTexts(now.frame)}</p>`,
-      courseTitle,
-    );
     curvesFigure.update(entries);
-    drawScale(scalePlace, weightScale({ frames: framesOf([now]), state, theme }));
-    render(allows(state, 'subjects') ? modelChoice(entries, context) : nothing, choicePlace);
-    const hasText = allows(state, 'text') && !now.frame?.recording;
-    render(hasText ? textField(context, 2) : nothing, textPlace);
+    updateControls(entries, framesOf([now]));
   });
 }

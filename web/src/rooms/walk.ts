@@ -108,10 +108,7 @@ function sliderTemplate(
     </p>`;
   const lastIndex = steps.length - 1;
   const lastStep = steps[lastIndex]!;
-  const label =
-    index === lastIndex
-      ? `trained: all ${lastStep.toLocaleString('en')} steps`
-      : stepWords(steps[index]!, lastStep);
+  const label = `training ${stepWords(steps[index]!, lastStep)}`;
   const button = (name: string, target: number, sign: string) =>
     html`<button
       type="button"

@@ -49,7 +49,14 @@ import {
   tokenWord,
   isFirstHidden,
 } from '../words';
-import { cacheLast, addElement, setText, type DrawOptions, type View } from '../page/view';
+import {
+  cacheLast,
+  addElement,
+  setText,
+  type DrawOptions,
+  type View,
+  type ViewApi,
+} from '../page/view';
 
 /**
  * Returns the color scale of attention weights.
@@ -257,6 +264,94 @@ function createSpan(root: HTMLElement, set: (change: Partial<State>) => void) {
   return { choose, extend, update };
 }
 
+/** Adds the elements of a map, and what a reader does with them. `shown` is what the map shows at the moment. */
+function createMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) {
+  const header = addElement(root, 'map-head');
+  const title = addElement(header, 'subtitle', 'p');
+  const legendRow = addElement(header, 'map-key', 'span');
+  const scaleTitle = addElement(legendRow, 'scale-name', 'span');
+  const legend = addElement(legendRow, 'legend-place', 'span');
+  const zoomBar = addElement(root, 'lens');
+  const controls = addElement(zoomBar, '');
+  const shown = { grid: { ...EMPTY_GRID }, T: 0 };
+  const tokensOf = ({ row, col }: Cell) => ({
+    query: shown.grid.query + row * shown.grid.rowBlock,
+    key: shown.grid.key + col * shown.grid.block,
+  });
+  const zoomTo = (query: number, key: number): Partial<State> => {
+    const clampStart = (t: number) => Math.max(0, Math.min(Math.round(t), shown.T - EXACT_SIDE));
+    return { zoomQuery: clampStart(query), zoomKey: clampStart(key) };
+  };
+  const resetZoom = () => set({ zoomQuery: -1, zoomKey: -1 });
+  const heatmap = createHeatmap(addElement(root, 'plot'), {
+    onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
+    onChoose: (cell) => {
+      const { query, key } = tokensOf(cell);
+      const margin = (EXACT_SIDE - shown.grid.block) / 2;
+      const zoom = shown.grid.canZoom ? zoomTo(query - margin, key - margin) : {};
+      span.choose({ query, key, ...zoom });
+    },
+    onExtend: (from, to) => {
+      const { canZoom, isExact } = shown.grid;
+      if (!canZoom && !isExact) span.extend(tokensOf(from).key, tokensOf(to));
+    },
+    onBeyond: ([down, right]) => {
+      const { isExact, query, key } = shown.grid;
+      if (isExact) set(zoomTo(query + down, key + right));
+    },
+  });
+  const span = createSpan(root, set);
+  const drawLocator = createLocator(zoomBar, (row, col) => {
+    const start = (part: number) => part * shown.T - EXACT_SIDE / 2;
+    set(zoomTo(start(row), start(col)));
+  });
+  root.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && shown.grid.isExact) resetZoom();
+  });
+  effect(() => {
+    const { query = -1, key = -1 } = pointed.value;
+    heatmap.highlight(cellIn(shown.grid, query, key));
+  });
+  const places = { title, legendRow, scaleTitle, legend, zoomBar, controls };
+  return { ...places, shown, heatmap, span, drawLocator, resetZoom };
+}
+
+/** Returns what is drawn of a map: exact cells or means over blocks, with the scale of their colors. */
+function cellsToDraw(frame: Frame, maps: Maps, options: DrawOptions) {
+  const { state } = options;
+  const canZoom = Boolean(frame.pooled && maps.largest);
+  const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
+  const hasBlockCells = Boolean(frame.pooled) && !exactCells;
+  const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
+  const { block, rowBlock, rows, side } = maps;
+  const exactGrid = { block: 1, rowBlock: 1, isExact: true, canZoom: false };
+  const grid: Grid = exactCells
+    ? { ...exactCells, rows: exactCells.side, ...exactGrid }
+    : { query: 0, key: 0, block, rowBlock, rows, side, isExact: false, canZoom };
+  const blockValues = hasMaxima ? maps.largest! : maps.weights;
+  const cells = hasBlockCells ? blockValues : cellsOf(exactCells ?? maps, state);
+  const blockScale = weightScale(options, frame.pooled && !hasMaxima ? [blockValues] : undefined);
+  const scale = hasBlockCells ? blockScale : weightScale(options);
+  return {
+    canZoom,
+    exactCells,
+    hasBlockCells,
+    hasMaxima,
+    grid,
+    blockValues,
+    cells,
+    blockScale,
+    scale,
+  };
+}
+
+/** Says what a cell of a long map is. */
+function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
+  if (block <= 1) return ' · weights rounded to 8 bits';
+  const cells = frame.queries ? `${block} ${keyUnit(frame)}s` : `${block} × ${block} tokens`;
+  return ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${cells}`;
+}
+
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
@@ -324,51 +419,8 @@ export const attention: View = {
       `${capitalize(`${opening}${token}`)} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
-  draw(root, { set, point, pointed, effect }) {
-    const header = addElement(root, 'map-head');
-    const title = addElement(header, 'subtitle', 'p');
-    const legendRow = addElement(header, 'map-key', 'span');
-    const scaleTitle = addElement(legendRow, 'scale-name', 'span');
-    const legend = addElement(legendRow, 'legend-place', 'span');
-    const zoomBar = addElement(root, 'lens');
-    const controls = addElement(zoomBar, '');
-    let grid: Grid = { ...EMPTY_GRID };
-    const tokensOf = ({ row, col }: Cell) => ({
-      query: grid.query + row * grid.rowBlock,
-      key: grid.key + col * grid.block,
-    });
-    let T = 0;
-    const zoomTo = (query: number, key: number): Partial<State> => {
-      const clampStart = (t: number) => Math.max(0, Math.min(Math.round(t), T - EXACT_SIDE));
-      return { zoomQuery: clampStart(query), zoomKey: clampStart(key) };
-    };
-    const resetZoom = () => set({ zoomQuery: -1, zoomKey: -1 });
-    const heatmap = createHeatmap(addElement(root, 'plot'), {
-      onPoint: (cell) => point(cell ? tokensOf(cell) : {}),
-      onChoose: (cell) => {
-        const { query, key } = tokensOf(cell);
-        const margin = (EXACT_SIDE - grid.block) / 2;
-        const zoom = grid.canZoom ? zoomTo(query - margin, key - margin) : {};
-        span.choose({ query, key, ...zoom });
-      },
-      onExtend: (from, to) => {
-        if (!grid.canZoom && !grid.isExact) span.extend(tokensOf(from).key, tokensOf(to));
-      },
-      onBeyond: ([down, right]) => {
-        if (grid.isExact) set(zoomTo(grid.query + down, grid.key + right));
-      },
-    });
-    const span = createSpan(root, set);
-    const drawLocator = createLocator(zoomBar, (row, col) => {
-      set(zoomTo(row * T - EXACT_SIDE / 2, col * T - EXACT_SIDE / 2));
-    });
-    root.addEventListener('keydown', (event) => {
-      if (event.key === 'Escape' && grid.isExact) resetZoom();
-    });
-    effect(() => {
-      const { query = -1, key = -1 } = pointed.value;
-      heatmap.highlight(cellIn(grid, query, key));
-    });
+  draw(root, api) {
+    const map = createMap(root, api);
     const toWords = (tokens: Frame['tokens']) => tokens.map(({ text }) => tokenWord(text));
     const [rowWordsOf, colWordsOf] = [cacheLast(toWords), cacheLast(toWords)];
     return (frame, options) => {
@@ -377,35 +429,19 @@ export const attention: View = {
       const { state, isPlain } = options;
       // Keeps showing the previous head until the selected head's map is read, or if a recording lacks it.
       const at = frame.head ?? options.at;
-      T = frame.T;
-      const canZoom = Boolean(frame.pooled && maps.largest);
-      const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
-      const hasBlockCells = Boolean(frame.pooled) && !exactCells;
-      const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
-      const { block, rowBlock, rows, side } = maps;
-      const exactGrid = { block: 1, rowBlock: 1, isExact: true, canZoom: false };
-      grid = exactCells
-        ? { ...exactCells, rows: exactCells.side, ...exactGrid }
-        : { query: 0, key: 0, block, rowBlock, rows, side, isExact: false, canZoom };
-      const blockValues = hasMaxima ? maps.largest! : maps.weights;
-      const cells = hasBlockCells ? blockValues : cellsOf(exactCells ?? maps, state);
-      const blockScale = weightScale(
-        options,
-        frame.pooled && !hasMaxima ? [blockValues] : undefined,
-      );
-      const scale = hasBlockCells ? blockScale : weightScale(options);
-      const cellNote = !hasBlockCells
-        ? ''
-        : block > 1
-          ? ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${frame.queries ? `${block} ${keyUnit(frame)}s` : `${block} × ${block} tokens`}`
-          : ' · weights rounded to 8 bits';
-      setText(title, `${headWords(at, frame)} · ${frame.operation.label}${cellNote}`);
+      const drawn = cellsToDraw(frame, maps, options);
+      const { exactCells, hasBlockCells, hasMaxima, grid, cells, scale } = drawn;
+      Object.assign(map.shown, { grid, T: frame.T });
+      const note = hasBlockCells ? cellNote(frame, maps, hasMaxima) : '';
+      setText(map.title, `${headWords(at, frame)} · ${frame.operation.label}${note}`);
       const isUnlabeled = Boolean(isPlain && !frame.pooled);
-      title.hidden = legendRow.hidden = isUnlabeled;
-      drawKey(scaleTitle, legend, scale, { hasBlockCells, hasMaxima });
-      zoomBar.hidden = !canZoom;
-      if (canZoom) render(zoomControls(exactCells, state, set, resetZoom), controls);
-      drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exactCells);
+      map.title.hidden = map.legendRow.hidden = isUnlabeled;
+      drawKey(map.scaleTitle, map.legend, scale, { hasBlockCells, hasMaxima });
+      map.zoomBar.hidden = !drawn.canZoom;
+      if (drawn.canZoom)
+        render(zoomControls(exactCells, state, api.set, map.resetZoom), map.controls);
+      const thumbnail = { ...maps, data: drawn.blockValues, scale: drawn.blockScale };
+      map.drawLocator(frame.T, thumbnail, exactCells);
       const rowWords =
         hasBlockCells && !frame.queries
           ? undefined
@@ -413,10 +449,10 @@ export const attention: View = {
       const colWords = hasBlockCells
         ? undefined
         : colWordsOf(frame.tokens).slice(grid.key, grid.key + grid.side);
-      const [rowTitle, colTitle] = axisTitles(frame, hasBlockCells ? block : 1);
-      const shownSpan = span.update(frame, state);
+      const [rowTitle, colTitle] = axisTitles(frame, hasBlockCells ? maps.block : 1);
+      const shownSpan = map.span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
-      heatmap.draw({
+      map.heatmap.draw({
         rows: grid.rows,
         cols: grid.side,
         // A short text by many frames would be a thin strip.
@@ -427,6 +463,7 @@ export const attention: View = {
         colTitle: isUnlabeled && !frame.queries ? '' : colTitle,
         rowWords,
         colWords,
+        isNumbered: isUnlabeled,
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),

@@ -79,15 +79,16 @@ export const loss: View = {
         kind: 'lines',
         tight: true,
         named: true,
+        height: 300,
         xLabel: 'token',
-        yLabel: `loss, mean of ${span} tokens, nats${blindNote(frame)}`,
+        yLabel: `loss in nats, mean of ${span} tokens${blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: members.map((member, i) => {
           const index = isUnedited(member) ? 0 : i || 1;
           return {
-            name: settingName(member),
+            name: isUnedited(member) ? 'all keys' : settingName(member),
             color: COLORS[index % COLORS.length]!,
             ...movingAverage(member, span),
             dash: DASHES[index % DASHES.length],

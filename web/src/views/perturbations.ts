@@ -8,12 +8,12 @@ import { createChartDraw } from './chart_draw';
 
 /** Names the bars: the selected perturbation, its variants, and random ones. */
 const barName = (setting: Frame, i: number): string => {
-  const { token, to, from, direction } =
-    editFields(setting, 'clamp_channel') ?? editFields(setting, 'project') ?? {};
+  const project = editFields(setting, 'project');
+  const { token, to, from, direction } = project ?? editFields(setting, 'clamp_channel') ?? {};
   if (to === 'value') return 'fixed';
   if (token !== undefined) return 'at first';
   if (from === 'heads') return 'heads';
-  return direction === 'random' || i ? 'random' : direction ? 'tag' : 'largest';
+  return direction === 'random' || i ? 'random' : project ? 'tag' : 'largest';
 };
 
 function costsOf(settings: readonly Frame[]) {

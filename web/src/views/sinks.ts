@@ -13,7 +13,6 @@ import {
   verdictOf,
   formatPercent,
   tooShortNote,
-  formatValue,
   isFirstHidden,
   timesUniform,
   wholePercent,
@@ -59,7 +58,7 @@ export const sinks: View = {
     const uniformNote = hasUniform ? ` (uniform attention: ${formatPercent(even, 0)})` : '';
     const nearNote =
       nearThresholdCount && !usesRawWeights(frame)
-        ? `; ${formatValue(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε`
+        ? `; ${frame.sequences > 1 ? formatPercent(nearThresholdCount / firstTokenWeights(frame).length, 0) : nearThresholdCount} within 0.002 of ε`
         : '';
     return (
       `${capitalize(countedOn(frame))}, ${headsGive(frame, sink)} ${firstName(frame)} more than ` +

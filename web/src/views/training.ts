@@ -131,8 +131,9 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value, the first and the last step, and Sink_1 at the first and at
- * the last step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
+ * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first, the last and the shown
+ * step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no
+ * sink at any step.
  */
 export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
@@ -142,8 +143,9 @@ export function emergenceOf(frame: Frame) {
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= lastValue / 2)!;
   const isNone = maximum < MIN_SINK_PERCENT;
-  const [{ step: start, value: from }, end] = [points[0]!, points.at(-1)!.step];
-  return { isNone, step, from, last: lastValue, start, end, maximum };
+  const shownAt = zooStepOf(frame).step ?? points.at(-1)!.step;
+  const shown = points.find((point) => point.step === shownAt)?.value;
+  return { isNone, step, from: points[0]!.value, last: lastValue, shown, maximum };
 }
 
 /** Says of the shown models without a sink how many of their heads pass the threshold at any step. */
@@ -157,7 +159,7 @@ export function courseWords(frames: readonly Frame[]): string {
       const heads = Math.round((maximum * L * H) / 100);
       const few = heads === 1 ? ', about one head' : heads === 2 ? ', about two heads' : '';
       const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
-      return `${capitalize(modelName(course))} stays at ${maximum.toFixed(0)}% or less${few}.`;
+      return `${capitalize(modelName(course))} never passes ${maximum.toFixed(0)}%${few}.`;
     })
     .join(' ');
 }
