@@ -24,7 +24,6 @@ const load = async (file) => (await runnerImport(join(here, '..', file), options
 const { isNarrow, lessonOf, ORDER, readPictures, readWritings } = await load('ship/markdown.ts');
 const { valueFormatters } = await load('src/learn/values.ts');
 const { removeRepeats } = await load('src/embed/label.ts');
-const { namesIn } = await load('src/learn/conditions.ts');
 const { intervalOfPairs } = await load('ship/facts.ts');
 const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${slug}.md`), 'utf8')));
 
@@ -70,6 +69,9 @@ async function runFigure(attributes) {
   return run.results;
 }
 
+/** Returns the values that a comparison such as `alpha > 2 uniform` names. */
+const namesIn = (comparison) => comparison.match(/[a-z]\w*/g) ?? [];
+
 async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   const results = await runFigure(state);
   const element = page.locator('sink-scope');
@@ -87,7 +89,9 @@ async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   const isOfFigure = ({ figure }) => figure === id;
   const valueNames = new Set([
     ...liveNumbers.filter(isOfFigure).map(({ value }) => value),
-    ...conditionalSentences.filter(isOfFigure).flatMap(({ condition }) => namesIn(condition)),
+    ...conditionalSentences
+      .filter(isOfFigure)
+      .flatMap(({ condition }) => condition.split(' and ').flatMap(namesIn)),
   ]);
   return {
     state,

@@ -463,7 +463,8 @@ export const attention: View = {
         colTitle: isUnlabeled && !frame.queries ? '' : colTitle,
         rowWords,
         colWords,
-        isNumbered: isUnlabeled,
+        // Every tenth word of a long text is a scrap; a position can be read.
+        isNumbered: isUnlabeled && grid.rows > 40,
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
