@@ -194,7 +194,7 @@ describe('the room of the lab', () => {
     const [attention, error] = chartsIn(root);
     const levels = (chart: typeof error) =>
       chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
-    expect(levels(attention)).toEqual([['uniform attention', (1 / 2 + 1 / 3 + 1 / 4) / 3]]);
+    expect(levels(attention)).toEqual([['uniform', (1 / 2 + 1 / 3 + 1 / 4) / 3]]);
     expect(levels(error)).toEqual([
       ['blind guess', Math.log(64)],
       ['best possible', 0],

@@ -96,8 +96,9 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 /** States the mean attention on the first token, and from which token on the cache lacks it. */
 function remarkWords(frame: Frame, share: number): string {
   const query = queryWithoutFirst(frame);
-  const goneNote = Number.isFinite(query) ? `; gone from ${query}` : '';
-  return `◀ ${firstName(frame)}: ${wholePercent(share)}${goneNote}`;
+  return Number.isFinite(query)
+    ? `◀ ${firstName(frame)}: mean ${wholePercent(share)}, none from ${query}`
+    : `◀ ${firstName(frame)}: ${wholePercent(share)}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */

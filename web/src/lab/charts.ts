@@ -48,7 +48,7 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'Attention on the first token',
     lines: [{ column: 'first_elsewhere' }],
-    levels: { 'uniform attention': uniformShare },
+    levels: { uniform: uniformShare },
     domain: [0, 1],
     percent: true,
   },

@@ -302,23 +302,25 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
 /**
  * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
  * and the name has room.
- * @param cursorPlace the left end and the right end of the cursor's label
+ * @param cursorPlaces the ends of the cursor and of its label
  */
 function nameLines(
   { series, named }: ChartData,
   { x: xOf, y: yOf, segments }: Axes,
   width: number,
-  cursorPlace: readonly Point[],
+  cursorPlaces: readonly (readonly Point[])[],
 ) {
   if (!named) return nothing;
   const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
-  const obstacles = [...lines, cursorPlace].map(pointsAlong);
+  const obstacles = [...lines, ...cursorPlaces].map(pointsAlong);
   const drawName = ({ name, color, own }: Series & { readonly own: number }) => {
     const length = LETTER_WIDTH * name.length;
     const lastLeft = width - RIGHT - length;
     const others = obstacles.filter((_, i) => i !== own).flat();
-    const stride = Math.ceil(lines[own]!.length / MAX_NAME_PLACES);
-    const anchors = lines[own]!.filter((_, i) => i % stride === 0);
+    // A level has two points, and its name may stand anywhere along it.
+    const along = obstacles[own]!;
+    const stride = Math.ceil(along.length / MAX_NAME_PLACES);
+    const anchors = along.filter((_, i) => i % stride === 0);
     const end = lines[own]!.at(-1)!;
     const candidates = [
       ...(end[0] + 6 <= lastLeft ? [{ anchor: end, left: end[0] + 6, y: end[1] }] : []),
@@ -419,8 +421,14 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           width,
           hasCursor
             ? [
-                [labelX, TOP],
-                [labelEnd, TOP],
+                [
+                  [cursorX, TOP],
+                  [cursorX, floor],
+                ],
+                [
+                  [labelX, TOP],
+                  [labelEnd, TOP],
+                ],
               ]
             : [],
         )}
