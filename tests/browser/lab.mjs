@@ -494,7 +494,7 @@ export const lab = {
     const startSeconds = seconds(await text(page, '.lab-step'));
     await page.waitForFunction(
       (until) =>
-        Number(document.querySelector('.lab-step').textContent.match(/([\d.]+) s/)[1]) > until,
+        Number(document.querySelector('.lab-step').textContent.match(/([\d.]+)\s+s/)[1]) > until,
       startSeconds + 4,
       { timeout: 90_000 },
     );

@@ -139,12 +139,12 @@ async function walkSeries(stage, width) {
   assert.match(page.url(), /room=training/);
   const stepShown = () => slider.getAttribute('aria-valuetext');
   assert.match(await stepShown(), /1,000/);
-  for (const step of [/^step 30 of 1,000/, /^step 0 of 1,000/]) {
+  for (const step of [/^training step 30 of 1,000/, /^training step 0 of 1,000/]) {
     await slider.press('ArrowLeft');
     await until(async () => step.test(await stepShown()));
     await page.waitForFunction(
       (words) => document.querySelector('main').textContent.includes(words),
-      (await stepShown()).split(' of ')[0],
+      (await stepShown()).match(/step \d+/)[0],
     );
     await settled(page);
   }

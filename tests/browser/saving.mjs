@@ -118,7 +118,7 @@ export const saving = {
     const map = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.doesNotMatch(map, /<image/);
     assert.match(map, />water</, 'its words');
-    assert.match(map, />L1H3, strongest.*>L4H0, strongest/s, 'its heads');
+    assert.match(map, />strongest head<.*>L1H3<.*>strongest head<.*>L4H0</s, 'its heads');
   },
 
   async 'a saved map has each cell as drawn, on white paper in any theme, and names its conditions'(
@@ -142,7 +142,7 @@ export const saving = {
     });
     assert.deepEqual(comparison.paper, [255, 255, 255, 255]);
     // The words at the first column cover a few cells of each map.
-    assert.ok(Math.max(...comparison.wrong) <= 6, `${comparison.wrong}`);
+    assert.ok(Math.max(...comparison.wrong) <= 9, `${comparison.wrong}`);
     assert.match(lightSvg, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
     assert.match(lightSvg, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
     const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(lightSvg);

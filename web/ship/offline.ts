@@ -14,7 +14,7 @@ const UNLOADED_FILES = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
  * Files that are cached at their first use: engines for training; recordings and the code that reads them; the course's pictures; the code of the table of production models and of the lab.
  */
 const ON_DEMAND_FILES =
-  /^(engine\/.*\.lab\..*|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer|recording|open_recordings)-[^/]*\.(js|css)))$/;
+  /^(engine\/.*\.lab\..*|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|pictures|trainer|recording|open_recordings)-[^/]*\.(js|css)))$/;
 
 /**
  * Builds the service worker into the built page.

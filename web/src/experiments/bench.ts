@@ -323,7 +323,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const view = experiment.viewOf?.(state) ?? experiment.view;
     if (chart?.view !== view) {
       chart?.figure.end();
-      const look = { isEmbed, isUnstamped: !isEmbed };
+      const look = { isEmbed, isUnstamped: !isEmbed, extra: () => ({ isTall: !isEmbed }) };
       chart = { view, figure: new Figure(places.chart, view, chartContext, scope, look) };
     }
     const all = engine ? plans.measured(engine) : [];

@@ -35,6 +35,8 @@ export interface DrawOptions {
   readonly isPlain?: boolean;
   /** Whether the room's heading is the plain answer, so that the caption is left with the numbers. */
   readonly isAnswered?: boolean;
+  /** Whether the room has the height for a tall chart. */
+  readonly isTall?: boolean;
   /** Cells, rows and columns of the map that have a frame. */
   readonly outlined?: readonly Cell[];
   /** A remark beside the column of the map that it describes; `kind` is a CSS class. */

@@ -21,7 +21,13 @@ import { checkpointOf, LOG_SEQUENCES } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
-import { areCoursesSettled, training, courseWords, emergenceOf } from '../views/training';
+import {
+  areCoursesSettled,
+  loadCourses,
+  training,
+  courseWords,
+  emergenceOf,
+} from '../views/training';
 import { addElement, setText } from '../page/view';
 import {
   countedOn,
@@ -252,7 +258,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       heads: at ? Object.fromEntries(compared.map((subject) => [subject, at])) : {},
     };
   });
-  // The heading follows the courses.
+  // The heading follows the courses. Their chart, which may lie below the window, reports why they cannot be loaded.
+  scope.effect(() => {
+    const models = context.engine.value?.models;
+    if (models)
+      void loadCourses(
+        () => models.timelines(),
+        () => {},
+      );
+  });
   hideUntilDrawn(root, scope, currentEntries, () => areCoursesSettled.value);
 
   scope.effect(() => {

@@ -68,7 +68,7 @@ export const loss: View = {
   says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
   draw: createChartDraw(
     (frame, { group }) => lossWords(group.length ? group : [frame]),
-    (frame, { group, frames }, caption) => {
+    (frame, { group, frames, isTall }, caption) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const averages = frames
@@ -79,7 +79,7 @@ export const loss: View = {
         kind: 'lines',
         tight: true,
         named: true,
-        height: 300,
+        ...(isTall ? { height: 300 } : {}),
         xLabel: 'token',
         yLabel: `loss in nats, mean of ${span} tokens${blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,

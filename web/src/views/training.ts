@@ -248,6 +248,16 @@ function loadSeries(
   }
 }
 
+/** Loads the courses of the page's own models. */
+export const loadCourses = (timelines: () => Promise<Timelines>, fail: (error: unknown) => void) =>
+  timelines()
+    .then((loaded) => coursesOf(loaded))
+    .then((courses) => {
+      loadedCourses.value = [...courses, ...loadedCourses.peek().filter(({ series }) => series)];
+    })
+    .catch(fail)
+    .finally(() => (areCoursesSettled.value = true));
+
 /** Fetches the logs of the further seeds of models, each once, and draws when some have come. */
 function fetchSeeds(frames: readonly Frame[], redraw: () => void): void {
   for (const { id } of frames.map(zooStepOf)) {
@@ -340,13 +350,7 @@ export const training: View = {
     };
     render(html`<input type="checkbox" @change=${toggleRuns} /> other runs`, runsSwitch);
     let redraw = () => {};
-    timelines()
-      .then((loaded) => coursesOf(loaded))
-      .then((courses) => {
-        loadedCourses.value = [...courses, ...loadedCourses.peek().filter(({ series }) => series)];
-        redraw();
-      }, fail)
-      .finally(() => (areCoursesSettled.value = true));
+    void loadCourses(timelines, fail).then(() => redraw());
     return (frame, { state, frames, isAnswered }) => {
       details.hidden = runsSwitch.hidden = !isAnswered;
       if (isAnswered && quantityChoice.parentElement !== details)
