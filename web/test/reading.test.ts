@@ -430,6 +430,11 @@ describe('a completed frame', () => {
     expect(zoomedFrame.head!.rows).toEqual({ query: 60, key: 7, att: zeroTensor });
     expect(isAnswered(zoomedFrame, table, { ...request, zoom }, at)).toBe(true);
     expect(isAnswered(zoomedFrame, table, request, at)).toBe(true);
+    for (const other of [
+      { query: 90, key: 20 },
+      { query: 30, key: 7 },
+    ])
+      expect(isAnswered(zoomedFrame, table, { ...request, zoom: other }, at)).toBe(false);
     await complete(zoomedFrame, { zoom });
     expect(requests).toEqual([]);
     await complete(frameOf({ T: 130 }, rawTensors), {
