@@ -330,6 +330,12 @@ function nameLines(
           return { anchor, left, y: anchor[1] + gap };
         }),
       ),
+      // A name beside a steep line.
+      ...anchors.flatMap((anchor) =>
+        [anchor[0] - length - 8, anchor[0] + 8]
+          .filter((left) => left >= LEFT + 8 && left <= lastLeft)
+          .map((left) => ({ anchor, left, y: anchor[1] })),
+      ),
     ];
     const scored = candidates.map(({ anchor: [x, lineY], left, y }) => {
       const room = Math.min(
@@ -337,7 +343,8 @@ function nameLines(
         // A name may be near its own line, but not on it.
         2 * distanceTo(obstacles[own]!, y, left, left + length),
         y - TOP + NAME_HEIGHT,
-        yOf.range()[0]! - y + NAME_HEIGHT,
+        // The numbers of the axis are below.
+        yOf.range()[0]! - y + 4,
       );
       return { left, y, score: 2 * room + distanceTo(others, lineY, x - 8, x + 8) };
     });
