@@ -6,7 +6,7 @@
 import { sha256 } from 'sinkscope';
 import { headerOf } from 'sinkscope/internal';
 import { base } from '../base';
-import { splitStep } from './steps';
+import { idWithoutStep } from './steps';
 
 const RECORDING_PREFIX = 'recording:';
 const DISK_PREFIX = `${RECORDING_PREFIX}disk:`;
@@ -25,7 +25,7 @@ export function isDiskRecording(id: string): boolean {
 }
 
 /** Returns the id of the file of a recording, which may be a series of checkpoints. */
-export const fileIdOf = (id: string): string => splitStep(id)?.id ?? id;
+export const fileIdOf = idWithoutStep;
 
 /**
  * Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits,

@@ -9,7 +9,7 @@ import type { Request } from '../run/request';
 import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
-import { splitStep } from '../ask/steps';
+import { idWithoutStep } from '../ask/steps';
 import { withoutEdits } from '../ask/subject';
 import type { Card } from '../ask/zoo';
 import type { PointerTarget, ViewApi, View } from './view';
@@ -218,6 +218,6 @@ export function framesOf(entries: readonly SubjectEntry[]): Frame[] {
 
 /** Returns the card of a frame's model; undefined if the model is not of the zoo. */
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
-  const id = splitStep(model.id)?.id ?? model.id;
+  const id = idWithoutStep(model.id);
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }

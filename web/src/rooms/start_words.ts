@@ -1,5 +1,5 @@
 /** Sentences about frames that the first screen and the story below it share. */
-import { splitStep } from '../ask/steps';
+import { idWithoutStep } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
@@ -27,7 +27,7 @@ export function remarkOf(claim: Claim): DrawOptions['remark'] {
 
 /** Whether two models differ only in the attention operation: both are trained, or both at one step of training. */
 export function areTwins(frame: Frame, otherFrame: Frame): boolean {
-  const ids = [frame, otherFrame].map(({ model: { id } }) => splitStep(id)?.id ?? id);
+  const ids = [frame, otherFrame].map(({ model: { id } }) => idWithoutStep(id));
   const [step, otherStep] = [frame, otherFrame].map(({ model: { step } }) => step?.step);
   return ids.join() === 'softmax,sigmoid' && step === otherStep;
 }

@@ -1,6 +1,6 @@
 /** Reads the curves of training from the logs of runs, as lines and points over the steps. */
 import type { Checkpoint, Timeline } from 'sinkscope';
-import { splitStep } from '../ask/steps';
+import { idWithoutStep } from '../ask/steps';
 import type { Card } from '../ask/zoo';
 import type { Frame } from '../frame';
 import { formatValue } from '../words';
@@ -115,7 +115,7 @@ export const STYLED_MODELS = [
 /** Returns a color for each subject: the model's own, or else one that no other subject has. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
-    const id = splitStep(model.id)?.id ?? model.id;
+    const id = idWithoutStep(model.id);
     return STYLED_MODELS.findIndex((styled) => styled === id);
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
