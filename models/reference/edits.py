@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sinkscope.metrics import used_keys
+
 from .model import Architecture, Weights, _Gpt2, _Llama, _rotate, _split_heads
 from .operations import OPERATIONS, Parameters
 
@@ -262,6 +264,8 @@ class _Cache:
             return self._total_attention(key)
         if policy == "tova":
             return float(self.rows[-1][key])
+        if policy == "lru":
+            return max([t for t, row in enumerate(self.rows) if used_keys(row)[key]], default=key)
         if policy == "vatp":
             return self._total_attention(key) * float(self.v[key].abs().sum())
         if policy == "key_norm":
