@@ -165,17 +165,19 @@ static const ss_edit_kind table[] = {
          "KV cache of {budget} keys, policy {policy}[, first tokens kept: {first}][, positions in "
          "the {positions}]{at}",
          "Xiao et al. 2024 (window, first, positions); Zhang et al. 2023 (h2o); Oren et al. 2024 "
-         "(tova); Mattson et al. 1970 (lru); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. 2024 (vatp)",
+         "(tova); Mattson et al. 1970 (lru); Li et al. 2024 (snapkv); Devoto et al. 2024 "
+         "(key_norm); Guo et al. 2024 (vatp)",
          .needs = SS_NEEDS_CAUSAL, .fields = SS_BIT(SS_FIELD_EVICTED),
          .hook_points = SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS, .replays = SS_AT_WEIGHTS,
          PARAMETERS(
-             PARAMETER("policy",
-                       "which key is evicted: the oldest (window, first), the one with the "
-                       "smallest attention from all queries (h2o), from the last query (tova), the "
-                       "one used least recently, that is, with more than an even share (lru), the "
-                       "smallest from the last queries of the prompt (snapkv, once), the longest key "
-                       "(key_norm), the smallest attention times value norm (vatp), any (random)",
-                       CHOICE(policies), .labels = policy_labels, REQUIRED),
+             PARAMETER(
+                 "policy",
+                 "which key is evicted: the oldest (window, first), the one with the "
+                 "smallest attention from all queries (h2o), from the last query (tova), the "
+                 "one used least recently, that is, with more than an even share (lru), the "
+                 "smallest from the last queries of the prompt (snapkv, once), the longest key "
+                 "(key_norm), the smallest attention times value norm (vatp), any (random)",
+                 CHOICE(policies), .labels = policy_labels, REQUIRED),
              PARAMETER("budget", "number of keys kept; snapkv: of the prompt", COUNT, .low = 1,
                        REQUIRED),
              PARAMETER("first", "first keys that are never evicted", COUNT),
