@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
-
 from sinkscope.metrics import used_keys
+from torch import Tensor
 
 from .model import Architecture, Weights, _Gpt2, _Llama, _rotate, _split_heads
 from .operations import OPERATIONS, Parameters
