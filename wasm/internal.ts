@@ -18,7 +18,7 @@ export { fieldsFor, sweep } from './study/measure.ts';
 export { headEffects } from './study/effects.ts';
 export { groupsOf } from './study/labels.ts';
 export { labelHead, leastTokens, uniformAlphas } from './study/judge.ts';
-export { headerOf, openSeries } from './recording/series.ts';
+export { markOf, openSeries } from './recording/series.ts';
 export type { Series } from './recording/series.ts';
 export { planText } from './loading/plan.ts';
 export { tokenNotes } from './text/notes.ts';
