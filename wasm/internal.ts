@@ -20,6 +20,7 @@ export { groupsOf } from './study/labels.ts';
 export { labelHead, leastTokens, uniformAlphas } from './study/judge.ts';
 export { markOf, openSeries } from './recording/series.ts';
 export type { Series } from './recording/series.ts';
+export { openPlan } from './load/open_plan.ts';
 export { planText } from './loading/plan.ts';
 export { tokenNotes } from './text/notes.ts';
 export { tokenizerOfVocabulary } from './text/vocabulary.ts';

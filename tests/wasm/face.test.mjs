@@ -33,6 +33,7 @@ const {
   measure,
   modelFiles,
   openDownload,
+  openPlan,
   openTimeline,
   openTokenizer,
   planFiles,
@@ -125,7 +126,17 @@ const PUBLIC_CALLS = {
   'engine.open': [
     async (...args) => (await engine.open(...args)).close(),
     { config, weights },
-    { signal: new AbortController().signal, onProgress: () => {} },
+    { signal: new AbortController().signal, onProgress: () => {}, onHeader: () => {} },
+  ],
+  openPlan: [
+    async (...args) => {
+      const parts = await openPlan(...args);
+      await parts.model.close();
+      parts.tokenizer.close();
+    },
+    engine,
+    plan,
+    { cache: false, limit: 5000, signal: new AbortController().signal, onProgress: () => {} },
   ],
   'model.run': [
     async (...args) => (await model.run(...args)).close(),
