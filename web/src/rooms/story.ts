@@ -38,7 +38,7 @@ import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
-import { tableRegion } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import { formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
   averageWords,

@@ -3,16 +3,13 @@
  * closed once no room shows it; its plan is kept for the rest of the visit.
  */
 import {
-  modelFiles,
   openTokenizer,
-  planTokenizer,
   SinkscopeError,
   type Describe,
   type Engine,
   type Plan,
   type Tokenizer,
 } from 'sinkscope';
-import { cacheClear } from 'sinkscope/internal';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
@@ -195,6 +192,7 @@ export class Models {
     { watch }: OpenOptions,
   ): Promise<UnnamedModel> {
     const { signal } = watch;
+    const { cacheClear, modelFiles, planTokenizer } = await import('../ask/outside');
     const options = { token, cache: true };
     try {
       const onProgress = loadingProgress(watch, title);
