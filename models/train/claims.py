@@ -527,6 +527,7 @@ def claim_row(
     claim: dict[str, Any],
     effects: list[Effect],
     sentences: list[dict[str, Any]],
+    before: str | None,
 ) -> dict[str, Any]:
     missing_count = sum(effect.missing_runs for effect in effects) + claim.get("needs", 0)
     page_state = claim.get("seen")
@@ -545,7 +546,7 @@ def claim_row(
         "test": test if effects else None,
         "effects": [effect.to_json() for effect in effects],
         "verdict": verdict_of(effects),
-        "before": claim.get("before"),
+        "before": before,
         "changed": claim.get("changed"),
         "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
         "survives": all(survivals) if survivals else None,
@@ -571,7 +572,11 @@ def claims() -> list[dict[str, Any]]:
     }
     for (i, k), survives in zip(comparisons, decide.survive_correction([*comparisons.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
-    return [claim_row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
+    before = {id: verdict for verdict, ids in document["before"].items() for id in ids}
+    return [
+        claim_row(claim, row_effects, document["said"], before.get(claim["id"]))
+        for claim, row_effects in zip(document["claim"], effects)
+    ]
 
 
 def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
