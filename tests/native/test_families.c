@@ -4,18 +4,12 @@
  */
 #include "model/families/family.h"
 #include "model/rotary.h"
+#include "tables.h"
 #include "traces.h"
 
 #include <math.h>
 
 /* ---- configs ------------------------------------------------------------------------------ */
-
-static cJSON *tables; /* configs.json: small configs by name, and rows of changes to them */
-
-static const char *text_in(const cJSON *row, int i) {
-    const cJSON *item = cJSON_GetArrayItem(row, i);
-    return item ? item->valuestring : "";
-}
 
 static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) {
     char *text = cJSON_PrintUnformatted(config); /* of its exact size, for the sanitizers */
@@ -41,27 +35,16 @@ static ss_status read_row(ss_arch *arch, const cJSON *row, ss_error *err) {
     return status;
 }
 
-static void check_text(const cJSON *row, const char *actual, const char *expected) {
-    if (!check_failed(!strcmp(actual, expected), __FILE__, __LINE__, "the row")) return;
-    char *text = cJSON_PrintUnformatted(row);
-    printf("    %s: expected %s, found %s\n", text, expected, actual);
-    cJSON_free(text);
-}
-
-/* Checks that a row's config gives the status row[2] at the key row[3], or is read. */
-static void check_config(const cJSON *row) {
-    ss_arch arch;
-    ss_error err = {0};
-    ss_status status = read_row(&arch, row, &err);
-    check_text(row, ss_status_name(status), *text_in(row, 2) ? text_in(row, 2) : "ok");
-    check_text(row, err.where, text_in(row, 3));
-    if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "and open the recording") != NULL);
-}
-
 static void check_values(void) {
     CASE("unsupported and malformed config values are refused, and others are read");
-    const cJSON *row;
-    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "values")) check_config(row);
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "values")) {
+        ss_arch arch;
+        ss_error err = {0};
+        ss_status status = read_row(&arch, row, &err);
+        check_refusal(row, 2, status, &err);
+        if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "and open the recording") != NULL);
+    }
 }
 
 static void check_ranges(void) {
@@ -120,7 +103,11 @@ static void check_keys_refused_by_all(void) {
                          keys[k].key, is_on ? keys[k].enabled : keys[k].disabled,
                          is_on ? "unsupported" : "ok", is_on ? keys[k].key : "");
                 cJSON *row = cJSON_Parse(text);
-                check_config(row);
+                ss_arch arch;
+                ss_error err = {0};
+                check_text(row, ss_status_name(read_row(&arch, row, &err)), text_in(row, 2));
+                check_text(row, err.where, text_in(row, 3));
+                if (is_on) CHECK(strstr(err.text, "and open the recording") != NULL);
                 cJSON_Delete(row);
             }
     }
@@ -963,10 +950,7 @@ static void check_parts_add_up(void) {
 }
 
 int main(void) {
-    ss_bytes text = read_file("tests/native", "configs.json");
-    tables = cJSON_ParseWithLength((const char *)text.data, text.n);
-    free((void *)(size_t)text.data);
-    if (!tables) return 2;
+    open_tables("configs.json");
     list_folders("decoders");
     decoders_n = folders_n;
     list_folders("encoders");
@@ -992,6 +976,6 @@ int main(void) {
     check_base_models();
     check_flipped_bits();
     check_parts_add_up();
-    cJSON_Delete(tables);
+    close_tables("configs.json");
     return check_done();
 }

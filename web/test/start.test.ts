@@ -1,6 +1,5 @@
 // @vitest-environment happy-dom
 /** The room Start over frames with known numbers: its sentences and its requests. */
-import { signal } from '@preact/signals-core';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -71,15 +70,13 @@ function startRoom(
   frames: readonly Frame[],
   cards = [createCard('softmax', 40, 50, 60), createCard('sigmoid', 0, 1.25)],
 ) {
-  const work = signal<object | undefined>({ text: 'Running' });
   const page = pageOf(change, frames, {
     models: { zoo: { cards } },
-    queue: { work },
   });
   const room = roomOf(build, page);
   return {
     ...room,
-    work,
+    work: page.queue.work,
     ask: page.queue.ask,
     extra: figures.findLast((figure) => figure.extra)!.extra!,
   };

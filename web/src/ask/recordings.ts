@@ -73,6 +73,6 @@ export function nameOfRecording(id: string): string {
 
 /** Whether a file is a recording, or a series of recordings. */
 export async function isRecordingFile(file: Blob): Promise<boolean> {
-  const { headerOf } = await import('./outside');
-  return /"sinkscope\.(recording|series)"/.test((await headerOf(file))?.text ?? '');
+  const { markOf } = await import('./outside');
+  return (await markOf(file)) !== undefined;
 }

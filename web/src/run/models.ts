@@ -192,23 +192,14 @@ export class Models {
     { watch }: OpenOptions,
   ): Promise<UnnamedModel> {
     const { signal } = watch;
-    const { cacheClear, modelFiles, planTokenizer } = await import('../ask/outside');
-    const options = { token, cache: true };
+    const { cacheClear, openPlan } = await import('../ask/outside');
+    const onProgress = loadingProgress(watch, title);
+    const options = { token, cache: true, limit: this.#stepLimit, signal, onProgress };
     try {
-      const onProgress = loadingProgress(watch, title);
-      const model = await this.#engine.open(modelFiles(plan, options), { signal, onProgress });
-      onProgress({ stage: 'tokenizer', done: 0, total: NaN });
-      const tokenizer = await planTokenizer(plan, model, {
-        ...options,
-        signal,
-        limit: this.#stepLimit,
-      }).catch(async (error: unknown) => {
-        if (isTimeout(error)) this.#stepLimit *= 2;
-        await model.close();
-        throw error;
-      });
-      return { title, source, model, tokenizer, commit: plan.commit };
+      const parts = await openPlan(this.#engine, plan, options);
+      return { title, source, ...parts, commit: plan.commit };
     } catch (error) {
+      if (isTimeout(error)) this.#stepLimit *= 2;
       if (source !== 'hub' || !isBadFileError(error)) throw error;
       await cacheClear(plan.id).catch(() => {});
       const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
