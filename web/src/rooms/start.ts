@@ -83,6 +83,7 @@ import {
   verdictOf,
   wholePercent,
 } from '../words';
+import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
 import { areTwins, remarkOf } from './start_words';
 import type { createStory } from './story';
@@ -567,8 +568,7 @@ function watchIdle(context: Context, scope: Scope, entriesNow: () => SubjectEntr
     const entries = entriesNow();
     const isExact = entries.every(({ frame, isStale }) => frame && !isStale && !isPreview(frame));
     if (isIdle.peek() || savesData() || !isExact || context.engine.value?.queue.work.value) return;
-    // Signals do not change inside an effect.
-    setTimeout(() => (isIdle.value = true));
+    void filesCached().then(() => (isIdle.value = true));
   });
   return isIdle;
 }
