@@ -120,8 +120,7 @@ describe('the curves of training', () => {
     await load();
     expect(calls).toEqual(['softmax', 'sigmoid']);
     const broken = { ...counted, get: async (id: string) => Promise.reject(calls.push(id)) };
-    for (let i = 0; i < 2; i++)
-      await loadCourses((async () => broken) as never, () => {});
+    for (let i = 0; i < 2; i++) await loadCourses((async () => broken) as never, () => {});
     expect(calls).toHaveLength(6);
   });
 
