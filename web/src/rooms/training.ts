@@ -186,19 +186,17 @@ function addControls(grid: HTMLElement, context: Context) {
     drawScale(scalePlace, weightScale({ frames, state, theme }));
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(
-      html`${
-        hasText
-          ? html`<p class="hint">The maps read:</p>
-              ${textField(context, 3)}`
-          : nothing
-      }
-      ${
-        allows(state, 'subjects')
-          ? html`<button type="button" class="add" @click=${context.pickModels}>
-              Choose models
-            </button>`
-          : nothing
-      }`,
+      html`<div class="question" ?hidden=${!hasText}>
+          <p class="hint">The maps read:</p>
+          ${hasText ? textField(context, 3) : nothing}
+        </div>
+        ${
+          allows(state, 'subjects')
+            ? html`<button type="button" class="add" @click=${context.pickModels}>
+                Choose models
+              </button>`
+            : nothing
+        }`,
       choices,
     );
   };
