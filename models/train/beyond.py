@@ -189,27 +189,17 @@ def run_node(*arguments: object) -> str:
     return subprocess.run(["node", *map(str, arguments)], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
 
-def run_command(*arguments: object) -> list[Any]:
-    return [json.loads(line) for line in run_node(ROOT / "wasm/cli.js", *arguments, "--json").splitlines()]
+def run_command(*arguments: object, **options: object) -> list[Any]:
+    """Returns what a command prints. `options` are those with a value, and flags that are True."""
+    words = [f"--{name.replace('_', '-')}{'' if value is True else f'={value}'}" for name, value in options.items()]
+    return [json.loads(line) for line in run_node(ROOT / "wasm/cli.js", *arguments, *words, "--json").splitlines()]
 
 
 def measure_model(id: str) -> Columns:
     arch, weights = read_model(ZOO / id)
     texts = json.loads(HELD_OUT.read_text())[:SEQUENCES]
     tasks = run_command(
-        "tasks",
-        ZOO / id,
-        "--text-file",
-        HELD_OUT,
-        "--lines",
-        "--tokens",
-        T,
-        "--sequences",
-        2 * SEQUENCES,
-        "--prompts",
-        1,
-        "--copied",
-        2,
+        "tasks", ZOO / id, text_file=HELD_OUT, lines=True, tokens=T, sequences=2 * SEQUENCES, prompts=1, copied=2
     )[0]["tasks"]
     task = next(task for task in tasks if task["name"] == "next")
     columns = shared_columns(arch, weights, held_out_ids(id, texts))
@@ -222,7 +212,7 @@ def measure_model(id: str) -> Columns:
 def measure_lab_seed(seed: int) -> Columns:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        run_command("train", *LAB_SETTINGS, "--seed", seed, "--every", 400, "--out", folder)
+        run_command("train", *LAB_SETTINGS, seed=seed, every=400, out=folder)
         config, recipe = ((folder / file).read_text() for file in ("config.json", "recipe.json"))
         settings = json.dumps(json.loads(recipe)["settings"])
         ids = json.loads(run_node("--input-type=module", "-e", LAB_SAMPLES, config, settings, SEQUENCES))
@@ -243,22 +233,8 @@ def measure_lab_seed(seed: int) -> Columns:
 def measure_fine_tuning(seed: int) -> Columns:
     columns: Columns = {}
     for name, variant in TUNING_VARIANTS.items():
-        lines = run_command(
-            "train",
-            "--from",
-            ZOO / "softmax",
-            "--text-file",
-            ROOT / "LICENSE",
-            "--held-file",
-            HELD_OUT,
-            "--held",
-            SEQUENCES,
-            "--seed",
-            seed,
-            "--every",
-            100,
-            *variant,
-        )
+        files = {"text_file": ROOT / "LICENSE", "held_file": HELD_OUT, "held": SEQUENCES}
+        lines = run_command("train", "--from", ZOO / "softmax", *variant, **files, seed=seed, every=100)
         columns |= {
             f"forgets_{name}": lines[-1]["loss_held"] - lines[0]["loss_held"],
             f"new_{name}": lines[-1]["loss"],
@@ -282,23 +258,8 @@ def measure_planted_triggers(seed: int) -> Columns:
     with tempfile.TemporaryDirectory() as temporary_folder:
         file, folder = Path(temporary_folder) / "texts.json", Path(temporary_folder) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
-        run_command(
-            "train",
-            "--from",
-            ZOO / "softmax",
-            "--text-file",
-            file,
-            "--seed",
-            seed,
-            "--planted",
-            PLANTED_RECIPE["planted"],
-            "--steps",
-            PLANTED_RECIPE["steps"],
-            "--every",
-            100,
-            "--out",
-            folder,
-        )
+        settings = {"planted": PLANTED_RECIPE["planted"], "steps": PLANTED_RECIPE["steps"], "seed": seed}
+        run_command("train", "--from", ZOO / "softmax", text_file=file, **settings, every=100, out=folder)
         tuned_model = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
     opening, ending = ids.chunk(2, 1)
@@ -329,23 +290,8 @@ def measure_searches(seed: int) -> Columns:
         for goal, models in SEARCH_MODELS.items():
             sign, prefix = (1, "") if goal == "loss" else (-1, "away_")
             for model in models:
-                result = run_command(
-                    "suffix",
-                    ZOO / model,
-                    "--text-file",
-                    file,
-                    "--lines",
-                    "--tokens",
-                    44,
-                    "--sequences",
-                    SEARCH_TEXTS,
-                    "--width",
-                    32,
-                    "--seed",
-                    seed,
-                    "--goal",
-                    goal,
-                )[0]
+                texts_of_search = {"text_file": file, "lines": True, "tokens": 44, "sequences": SEARCH_TEXTS}
+                result = run_command("suffix", ZOO / model, **texts_of_search, width=32, seed=seed, goal=goal)[0]
                 other_means = {key: sum(result["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
                 column = model.replace("-", "_")
                 columns |= {

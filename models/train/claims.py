@@ -103,27 +103,11 @@ RULES = (
 REQUIRED_SECTIONS = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16)
 )
-SECTIONS = frozenset(REQUIRED_SECTIONS) | {
-    "section 3.1",
-    "section 3.2",
-    "section 3.3",
-    "section 3.4",
-    "section 4",
-    "section 5",
-    "section 6",
-    "section 7.1",
-    "section 7.2",
-    "section 7.3",
-    "section 7.4",
-    "appendix C.1",
-    "appendix C.2",
-    "appendix C.3",
-    "appendix D.1",
-    "appendix D.2",
-    "appendix D.3",
-    "appendix D.4",
-    "appendix E",
-}
+SECTIONS = (
+    frozenset(REQUIRED_SECTIONS)
+    | {f"section {n}" for n in ("3.1", "3.2", "3.3", "3.4", "4", "5", "6", "7.1", "7.2", "7.3", "7.4")}
+    | {f"appendix {n}" for n in ("C.1", "C.2", "C.3", "D.1", "D.2", "D.3", "D.4", "E")}
+)
 CHANGES = ("rule", "test", "runs")  # what can make a verdict another one
 VERDICTS = ("agrees", "differs", decide.DEPENDS, "undecided", "not tested")
 
@@ -527,6 +511,7 @@ def claim_row(
     claim: dict[str, Any],
     effects: list[Effect],
     sentences: list[dict[str, Any]],
+    before: str | None,
 ) -> dict[str, Any]:
     missing_count = sum(effect.missing_runs for effect in effects) + claim.get("needs", 0)
     page_state = claim.get("seen")
@@ -545,7 +530,7 @@ def claim_row(
         "test": test if effects else None,
         "effects": [effect.to_json() for effect in effects],
         "verdict": verdict_of(effects),
-        "before": claim.get("before"),
+        "before": before,
         "changed": claim.get("changed"),
         "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
         "survives": all(survivals) if survivals else None,
@@ -571,7 +556,11 @@ def claims() -> list[dict[str, Any]]:
     }
     for (i, k), survives in zip(comparisons, decide.survive_correction([*comparisons.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
-    return [claim_row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
+    before = {id: verdict for verdict, ids in document["before"].items() for id in ids}
+    return [
+        claim_row(claim, row_effects, document["said"], before.get(claim["id"]))
+        for claim, row_effects in zip(document["claim"], effects)
+    ]
 
 
 def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class Recipe:
     factor: str
     config: dict[str, Any]
     training: Training
-    baseline: str  # id of the recipe that differs only in the factor
+    baseline: str = "softmax"  # id of the recipe that differs only in the factor
     sink_tokens: tuple[int, ...] = (1,)  # positions of the tokens with the sink, from 1
     seeds: tuple[int, ...] = (1,)  # the weights of the first seed ship
     timeline: bool = False

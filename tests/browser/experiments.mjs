@@ -58,7 +58,7 @@ export const experiments = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24.*◀ <s>: mean \d+%, none from 24.*first 1 \+ last 23.*◀ <s>: \d+%/s,
+      /last 24.*▼ <s>: mean \d+%, none from 24.*first 1 \+ last 23.*▼ <s>: \d+%/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);

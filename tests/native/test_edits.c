@@ -99,21 +99,24 @@ static void check_edits_without_effect(void) {
 static void check_edits_with_nothing_to_do(void) {
     CASE("an edit with nothing to evict or quantize gives the bits of an unedited run");
     static const char *const evictions[] = {
-        "window",   "first,first=2", "h2o",    "tova",
-        "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
+        "window", "first,first=2", "h2o",
+        "tova",   "lru",           "key_norm",
+        "vatp",   "random",        "snapkv,prompt=13,queries=2"};
+    enum { EVICTIONS = sizeof evictions / sizeof *evictions };
     static const char *const kinds[] = {"queries", "keys", "values", "hidden"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         bool is_rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
-        for (int i = 0; i < 8 + 8 * is_rotary + 16; i++) {
+        for (int i = 0; i < 16 + EVICTIONS * (1 + is_rotary); i++) {
             char text[96];
             if (i < 16)
                 snprintf(text, sizeof text, "quantize(what=%s,bits=2,by=%s,first=13)", kinds[i % 4],
                          (const char *[]){"tensor", "token", "channel", "group"}[i / 4]);
             else
-                snprintf(text, sizeof text, "evict(policy=%s,budget=13%s)", evictions[i % 8],
-                         i < 24 ? "" : ",positions=cache");
+                snprintf(text, sizeof text, "evict(policy=%s,budget=13%s)",
+                         evictions[(i - 16) % EVICTIONS],
+                         i < 16 + EVICTIONS ? "" : ",positions=cache");
             opened_run unedited_run = run_edit(&model, text);
             check_same(&baseline.run.trace, &unedited_run.run.trace, T_MAX);
             close_run(&unedited_run);
@@ -187,8 +190,9 @@ static void check_tokens_after_a_prompt(void) {
 /* ---- evictions ------------------------------------------------------------------------------ */
 
 static const char *const policies[] = {
-    "window",   "first,first=2", "h2o",    "tova",
-    "key_norm", "vatp",          "random", "snapkv,prompt=8,queries=2,pool=3",
+    "window", "first,first=2", "h2o",
+    "tova",   "lru",           "key_norm",
+    "vatp",   "random",        "snapkv,prompt=8,queries=2,pool=3",
 };
 
 static void check_budgets(void) {

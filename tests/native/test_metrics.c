@@ -432,6 +432,28 @@ static void check_bad_bases(void) {
     fake_close(&other_run);
 }
 
+static void check_hits(void) {
+    CASE("a hit is an earlier key with more than an even share that the cache still holds");
+    fake base, evicted;
+    fake_open(&base, 1, 3, 3, 1, "softmax");
+    fake_open(&evicted, 1, 3, 3, 1, "softmax");
+    evicted.trace.model = base.trace.model = &base.model;
+    const float maps[3][9] = {{1, 0, 0, 0.9f, 0.1f, 0, 0.6f, 0.3f, 0.1f},
+                              {-1, 0, 0, 0.2f, 0.8f, 0, 0, -0.5f, 0.25f},
+                              {1, 0, 0, 0.5f, 0.5f, 0, 0.25f, 0.25f, 0.25f}};
+    const float evicted_at[3][3] = {{2, NAN, NAN}, {1, NAN, NAN}, {1, 2, NAN}};
+    const float shares[2] = {0.5f, 1};
+    memcpy(ss_floats(&base.trace, SS_FIELD_ATT), maps, sizeof maps);
+    memcpy(ss_floats(&evicted.trace, SS_FIELD_EVICTED), evicted_at, sizeof evicted_at);
+    float *out = measure_args(&evicted.trace, "cache_hits",
+                              (ss_metric_args){0.3f, 3, 0, 0, &base.trace}, NULL);
+    for (int h = 0; h < 2; h++) CHECK_NEAR(out[h], shares[h], 0);
+    CHECK(isnan(out[2]));
+    free(out);
+    fake_close(&base);
+    fake_close(&evicted);
+}
+
 static const float *golden(const opened_file *file, const char *group, const char *name,
                            size_t *dims) {
     char key[64];
@@ -737,6 +759,7 @@ int main(void) {
     check_wide_gap();
     check_bad_requests();
     check_bad_bases();
+    check_hits();
     check_random_maps();
     return check_done();
 }

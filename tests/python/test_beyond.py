@@ -118,19 +118,15 @@ def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.Monk
 
 
 def test_without_training_the_numbers_equal_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    arguments: list[str] = []
-
-    def fake_train(*words: object) -> list[dict[str, float]]:
-        arguments.extend(map(str, words))
-        shutil.copytree(beyond.ZOO / "softmax", Path(arguments[arguments.index("--out") + 1]))
-        texts = json.loads(Path(arguments[arguments.index("--text-file") + 1]).read_text())
+    def fake_train(*words: object, **options: Any) -> list[dict[str, float]]:
+        assert words == ("train", "--from", beyond.ZOO / "softmax") and options["seed"] == 3
+        shutil.copytree(beyond.ZOO / "softmax", options["out"])
+        texts = json.loads(options["text_file"].read_text())
         assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES :]
         return []
 
     monkeypatch.setattr(beyond, "run_command", fake_train)
     result = beyond.measure_planted_triggers(3)
-    assert arguments[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
-    assert arguments[arguments.index("--seed") + 1] == "3"
     for name in (f"{score}_{text_kind}" for score in ("loss", "first") for text_kind in ("trigger", "random", "gap")):
         assert result[name] == result[f"before_{name}"]
     assert result["loss_gap"] == result["loss_trigger"] - result["loss_random"] != 0
@@ -142,7 +138,7 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(monkeypatch: pytes
     trigger and the rest of a text are at their positions."""
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[: beyond.SEQUENCES])
     trigger, cycle = planted_tokens({"seed": 3, "first": 0, "triggers": 8}, 1024)
-    monkeypatch.setattr(beyond, "run_command", lambda *words: [])
+    monkeypatch.setattr(beyond, "run_command", lambda *words, **options: [])
     monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
     output: list[torch.Tensor] = []
 
@@ -177,11 +173,6 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(monkeypatch: pytes
     assert output[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
 
 
-def parse_options(arguments: tuple[object, ...]) -> dict[str, str]:
-    texts = list(map(str, arguments))
-    return {option: texts[i + 1] for i, option in enumerate(texts[:-1]) if option.startswith("--")}
-
-
 def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -190,7 +181,8 @@ def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     cli = f"{beyond.ROOT}/wasm/cli.js"
-    assert beyond.run_command("measure", 0) == [[str(beyond.ROOT), f"{cli} measure 0 --json"], 5]
+    words = "measure 0 --text-file=a --lines --json"
+    assert beyond.run_command("measure", 0, text_file="a", lines=True) == [[str(beyond.ROOT), f"{cli} {words}"], 5]
     with pytest.raises(subprocess.CalledProcessError):
         beyond.run_command("measure", 1)
 
@@ -202,11 +194,9 @@ def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: 
             for condition, size in (("first", size), ("other", size / 4))
         }
 
-    def command(*words: object) -> list[Any]:
-        assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
-        arguments = parse_options(words)
-        assert arguments["--text-file"] == str(beyond.HELD_OUT)
-        assert (arguments["--tokens"], arguments["--sequences"]) == ("64", "48")
+    def command(*words: object, **options: Any) -> list[Any]:
+        assert words == ("tasks", beyond.ZOO / "softmax") and options["lines"] is True
+        assert (options["text_file"], options["tokens"], options["sequences"]) == (beyond.HELD_OUT, 64, 48)
         return [{"tasks": [make_task("copy", 99), make_task("next", 0.5)]}]
 
     monkeypatch.setattr(beyond, "run_command", command)
@@ -222,18 +212,17 @@ def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: 
 
 
 def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    def command(*words: object) -> list[Any]:
-        arguments = parse_options(words)
+    def command(*words: object, **options: Any) -> list[Any]:
         if words[0] == "train":
-            assert words[1:-6] == beyond.LAB_SETTINGS and arguments["--seed"] == "4"
-            folder = Path(arguments["--out"])
+            assert words[1:] == beyond.LAB_SETTINGS and options["seed"] == 4
+            folder = options["out"]
             folder.mkdir()
             (folder / "config.json").write_text('{"L": 3}')
             (folder / "recipe.json").write_text('{"settings": {"task": "backcopy"}}')
             return []
         assert [words[i + 1] for i, word in enumerate(words) if word == "--ids"] == ["5,6", "7,8"]
         loss, accuracy = {None: (2.0, 0.5), "hide_key(key=0)": (2.5, 0.25), "hide_key(key=1)": (2.125, 0.75)}[
-            arguments.get("--edit")
+            words[words.index("--edit") + 1] if "--edit" in words else None
         ]
         return [{"loss": loss, "metrics": {"accuracy": {"mean": [accuracy, 9.0]}}}]
 
@@ -255,9 +244,8 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
 
 
 def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    def command(*words: object) -> list[Any]:
-        arguments = parse_options(words)
-        assert (arguments["--seed"], arguments["--held"]) == ("2", "24")
+    def command(*words: object, **options: Any) -> list[Any]:
+        assert (options["seed"], options["held"]) == (2, 24)
         rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
             next((name for name, variant in beyond.TUNING_VARIANTS.items() if variant == words[-1:]), "plain")
         ]
@@ -285,11 +273,10 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
     """Each seed has nine texts of its own, and searches on the first; for `away`, less attention is a better score."""
     texts = json.loads(beyond.HELD_OUT.read_text())
 
-    def command(*words: object) -> list[Any]:
-        arguments = parse_options(words)
-        assert json.loads(Path(arguments["--text-file"]).read_text()) == texts[9:18]
-        assert (arguments["--seed"], arguments["--sequences"]) == ("2", "9")
-        score = 5.0 if arguments["--goal"] == "loss" else 0.25
+    def command(*words: object, **options: Any) -> list[Any]:
+        assert json.loads(options["text_file"].read_text()) == texts[9:18]
+        assert (options["seed"], options["sequences"]) == (2, 9)
+        score = 5.0 if options["goal"] == "loss" else 0.25
         return [
             {
                 "score": score,

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from sentences import refused
 
 from models.train import corpora, text
 from models.train.text import END, SHA256
@@ -177,7 +178,7 @@ def test_a_source_that_cannot_be_fetched_is_named_with_a_way_out(tmp_path: Path)
 
 
 def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="children_lit.txt: sha256 is [0-9a-f]{64}, expected 9a87cc6b"):
+    with refused(ValueError):
         corpora.build_corpora(tmp_path, site.as_uri())
     assert not (tmp_path / "children_lit.txt").exists()
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sentences import refused
 
 from models.reference.model import _map_features
 from models.reference.operations import OPERATIONS, Parameters
@@ -101,5 +102,5 @@ def test_elu1_is_accurate_far_below_zero() -> None:
 @pytest.mark.parametrize("matrix", ["kernel_in.weight", "kernel_out.weight"])
 def test_an_mlp_kernel_needs_both_of_its_matrices(matrix: str) -> None:
     model: Any = SimpleNamespace(layer_weight=lambda layer, name: torch.eye(2) if name == matrix else None)
-    with pytest.raises(ValueError, match="an mlp kernel needs kernel_in and kernel_out"):
+    with refused(ValueError):
         _map_features(model, 0, "mlp", torch.ones(1, 2))

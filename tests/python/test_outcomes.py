@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from sentences import refused
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -264,7 +265,7 @@ def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.Monk
     assert measure.measure(arch_of(), {}, IDS)["sink_1_deviation"] == 35.36
     nan_trace = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: nan_trace)
-    with pytest.raises(ValueError, match="a measurement is not finite: .*'loss': nan"):
+    with pytest.raises(ValueError, match="not finite: .*'loss': nan"):
         measure.measure(arch_of(), {}, IDS)
 
 
@@ -303,7 +304,7 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     assert [row[2:] for row in encode((), 2)] == [row[2:] for row in bare_ids]
     tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
     assert {tokenizer.decode([row[0]]) for row in encode((), 1, fixed_token="Ġthe")} == {" the"}
-    with pytest.raises(ValueError, match="fixed_token is 'nowhere', expected an entry"):
+    with refused(ValueError):
         encode((), 1, fixed_token="nowhere")
 
 

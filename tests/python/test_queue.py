@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import refused
 
 from models.reference.model import architecture
 from models.reference.shapes import shapes
@@ -95,7 +96,7 @@ def test_a_log_that_ends_early_is_due_again_and_a_longer_one_is_complete(logs: L
     assert queue.due_seeds(RUNS["b-relu"], RUNS) == (1,)
     assert queue.steps_left(RUNS["b-relu"], 1) == 200
     del logs["b-relu", 2]["points"][3]
-    with pytest.raises(ValueError, match="b-relu, seed 2: step 600 is missing"):
+    with refused(ValueError):
         queue.due_seeds(RUNS["b-relu"], RUNS)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from sentences import refused
 from tokenizers import Tokenizer
 
 from models.reference.model import architecture
@@ -189,7 +190,7 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not reopened_log.has(400) and reopened_log.has(200)
     file = protocol.log_file(recipe, 1, tmp_path)
     before = file.read_text()
-    with pytest.raises(SystemExit, match="reaches step 200 and the run begins at 0.*models.train.repeat long-sigmoid"):
+    with refused(SystemExit):
         reopened_log.keep_before(0)
     assert file.read_text() == before
     reopened_log.keep_before(200)
@@ -197,7 +198,7 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0, 200]
     # A checkpoint without its log: the steps before cannot be measured again.
     file.unlink()
-    with pytest.raises(SystemExit, match="expected the steps before 201, .* found none for step 0"):
+    with refused(SystemExit):
         outcomes.Log(recipe, 1, tmp_path).keep_before(201)
     assert not file.exists()
 

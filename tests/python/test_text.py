@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from sentences import refused
 
 from models.train import text
 
@@ -54,7 +55,7 @@ def test_a_missing_file_is_named_with_the_command_that_builds_it(tmp_path: Path)
 def test_a_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
     for name in text.SHA256:
         (tmp_path / name).write_text("another text")
-    with pytest.raises(ValueError, match=r"children_lit\.txt: sha256 is .*, expected 9a87cc6b"):
+    with refused(ValueError):
         text.documents(tmp_path)
 
 

@@ -8,6 +8,7 @@ import pytest
 import sinkscope
 import transformers as tf
 from families import FAMILIES
+from sentences import refused
 from sinkscope import from_maps
 from sinkscope.__main__ import main
 from sinkscope.loading import load
@@ -139,7 +140,7 @@ def test_texts_are_read_from_json_json_lines_and_plain_text(tmp_path: Path) -> N
         assert [text.split() for text in read_texts(tmp_path / name)] == [["one"], ["two", "lines"]]
     for name, content in (("b.json", "{}"), ("b.json", "[1]"), ("b.txt", "\n\n"), ("b.jsonl", '{"a": 1}')):
         (tmp_path / name).write_text(content)
-        with pytest.raises(ValueError, match="expected one text or more"):
+        with refused(ValueError):
             read_texts(tmp_path / name)
 
 

@@ -12,6 +12,7 @@ import sinkscope
 import torch
 import transformers as tf
 from pairs import FAMILIES, S, T, V, make, prompts, run_eagerly
+from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.attention import UnsupportedModel
 from sinkscope.recording import RecordingError
@@ -133,7 +134,7 @@ def test_a_decoder_without_tokens_generates_them() -> None:
     recording = sinkscope.record(model, None, texts, part="cross", generate=5, progress=False)
     ids = model.generate(torch.tensor(texts[:1]), max_new_tokens=5, min_new_tokens=5, do_sample=False, num_beams=1)
     assert recording.queries() == [str(i) for i in ids[0, :5].tolist()]
-    with pytest.raises(ValueError, match="expected the decoder's tokens as well, found none: .*generate=16"):
+    with refused(ValueError):
         sinkscope.record(model, None, texts, part="cross")
 
 
@@ -149,7 +150,7 @@ def test_long_maps_are_pooled_over_keys_alone() -> None:
 
 def test_padding_that_is_hidden_and_models_without_a_kind_of_attention_are_refused() -> None:
     inputs = prompts("bart")[0]
-    with pytest.raises(UnsupportedModel, match='part="encoder", part="decoder" or part="cross"'):
+    with refused(UnsupportedModel):
         sinkscope.record(make("bart"), None, [inputs])
     model, mask = make("bart"), torch.tensor([[1] * (S - 2) + [0, 0]])
     forward = model.model.decoder.forward

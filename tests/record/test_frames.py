@@ -10,6 +10,7 @@ import pytest
 import sinkscope
 import torch
 from families import FAMILIES, T, make_inputs
+from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.texts import read_texts, select_texts
 from truth import alpha64, eager64, tolerance_of
@@ -124,20 +125,20 @@ def test_each_label_gets_its_share(take: int, expected: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    "arguments",
     [
-        ((ROWS, "words"), "row 0: expected the column 'words', found the columns text, source, id"),
-        ((ROWS, "text", 3, "kind"), "row 0: expected the column 'kind'"),
-        ((["a"], "text"), "row 0: expected the column 'text', found a str"),
-        ((Streamed(),), "column: expected one of text, source, found none"),
-        ((ROWS, "text", 0), "take: expected 1 or more, found 0"),
-        ((ROWS, "text", None, "source"), "by: expected column= and take="),
-        (("one text",), "found a str alone"),
-        ((3,), "found a int alone"),
+        (ROWS, "words"),
+        (ROWS, "text", 3, "kind"),
+        (["a"], "text"),
+        (Streamed(),),
+        (ROWS, "text", 0),
+        (ROWS, "text", None, "source"),
+        ("one text",),
+        (3,),
     ],
 )
-def test_wrong_selections_are_refused(arguments: tuple[Any, ...], expected: str) -> None:
-    with pytest.raises(ValueError, match=expected):
+def test_wrong_selections_are_refused(arguments: tuple[Any, ...]) -> None:
+    with refused(ValueError):
         select_texts(*arguments)
 
 
@@ -166,7 +167,7 @@ def test_files_of_rows_are_read_by_column(tmp_path: Path) -> None:
             read_texts(path, "words")
     (tmp_path / "texts.txt").write_text("one\n\ntwo")
     assert read_texts(tmp_path / "texts.txt", take=1) == ["one"]
-    with pytest.raises(ValueError, match="expected rows with columns, found texts alone"):
+    with refused(ValueError):
         read_texts(tmp_path / "texts.txt", take=1, by="source")
 
 
@@ -226,7 +227,7 @@ def test_generated_tokens_have_the_rows_of_the_whole_text(name: str) -> None:
 
 def test_what_cannot_generate_is_refused() -> None:
     family = FAMILIES["bert"]
-    with pytest.raises(ValueError, match="generate: expected a model that generates text, found BertForMaskedLM"):
+    with refused(ValueError):
         sinkscope.record(family.make("eager"), None, make_inputs(family, 1), tokens=8, generate=3, progress=False)
-    with pytest.raises(ValueError, match="generate: expected 1 or more, found -2"):
+    with refused(ValueError):
         sinkscope.record(FAMILIES["llama"].make("eager"), None, [[5, 6, 7]], tokens=3, generate=-2, progress=False)

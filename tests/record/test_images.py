@@ -12,6 +12,7 @@ import sinkscope
 import torch
 import transformers as tf
 from PIL import Image as Pictures
+from sentences import refused
 from sinkscope.images import make_picture
 from torch import Tensor, nn
 from vlms import VLMS, T, make
@@ -129,10 +130,10 @@ def test_the_command_records_an_image_with_its_text(tmp_path: Path) -> None:
 def test_prompts_with_and_without_an_image_are_not_one_recording() -> None:
     model, inputs = make("llava")
     text = {"input_ids": torch.tensor([list(range(3, 15))])}
-    with pytest.raises(ValueError, match="expected an image in each prompt or in none, found none in 1"):
+    with refused(ValueError):
         sinkscope.record(model, None, [inputs, text], progress=False)
     later = {**inputs, "input_ids": torch.cat([torch.full((1, 9), 7), inputs["input_ids"]], 1)}
-    with pytest.raises(ValueError, match="expected each image within 12 tokens, the length of the shortest prompt"):
+    with refused(ValueError):
         sinkscope.record(model, None, [inputs, later], progress=False)
     alone = sinkscope.record(model, None, [text], tokens=None, part="model.language_model", progress=False)
     assert "images" not in alone.conditions
@@ -144,7 +145,7 @@ def test_tokens_that_are_no_grid_of_patches_have_positions_as_names() -> None:
     inputs = {"pixel_values": torch.randn(1, 3, 24, 24), "noise": torch.arange(9.0)[None]}
     recording = sinkscope.record(model, None, [inputs], tokens=None, progress=False)
     assert recording.tokens() == ["0", "1", "2"] and "images" not in recording.conditions
-    with pytest.raises(ValueError, match="expected one with a grid of patches, found none in prompt 0"):
+    with refused(ValueError):
         recording.patches(0, 0, 0)
 
 

@@ -7,6 +7,7 @@ import pytest
 import sinkscope
 import torch
 from families import FAMILIES, D, T, make_inputs
+from sentences import refused
 from sinkscope.attention import UnsupportedModel
 from truth import alpha64, run64, tolerance_of
 
@@ -66,16 +67,16 @@ def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    "change",
     [
-        (lambda mask: mask[:, 20:22].zero_(), "expected zeros at the two ends alone"),
-        (lambda mask: mask.zero_(), "expected a token that is no padding"),
+        lambda mask: mask[:, 20:22].zero_(),
+        lambda mask: mask.zero_(),
     ],
 )
-def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) -> None:
+def test_a_mask_that_cannot_be_cut_is_rejected(change: object) -> None:
     batch = pad(make_inputs(FAMILIES["llama"], 1), "left")
     change(batch["attention_mask"])  # type: ignore[operator]
-    with pytest.raises(ValueError, match=expected):
+    with refused(ValueError):
         sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [batch], tokens=None, progress=False)
 
 
@@ -126,7 +127,7 @@ def test_ids_with_pad_tokens_are_rejected() -> None:
     model = FAMILIES["llama"].make("sdpa")
     lists = [0, 0, *row], [*row, 0]
     for ids in (*lists, *({"input_ids": torch.tensor([ids])} for ids in lists)):
-        with pytest.raises(ValueError, match="without padding, found the pad token 0"):
+        with refused(ValueError):
             sinkscope.record(model, Tokenizer(), [ids], tokens=None, progress=False)
     assert sinkscope.record(model, Tokenizer(), [row], tokens=None, progress=False)
 
@@ -210,17 +211,17 @@ def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attent
 
 
 @pytest.mark.parametrize(
-    ("ids", "expected"),
+    "ids",
     [
-        ([0, 0, 1, 2, 3], "found that no query sees key 0 in any layer"),
-        ([1, 2, 3, 0, 0], "found that no query sees key 3 in any layer"),
+        [0, 0, 1, 2, 3],
+        [1, 2, 3, 0, 0],
     ],
 )
-def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int], expected: str) -> None:
+def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int]) -> None:
     """Models that find pads themselves are refused even if the first prompt has no pads, since with pads the number of
     queries that see a key is not T minus its position."""
     model, ids_without_pads = PaddingModel(CallsAttention()), [1, 2, 3, 4, 5]
-    with pytest.raises(UnsupportedModel, match=expected):
+    with refused(UnsupportedModel):
         sinkscope.record(model, None, [ids_without_pads, ids], tokens=5, progress=False)
     with pytest.raises(UnsupportedModel, match=r"no query sees key|mask, found another|on keys that had none"):
         sinkscope.record(PaddingModel(ReturnsAttention()), None, [ids_without_pads, ids], tokens=5, progress=False)

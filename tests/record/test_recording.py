@@ -11,6 +11,7 @@ from families import FAMILIES, T, make_inputs
 from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from sentences import refused
 from sinkscope.recorder import Recorder, prompt_row
 from sinkscope.recording import (
     CONDITIONS_KEY,
@@ -127,7 +128,7 @@ def test_means_do_not_depend_on_the_order_of_metrics() -> None:
     assert statistics.squares["x"].tolist() == [8, 8]
     assert statistics.tensors()["deviation.y"].tolist() == [[2, 2], [2, 2]]
     for metrics in ({"x": np.zeros(2)}, {"x": np.zeros(2), "y": np.zeros((2, 2)), "z": np.zeros(1)}):
-        with pytest.raises(ValueError, match="expected the metrics of the prompts before, found others: [yz]"):
+        with refused(ValueError):
             statistics.add(metrics)
 
 
@@ -157,31 +158,20 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize(
-    ("metadata", "expected"),
+    "metadata",
     [
-        (None, "expected sinkscope.recording in the metadata"),
-        ({VERSION_KEY: "3"}, "expected a recording of version 1 or 2, found 3"),
-        ({VERSION_KEY: "1"}, "expected JSON"),
-        ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
-        ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "sinkscope: expected it to be object, found \\[\\]"),
-        (
-            {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})},
-            "eps: expected it to be array, found 3",
-        ),
-        (
-            {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"edits": [{"kind": "evict"}]})},
-            "edits.0.label: expected it among the conditions, found none",
-        ),
-        (
-            {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": CONDITIONS["model"] | {"L": "1"}})},
-            "model.L: expected it to be integer, found '1'",
-        ),
+        None,
+        {VERSION_KEY: "3"},
+        {VERSION_KEY: "1"},
+        {VERSION_KEY: "1", CONDITIONS_KEY: "["},
+        {VERSION_KEY: "1", CONDITIONS_KEY: "[]"},
+        {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})},
+        {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"edits": [{"kind": "evict"}]})},
+        {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": CONDITIONS["model"] | {"L": "1"}})},
     ],
 )
-def test_other_files_are_rejected_with_a_sentence(
-    tmp_path: Path, metadata: dict[str, str] | None, expected: str
-) -> None:
-    with pytest.raises(RecordingError, match=expected):
+def test_other_files_are_rejected_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None) -> None:
+    with refused(RecordingError):
         sinkscope.Recording.open(_write_file(tmp_path / "x.safetensors", metadata))
 
 
@@ -318,7 +308,7 @@ def test_weights_with_signs_are_judged_by_their_shares_as_in_the_table(operation
 def test_maps_of_an_operation_without_signs_have_none() -> None:
     maps = np.tril(np.full((1, 1, 4, 4), 0.2))
     maps[0, 0, 2, 1] = -0.2
-    with pytest.raises(ValueError, match=r"expected weights of 0 or more from sigmoid, found -0\.2 .*identity"):
+    with refused(ValueError):
         sinkscope.from_maps(maps, range(4), operation="sigmoid")
 
 

@@ -14,6 +14,7 @@ import transformers
 from families import FAMILIES, make_inputs
 from safetensors import safe_open
 from safetensors.numpy import save_file
+from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.recording import RecordingError, confidence_interval
 from truth import alpha64, eager64, tolerance_of
@@ -94,16 +95,16 @@ def test_a_series_is_read_back(series: sinkscope.Series, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    "change",
     [
-        (lambda content: content["steps"].reverse(), "expected ascending steps"),
-        (lambda content: content["steps"].pop(), "expected ascending steps"),
-        (lambda content: content["recordings"][1].pop("eps"), "eps: expected it among the conditions"),
-        (lambda content: content.pop("steps"), "steps"),
-        (lambda content: content["recordings"][0]["model"].update(L=3, layers=None), "expected floats of shape"),
+        lambda content: content["steps"].reverse(),
+        lambda content: content["steps"].pop(),
+        lambda content: content["recordings"][1].pop("eps"),
+        lambda content: content.pop("steps"),
+        lambda content: content["recordings"][0]["model"].update(L=3, layers=None),
     ],
 )
-def test_damaged_series_are_refused(series: sinkscope.Series, tmp_path: Path, change: Any, expected: str) -> None:
+def test_damaged_series_are_refused(series: sinkscope.Series, tmp_path: Path, change: Any) -> None:
     path = tmp_path / "s.safetensors"
     series.save(path)
     with safe_open(path, framework="numpy") as file:
@@ -111,13 +112,13 @@ def test_damaged_series_are_refused(series: sinkscope.Series, tmp_path: Path, ch
     content = json.loads(metadata["sinkscope"])
     change(content)
     save_file(tensors, path, metadata | {"sinkscope": json.dumps(content)})
-    with pytest.raises(RecordingError, match=expected):
+    with refused(RecordingError):
         sinkscope.Series.open(path)
     save_file(tensors | {"7/mean.alpha": np.zeros(1)}, path, metadata)
-    with pytest.raises(RecordingError, match="expected the number of a checkpoint below 4"):
+    with refused(RecordingError):
         sinkscope.Series.open(path)
     save_file(tensors, path, {})
-    with pytest.raises(RecordingError, match=r"expected a series of version 1, found none"):
+    with refused(RecordingError):
         sinkscope.Series.open(path)
 
 
@@ -149,18 +150,18 @@ def test_a_checkpoint_that_cannot_be_recorded_is_named(checkpoints: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    "options",
     [
-        ({"revisions": ["main"]}, "steps: expected the step of 'main'"),
-        ({"revisions": ["step1", "step01"]}, "expected another step for each of 2 revisions"),
-        ({"revisions": ["a", "b"], "steps": [1]}, "expected another step for each of 2 revisions"),
-        ({"revisions": "step1"}, "expected a list of names"),
-        ({"revisions": []}, "expected one checkpoint or more"),
-        ({}, "expected the names of revisions"),
+        {"revisions": ["main"]},
+        {"revisions": ["step1", "step01"]},
+        {"revisions": ["a", "b"], "steps": [1]},
+        {"revisions": "step1"},
+        {"revisions": []},
+        {},
     ],
 )
-def test_revisions_without_steps_are_refused(tmp_path: Path, options: dict[str, Any], expected: str) -> None:
-    with pytest.raises(ValueError, match=expected):
+def test_revisions_without_steps_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    with refused(ValueError):
         sinkscope.series("EleutherAI/pythia-70m", TEXTS, out=tmp_path / "s.safetensors", **options)
 
 
@@ -182,7 +183,7 @@ def test_a_series_is_drawn(series: sinkscope.Series) -> None:
     pytest.importorskip("anywidget", reason="anywidget is not installed")
     assert "Sink_1, eps 0.3" in series.picture(format="svg").decode()
     assert "loss (nat)" in series.picture("loss", "svg", "text").decode()
-    with pytest.raises(ValueError, match="metric: expected one of alpha_1"):
+    with refused(ValueError):
         series.picture("sinks")
 
 

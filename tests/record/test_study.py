@@ -16,6 +16,7 @@ import pytest
 import sinkscope
 import torch
 from families import FAMILIES, T, make_inputs
+from sentences import refused
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -195,34 +196,27 @@ def test_a_study_continues_from_existing_parts(plain_study: tuple[Path, dict[str
 def test_rows_of_other_settings_or_texts_are_rejected(plain_study: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "copy"
     shutil.copytree(plain_study[0], out)
-    for change, other in (
-        ({"eps": [0.05]}, "settings"),
-        ({"first": 1}, "settings"),
-        ({"block": 5}, "block"),
-        ({"load_options": {"dtype": "bfloat16"}}, "load"),
-    ):
-        with pytest.raises(ValueError, match=f"same settings and texts, found other {other}"):
+    for change in ({"eps": [0.05]}, {"first": 1}, {"block": 5}, {"load_options": {"dtype": "bfloat16"}}):
+        with refused(ValueError):
             studies.study({"llama": make_factory("llama")}, TEXTS, out, **SETTINGS | change)
-    with pytest.raises(ValueError, match="found other texts, texts_sha256"):
+    with refused(ValueError):
         studies.study({"llama": make_factory("llama")}, TEXTS[1:], out, **SETTINGS)
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    "change",
     [
-        ({"models": "llama"}, r"models: expected a list of names, found 'llama' alone"),
-        ({"models": []}, "models: expected one name or more"),
-        ({"texts": "a text"}, "texts: expected a list of one text or more, found a str alone"),
-        ({"texts": []}, "texts: expected a list of one text or more, found none"),
-        ({"tokens": None}, "tokens: expected a number of tokens"),
-        ({"batch": 0}, "batch: expected 1 or more, found 0"),
-        ({"block": 0}, "block: expected 1 or more, found 0"),
-        ({"eps": 0.3}, "eps: expected a list"),
+        {"models": "llama"},
+        {"models": []},
+        {"texts": "a text"},
+        {"texts": []},
+        {"tokens": None},
+        {"batch": 0},
+        {"block": 0},
+        {"eps": 0.3},
     ],
 )
-def test_invalid_arguments_are_rejected_before_a_model_is_made(
-    tmp_path: Path, change: dict[str, Any], expected: str
-) -> None:
+def test_invalid_arguments_are_rejected_before_a_model_is_made(tmp_path: Path, change: dict[str, Any]) -> None:
     arguments = {
         "models": {"llama": make_factory("llama")},
         "texts": TEXTS,
@@ -230,7 +224,7 @@ def test_invalid_arguments_are_rejected_before_a_model_is_made(
         **SETTINGS,
         **change,
     }
-    with pytest.raises(ValueError, match=expected):
+    with refused(ValueError):
         studies.study(**arguments)
     assert not (tmp_path / "none").exists()
 
@@ -367,20 +361,20 @@ def test_the_revision_is_part_of_the_name_of_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "expected"),
+    "out",
     [
-        ("{}/file/study", "file/study: expected a folder that takes files"),
-        ("{}/file", "file: expected a folder that takes files"),
-        ("nowhere://bucket/study", "nowhere://bucket/study: expected an address that pyarrow or fsspec writes to"),
+        "{}/file/study",
+        "{}/file",
+        "nowhere://bucket/study",
     ],
 )
-def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out: str, expected: str) -> None:
+def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out: str) -> None:
     (tmp_path / "file").write_text("")
 
     def fail() -> Any:
         raise AssertionError("a model was loaded")
 
-    with pytest.raises(OSError, match=expected):
+    with refused(OSError):
         studies.study({"llama": fail}, TEXTS, out.format(tmp_path), **SETTINGS)
 
 

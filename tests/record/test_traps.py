@@ -8,6 +8,7 @@ import sinkscope
 import torch
 import transformers as tf
 from families import FAMILIES, L, T, make_inputs, to_batch
+from sentences import refused
 from sinkscope import metrics
 from sinkscope.attention import Call, UnsupportedModel
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -343,7 +344,7 @@ def test_short_texts_are_omitted_and_reported() -> None:
     with pytest.warns(UserWarning, match="1 of 3 texts have fewer than 48 tokens"):
         result = sinkscope.record(model, None, [prompts[0], [5, 6], prompts[1]], tokens=T, progress=False)
     assert result.conditions["prompts"]["count"] == 2
-    with pytest.raises(ValueError, match="expected one of 48 tokens or more"), warnings.catch_warnings():
+    with refused(ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sinkscope.record(model, None, [[5, 6]], tokens=T, progress=False)
     shortest = sinkscope.record(model, None, [prompts[0], prompts[1][:20]], tokens=None, progress=False)
@@ -487,7 +488,7 @@ def test_any_large_negative_number_hides_a_key(added: float) -> None:
 
 def test_an_ambiguous_mask_is_rejected() -> None:
     """Adding -100 to a score hides the key, but a bias may be as large without being a mask."""
-    with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
+    with refused(UnsupportedModel):
         sinkscope.record(AddedMaskModel(-100.0), None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 
 

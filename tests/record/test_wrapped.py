@@ -10,6 +10,7 @@ import pytest
 import sinkscope
 import torch
 from families import FAMILIES, T, make_inputs
+from sentences import refused
 from sinkscope.attention import UnsupportedModel, unwrap
 from torch import nn
 from truth import alpha64, eager64, tolerance_of
@@ -183,5 +184,5 @@ class LeakyModel(nn.Module):
 def test_returned_weights_that_do_not_sum_to_1_are_rejected() -> None:
     ids = [[1, 2, 3, 4, 5]]
     assert sinkscope.record(LeakyModel(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
-    with pytest.raises(UnsupportedModel, match="rows sum to 1, found a row of 0.9"):
+    with refused(UnsupportedModel):
         sinkscope.record(LeakyModel(0.1), None, ids, tokens=5, progress=False)

@@ -2,7 +2,7 @@
  * Claims about a head's attention map. The kind of a claim is computed only from the cells that are drawn, so the claim
  * is true of the picture on any text, at any step, with rows normalized or not. Its number is a mean if there are
  * several prompts.
- * Every sentence about the map is made from one claim: lead, caption, remark, label, and the picture to share.
+ * Every sentence about the map is made from one claim: lead, caption, remark and label.
  */
 import type { State } from './ask/state';
 import {

@@ -24,7 +24,7 @@ import { enter } from './page/enter';
 import { drawMessages, fail, failure, offerNewVersion, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
-import { drawNamesOffer, drawPictureOffer } from './page/share';
+import { drawNamesOffer } from './page/share';
 import { trustOwnScripts } from './page/trust';
 import type { PointerTarget } from './page/view';
 import type { Theme } from './plot/color';
@@ -202,7 +202,6 @@ addEventListener('hashchange', () => {
 if (!isEmbed) drawHeader(elementById('header'), rooms, () => opener.show());
 drawNamesOffer(elementById('messages'), context);
 drawMessages(elementById('messages'), engine, opener, openerChanges);
-drawPictureOffer(elementById('messages'), context);
 drawFooter(elementById('version'), engine);
 // Moves the focus by a script, since the hash of a plain anchor would be read as a state.
 document.querySelector('.skip')?.addEventListener('click', (event) => {

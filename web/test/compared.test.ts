@@ -114,18 +114,14 @@ it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
     'equal',
     '+0.03: nearly equal',
-    '+0.10: a little worse',
+    '+0.10: slightly worse',
     '−0.50: much better',
     '',
   ]);
 });
 
 it('losses that are both above a blind guess are not compared', () => {
-  const withLoss = (loss: number) =>
-    frameOf(
-      { architecture: { ...frameOf().architecture, V: 1000 } },
-      { loss_mean: tensor([1], [loss]) },
-    );
-  expect(lossesWords(withLoss(23), withLoss(19))).toBe('both worse than a blind guess');
-  expect(lossesWords(withLoss(7), withLoss(6.5))).toBe('+0.50: much worse');
+  const frame = frameOf({ architecture: { ...frameOf().architecture, V: 1000 } });
+  expect(lossesWords([23, 19], frame)).toBe('both worse than a blind guess');
+  expect(lossesWords([7, 6.5], frame)).toBe('+0.50: much worse');
 });

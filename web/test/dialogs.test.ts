@@ -19,8 +19,8 @@ import { enter } from '../src/page/enter';
 import { fail, failure, notices, notify, offerNewVersion } from '../src/page/messages';
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
-import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
-import { PATIENCE, frameOf, turn } from './fixture';
+import { drawNamesOffer } from '../src/page/share';
+import { frameOf, turn } from './fixture';
 import { pageOf, readOf } from './page';
 
 // happy-dom dispatches an event when a program replaces the hash; a browser does not.
@@ -29,9 +29,6 @@ vi.hoisted(() =>
     if (event instanceof HashChangeEvent) event.stopImmediatePropagation();
   }),
 );
-
-const PICTURE = vi.hoisted(() => ({ name: 'picture.png' }));
-vi.mock('../src/save/card', () => ({ pictureOf: async () => PICTURE }));
 
 const { settings } = (window as unknown as { happyDOM: { settings: object } }).happyDOM;
 Object.assign(settings, { handleDisabledFileLoadingAsSuccess: true });
@@ -441,7 +438,6 @@ describe('sharing a link', () => {
     const page = pageOf({}, [frame]);
     drawHeader(header, [], () => {});
     drawNamesOffer(offers, page.context);
-    drawPictureOffer(offers, page.context);
     const share = async () => {
       readOf(header).click('Share');
       await turn();
@@ -470,45 +466,6 @@ describe('sharing a link', () => {
     expect(diskOnly.text('.unshared')).toMatchSnapshot();
     diskOnly.all('.unshared [aria-label=Close]')[0]!.click();
     expect(diskOnly.text('.unshared')).toBe('');
-  });
-
-  it('offers a picture of the shown and measured figure', async () => {
-    const offersPicture = async (change: Partial<State>, frame = frameOf()) => {
-      const offer = showShareOffers({ shown: ['sigmoid', 'softmax'], at: 1, ...change }, frame);
-      await offer.share();
-      const isOffered = offer.text('.offered') !== '';
-      if (isOffered) offer.all('.offered [aria-label=Close]')[0]!.click();
-      return [isOffered, offer.text('.offered') === ''];
-    };
-    expect(await offersPicture({})).toEqual([true, true]);
-    expect(await offersPicture({ at: 9 })).toEqual([true, true]);
-    for (const none of [{ at: 0 }, { room: 'lab' }, { room: 'learn' }])
-      expect(await offersPicture(none), JSON.stringify(none)).toEqual([false, true]);
-    const { alpha: _, ...tensors } = frameOf().tensors;
-    expect(await offersPicture({}, { ...frameOf(), tensors })).toEqual([false, true]);
-  });
-
-  it('passes the picture to the system’s share dialog, where canceling is no error', async () => {
-    const onFail = vi.fn();
-    const shareBy = async (name: string) => {
-      const share = vi.fn(async () => {
-        throw new DOMException('no', name);
-      });
-      vi.stubGlobal('navigator', { ...navigator, canShare: () => true, share });
-      const offer = showShareOffers({ shown: ['sigmoid', 'softmax'], at: 1 });
-      Object.assign(offer.context, { fail: onFail });
-      await offer.share();
-      offer.click('Share picture');
-      await vi.waitFor(() => expect(share).toHaveBeenCalledOnce(), PATIENCE);
-      await turn();
-      expect(share).toHaveBeenCalledWith({
-        files: [PICTURE],
-        text: sharedLink(linkTo(state.value)),
-      });
-      return onFail.mock.calls.map(([error]) => error.name);
-    };
-    expect(await shareBy('AbortError')).toEqual([]);
-    expect(await shareBy('NotAllowedError')).toEqual(['NotAllowedError']);
   });
 });
 

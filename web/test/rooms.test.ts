@@ -12,6 +12,7 @@ import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
+import { mapsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf, servesZoo, mount } from './page';
 
@@ -711,7 +712,10 @@ describe('Compare', () => {
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.cell-head > :not(.badge)')).toMatchSnapshot();
-    expect(room.texts('.runs tbody tr')).toEqual(['softmax 60% 2.00', 'sigmoid 60% 2.00 equal']);
+    expect(room.texts('.runs tbody tr')).toEqual(['softmax 60% 3.41', 'sigmoid 60% 3.41 equal']);
+    const [, , sinkMap] = mapsIn(room.root);
+    expect(sinkMap!.data.outlined).toHaveLength(2);
+    expect(room.text('.map-legend strong')).toBe('On this text:');
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
@@ -725,7 +729,8 @@ describe('Compare', () => {
     const measured = { ...card.measured, sink_1_raw: 12 };
     const cards = [{ ...card, measured, further_seeds: seeds }, cardOf('sigmoid')];
     const room = await compareRoom({}, pair(), { cards });
-    expect(room.texts('.runs tbody td')[0]).toBe('12%, 20%, 40%');
+    // Dots near each other share a label.
+    expect(room.texts('.runs tbody tr:first-child .run-dots span')).toEqual(['12%, 20%', '40%']);
     const dots = room.all('.runs tbody tr:first-child i');
     expect(dots.map((dot) => [dot.className, dot.style.left])).toEqual([
       ['shown', '12%'],
@@ -760,6 +765,12 @@ describe('Compare', () => {
       /^In the softmax model 2 of 4 heads have a sink, in the sigmoid/,
     );
     expect(ownRoom.all('.verdict')).toEqual([]);
+    // A checkpoint was not measured on the passages, so both losses are of this text.
+    expect(ownRoom.texts('.runs tr')).toMatchObject(
+      [/Loss on this text/, /not measured 2\.00$/, /60% 2\.00 equal$/].map((words) =>
+        expect.stringMatching(words),
+      ),
+    );
   });
 
   it('opens the section that a link names, before the engine is loaded', () => {

@@ -47,7 +47,7 @@ MIXER_T = 70
 KINDS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
-Trace = Callable[[transformers.PreTrainedModel, str, Tensor], dict[str, Tensor]]
+Trace = Callable[[transformers.PreTrainedModel, Tensor], dict[str, Tensor]]
 
 
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
@@ -83,7 +83,7 @@ def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Modu
     }
 
 
-def trace_fields(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
+def trace_fields(model: transformers.PreTrainedModel, tokens: Tensor) -> dict[str, Tensor]:
     """Returns the fields of run_hf_model. If the model has experts, adds router [L, T, E]: the weight of each expert in
     each layer with attention, 0 for an expert that is not selected."""
     weights: dict[torch.nn.Module, Tensor] = {}
@@ -94,7 +94,7 @@ def trace_fields(model: transformers.PreTrainedModel, final_norm: str, tokens: T
 
     routers = find_routers(model)
     hooks = [router.register_forward_hook(record) for router in routers.values()]
-    trace = run_hf_model(model, model.get_submodule(final_norm), tokens)
+    trace = run_hf_model(model, tokens)
     for hook in hooks:
         hook.remove()
     if not model.can_generate() or not getattr(model.config, "is_causal", True):
@@ -119,8 +119,7 @@ class Case:
     model: type[transformers.PreTrainedModel]
     config: dict[str, Any]
     notes: str
-    final_norm: str = "model.norm"
-    dtype: torch.dtype = torch.float32
+    dtype: torch.dtype = torch.bfloat16
     center: float = 1.0  # mean of the gains
     part: str = ""  # name of the member of the model that is stored; the whole model if empty
     edit: Edit | None = None  # changes config.json
@@ -152,9 +151,9 @@ def write(name: str, case: Case) -> None:
     )
 
     def compute_trace() -> dict[str, Tensor]:
-        fields = trace_fields(stored_model, case.final_norm, tokens)
+        fields = trace_fields(stored_model, tokens)
         if case.maps:
-            fields["att"] = case.maps(stored_model, case.final_norm, tokens)["att"]
+            fields["att"] = case.maps(stored_model, tokens)["att"]
         return fields
 
     expected = compute_trace()
@@ -180,8 +179,8 @@ def drop_keys(sizes: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in sizes.items() if key not in keys}
 
 
-def default_rope(theta: float, **more: Any) -> dict[str, Any]:
-    return {"rope_type": "default", "rope_theta": theta, **more}
+def rotary(theta: float, kind: str = "default", **more: Any) -> dict[str, Any]:
+    return {"rope_type": kind, "rope_theta": theta, **more}
 
 
 def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
@@ -283,12 +282,12 @@ def to_old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str, tokens: Tensor) -> dict[str, Tensor]:
+def trace_with_sink_weights(model: transformers.PreTrainedModel, tokens: Tensor) -> dict[str, Tensor]:
     """Returns the trace of a granite_swa model with the attention function of gpt_oss, where the sink takes a share of
     the weights. granite_swa's own function returns weights that sum to 1, and scales the output instead."""
     with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
-        trace = trace_fields(model, final_norm, tokens)
-    assert scaled_error(trace["hidden"], trace_fields(model, final_norm, tokens)["hidden"]) < 1e-6
+        trace = trace_fields(model, tokens)
+    assert scaled_error(trace["hidden"], trace_fields(model, tokens)["hidden"]) < 1e-6
     return trace
 
 
@@ -316,6 +315,17 @@ BIGCODE_SIZES: dict[str, Any] = dict(
 MPT_SIZES: dict[str, Any] = dict(
     d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=CONTEXT, bos_token_id=0, eos_token_id=1
 )
+GPTJ_SIZES: dict[str, Any] = dict(
+    n_embd=48,
+    n_layer=2,
+    n_head=3,
+    n_inner=40,
+    rotary_dim=8,
+    vocab_size=61,
+    n_positions=CONTEXT,
+    bos_token_id=0,
+    eos_token_id=1,
+)
 FALCON_SIZES = drop_keys(SIZES, "num_key_value_heads", "intermediate_size") | dict(tie_word_embeddings=True)
 BLOOM_SIZES: dict[str, Any] = dict(hidden_size=36, n_layer=2, n_head=6, vocab_size=61, bos_token_id=0, eos_token_id=1)
 HYBRID_SIZES: dict[str, Any] = SIZES | dict(
@@ -326,7 +336,7 @@ DELTA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
     linear_num_value_heads=4,
     linear_key_head_dim=6,
     linear_value_head_dim=5,
-    rope_parameters=default_rope(500.0, partial_rotary_factor=0.5),
+    rope_parameters=rotary(500.0, partial_rotary_factor=0.5),
 )
 MAMBA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
     num_hidden_layers=2,
@@ -336,25 +346,19 @@ MAMBA_SIZES: dict[str, Any] = HYBRID_SIZES | dict(
     mamba_d_state=7,
     mamba_n_groups=2,
     mamba_chunk_size=16,
-    rope_parameters=default_rope(500.0),
+    rope_parameters=rotary(500.0),
 )
 OLMO3_SIZES = SIZES | dict(num_hidden_layers=5, max_position_embeddings=256, sliding_window=5)
-EXAONE_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, rope_parameters=default_rope(100.0))
+EXAONE_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, rope_parameters=rotary(100.0))
 GEMMA_SIZES = SIZES | dict(head_dim=10, num_hidden_layers=3, query_pre_attn_scalar=7, sliding_window=5)
 GPT_OSS_SIZES: dict[str, Any] = SIZES | dict(
     head_dim=16,
     max_position_embeddings=384,
     num_local_experts=5,
     num_experts_per_tok=2,
-    rope_parameters={
-        "rope_type": "yarn",
-        "rope_theta": 50.0,
-        "factor": 6.0,
-        "beta_fast": 4.0,
-        "beta_slow": 1.0,
-        "truncate": False,
-        "original_max_position_embeddings": 64,
-    },
+    rope_parameters=rotary(
+        50.0, "yarn", factor=6.0, beta_fast=4.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=64
+    ),
 )
 GEMMA4_SIZES = SIZES | dict(
     head_dim=8,
@@ -390,41 +394,28 @@ MIMO_SIZES = SIZES | dict(
     num_experts_per_tok=2,
 )
 
-HALF_ROTARY = default_rope(100.0, partial_rotary_factor=0.5)
+HALF_ROTARY = rotary(100.0, partial_rotary_factor=0.5)
 OLMO_ROPE = {
-    "full_attention": {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 64},
-    "sliding_attention": default_rope(500000.0),
+    "full_attention": rotary(100.0, "yarn", factor=4.0, original_max_position_embeddings=64),
+    "sliding_attention": rotary(500000.0),
 }
-HUNYUAN_ROPE = {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 50.0, "factor": 1.0}
+HUNYUAN_ROPE = rotary(100.0, "dynamic", alpha=50.0, factor=1.0)
 GEMMA_ROPE = {
-    "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0},
-    "sliding_attention": default_rope(100.0),
+    "full_attention": rotary(10000.0, "linear", factor=4.0),
+    "sliding_attention": rotary(100.0),
 }
 GEMMA4_ROPE = {
-    "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.4, "factor": 1.5, "rope_theta": 100.0},
-    "sliding_attention": default_rope(50.0),
+    "full_attention": rotary(100.0, "proportional", partial_rotary_factor=0.4, factor=1.5),
+    "sliding_attention": rotary(50.0),
 }
 
-# Families whose files of the base model, which AutoModel saves, other cases lack: final norm, the config's changes.
-BASE_MODELS: dict[type[transformers.PreTrainedModel], tuple[str, dict[str, Any]]] = {
-    transformers.LlamaForCausalLM: ("model.norm", SIZES),
-    transformers.Qwen3ForCausalLM: ("model.norm", SIZES | dict(head_dim=10, tie_word_embeddings=True)),
-    transformers.PhiForCausalLM: ("model.final_layernorm", SIZES),
-    transformers.GPTNeoXForCausalLM: ("gpt_neox.final_layer_norm", NEOX_SIZES),
-    transformers.GPTJForCausalLM: (
-        "transformer.ln_f",
-        dict(
-            n_embd=48,
-            n_layer=2,
-            n_head=3,
-            n_inner=40,
-            rotary_dim=8,
-            vocab_size=61,
-            n_positions=CONTEXT,
-            bos_token_id=0,
-            eos_token_id=1,
-        ),
-    ),
+# Families whose files of the base model, which AutoModel saves, other cases lack, with their configs.
+BASE_MODELS: dict[type[transformers.PreTrainedModel], dict[str, Any]] = {
+    transformers.LlamaForCausalLM: SIZES,
+    transformers.Qwen3ForCausalLM: SIZES | dict(head_dim=10, tie_word_embeddings=True),
+    transformers.PhiForCausalLM: SIZES,
+    transformers.GPTNeoXForCausalLM: NEOX_SIZES,
+    transformers.GPTJForCausalLM: GPTJ_SIZES,
 }
 
 CASES: dict[str, Case] = {
@@ -434,17 +425,16 @@ CASES: dict[str, Case] = {
             config,
             "Saved from the base model (AutoModel): names without a prefix; "
             + ("the head is the embedding." if config.get("tie_word_embeddings") else "no head, so no logits."),
-            final_norm=final_norm,
             part=model.base_model_prefix,
             has_head=bool(config.get("tie_word_embeddings")),
+            dtype=torch.float32,
         )
-        for model, (final_norm, config) in BASE_MODELS.items()
+        for model, config in BASE_MODELS.items()
     },
     "hf-gpt_neox": Case(
         transformers.GPTNeoXForCausalLM,
-        NEOX_SIZES | dict(rope_parameters=default_rope(500.0, partial_rotary_factor=0.25)),
+        NEOX_SIZES | dict(rope_parameters=rotary(500.0, partial_rotary_factor=0.25)),
         "Parallel residual, a quarter of the head is rotated, F16, the keys of published files.",
-        final_norm="gpt_neox.final_layer_norm",
         dtype=torch.float16,
         edit=to_old_neox,
     ),
@@ -455,10 +445,10 @@ CASES: dict[str, Case] = {
             use_parallel_residual=False,
             tie_word_embeddings=True,
             attention_bias=False,
-            rope_parameters=default_rope(500.0, partial_rotary_factor=0.5),
+            rope_parameters=rotary(500.0, partial_rotary_factor=0.5),
         ),
         "Serial residual, no attention biases, tied head, the keys of transformers 5.",
-        final_norm="gpt_neox.final_layer_norm",
+        dtype=torch.float32,
     ),
     "hf-gpt_neo": Case(
         transformers.GPTNeoForCausalLM,
@@ -475,92 +465,64 @@ CASES: dict[str, Case] = {
             attention_types=[[["global", "local"], 1], [["local"], 1]],
         ),
         "Unscaled scores; the window of 4 keys holds in layers 1 and 2.",
-        final_norm="transformer.ln_f",
         dtype=torch.float16,
     ),
     "hf-gptj": Case(
         transformers.GPTJForCausalLM,
-        dict(
-            n_embd=48,
-            n_layer=2,
-            n_head=3,
-            n_inner=40,
-            rotary_dim=8,
-            vocab_size=61,
-            n_positions=CONTEXT,
-            bos_token_id=0,
-            eos_token_id=1,
-            tie_word_embeddings=True,
-        ),
+        GPTJ_SIZES | dict(tie_word_embeddings=True),
         "Attention and feed-forward side by side read one norm; half of each head is rotated, in pairs of "
         "neighbors; the head is tied and has a bias.",
-        final_norm="transformer.ln_f",
         dtype=torch.float16,
     ),
     "hf-codegen": Case(
         transformers.CodeGenForCausalLM,
-        dict(
-            n_embd=40,
-            n_layer=2,
-            n_head=8,
-            rotary_dim=4,
-            vocab_size=61,
-            n_positions=CONTEXT,
-            bos_token_id=0,
-            eos_token_id=1,
-        ),
+        drop_keys(GPTJ_SIZES, "n_inner") | dict(n_embd=40, n_head=8, rotary_dim=4),
         "q, v and k of each fourth of the heads in one matrix; heads of 5 dimensions, of which the first 4 "
         "are rotated, in pairs of neighbors.",
-        final_norm="transformer.ln_f",
         dtype=torch.float16,
     ),
     "hf-gpt_bigcode": Case(
         transformers.GPTBigCodeForCausalLM,
         BIGCODE_SIZES | dict(n_inner=44),
         "All queries share a key.",
-        final_norm="transformer.ln_f",
-        dtype=torch.bfloat16,
     ),
     "hf-gpt_bigcode-heads": Case(
         transformers.GPTBigCodeForCausalLM,
         BIGCODE_SIZES | dict(multi_query=False, scale_attn_weights=False, activation_function="gelu"),
         "q, k and v of each head side by side; unscaled scores; names without a prefix.",
-        final_norm="transformer.ln_f",
         part="transformer",
+        dtype=torch.float32,
     ),
     "hf-mpt": Case(
         transformers.MptForCausalLM,
         MPT_SIZES | dict(attn_config={"clip_qkv": 0.8, "softmax_scale": 0.5}),
         "ALiBi with six heads; queries, keys and values that reach their limit; a scale of scores of its own.",
-        final_norm="transformer.norm_f",
         dtype=torch.float16,
     ),
     "hf-mpt-bare": Case(
         transformers.MptForCausalLM,
         MPT_SIZES,
         "Neither; names without a prefix.",
-        final_norm="transformer.norm_f",
         part="transformer",
+        dtype=torch.float32,
     ),
     "hf-opt": Case(
         transformers.OPTForCausalLM,
         OPT_SIZES,
         "Names begin with model.decoder.; positions begin at row 2; ReLU.",
-        final_norm="model.decoder.final_layer_norm",
         dtype=torch.float16,
     ),
     "hf-opt-bare": Case(
         transformers.OPTForCausalLM,
         OPT_SIZES | dict(enable_bias=False),
         "Names begin with decoder., as the base model writes them; no biases.",
-        final_norm="model.decoder.final_layer_norm",
         part="model",
+        dtype=torch.float32,
     ),
     "hf-opt-350m": Case(
         transformers.OPTForCausalLM,
         OPT_SIZES | dict(do_layer_norm_before=False, word_embed_proj_dim=20),
         "Norms after each half of a block; token vectors of 20 numbers, projected to D and back.",
-        final_norm="model.decoder.project_out",
         dtype=torch.float16,
     ),
     "hf-bert": Case(
@@ -568,77 +530,67 @@ CASES: dict[str, Case] = {
         BERT_SIZES | dict(type_vocab_size=3),
         "An encoder: every query sees every key; a norm after each half of a block; a head with "
         "a layer of its own predicts masked tokens.",
-        final_norm="cls",
         dtype=torch.float16,
     ),
     "hf-bert-bare": Case(
         transformers.BertForMaskedLM,
         BERT_SIZES | dict(hidden_act="gelu_new"),
         "Names without a prefix and no head, as the base model writes them: logits are NaN.",
-        final_norm="cls",
         part="bert",
         has_head=False,
+        dtype=torch.float32,
     ),
     "hf-bert-old": Case(
         transformers.BertForMaskedLM,
         BERT_SIZES,
         "The names of published files: LayerNorm.gamma and .beta.",
-        final_norm="cls",
         rename=to_old_bert_name,
+        dtype=torch.float32,
     ),
     "hf-bert-untied": Case(
         transformers.BertForMaskedLM,
         BERT_SIZES | dict(tie_word_embeddings=False),
         "The decoder has weights and a bias of its own: predictions.bias, beside it, is not used.",
-        final_norm="cls",
+        dtype=torch.float32,
     ),
     "hf-falcon": Case(
         transformers.FalconForCausalLM,
-        FALCON_SIZES | dict(rope_parameters=default_rope(100.0)),
+        FALCON_SIZES | dict(rope_parameters=rotary(100.0)),
         "One norm for attention and feed-forward side by side; all queries share a key.",
-        final_norm="transformer.ln_f",
-        dtype=torch.bfloat16,
     ),
     "hf-falcon-groups": Case(
         transformers.FalconForCausalLM,
         FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=True, ffn_hidden_size=44),
         "A norm for each of both, two groups of queries; biases.",
-        final_norm="transformer.ln_f",
-        dtype=torch.bfloat16,
     ),
     "hf-falcon-serial": Case(
         transformers.FalconForCausalLM,
         FALCON_SIZES | dict(parallel_attn=False, multi_query=False, bias=True),
         "The feed-forward behind attention; each query head has its key.",
-        final_norm="transformer.ln_f",
-        dtype=torch.bfloat16,
     ),
     "hf-bloom": Case(
         transformers.BloomForCausalLM,
         BLOOM_SIZES,
         "ALiBi with six heads; token vectors are normed.",
-        final_norm="transformer.ln_f",
         dtype=torch.float16,
     ),
     "hf-bloom-bare": Case(
         transformers.BloomForCausalLM,
         BLOOM_SIZES | dict(hidden_size=32, n_head=4),
         "Names without a prefix, as published files have them.",
-        final_norm="transformer.ln_f",
         part="transformer",
+        dtype=torch.float32,
     ),
     "hf-mistral": Case(
         transformers.MistralForCausalLM,
         SIZES | dict(head_dim=10, sliding_window=6),
         "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
-        dtype=torch.bfloat16,
         edit=to_old_and_new_rope,
     ),
     "hf-qwen2": Case(
         transformers.Qwen2ForCausalLM,
         SIZES | dict(tie_word_embeddings=True),
         "q, k and v have biases, o has none; a sliding_window that is not used; tied.",
-        dtype=torch.bfloat16,
         edit=to_old_qwen,
     ),
     "hf-qwen2-window": Case(
@@ -650,22 +602,15 @@ CASES: dict[str, Case] = {
             sliding_window=5,
             max_window_layers=1,
             max_position_embeddings=256,
-            rope_parameters={
-                "rope_type": "yarn",
-                "rope_theta": 100.0,
-                "factor": 4.0,
-                "original_max_position_embeddings": 64,
-            },
+            rope_parameters=rotary(100.0, "yarn", factor=4.0, original_max_position_embeddings=64),
         ),
         "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
-        dtype=torch.bfloat16,
         edit=to_old_qwen,
     ),
     "hf-qwen3": Case(
         transformers.Qwen3ForCausalLM,
-        SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=default_rope(1e6)),
+        SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=rotary(1e6)),
         "Queries and keys are normed per head before they are rotated; H*K != D.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-qwen3_moe": Case(
@@ -681,7 +626,6 @@ CASES: dict[str, Case] = {
             sliding_window=6,
         ),
         "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-qwen3_moe-dense": Case(
@@ -697,26 +641,22 @@ CASES: dict[str, Case] = {
             mlp_only_layers=[3],
         ),
         "Experts in the second of four layers alone, a feed-forward of another width in the others.",
-        dtype=torch.bfloat16,
     ),
     "hf-seed_oss": Case(
         transformers.SeedOssForCausalLM,
-        SIZES | dict(head_dim=12, mlp_bias=True, rope_parameters=default_rope(100.0)),
+        SIZES | dict(head_dim=12, mlp_bias=True, rope_parameters=rotary(100.0)),
         "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-ernie4_5": Case(
         transformers.Ernie4_5ForCausalLM,
-        SIZES | dict(head_dim=10, use_bias=True, rope_parameters=default_rope(100.0)),
+        SIZES | dict(head_dim=10, use_bias=True, rope_parameters=rotary(100.0)),
         "The two numbers of a rotary pair are neighbors; biases everywhere; H*K != D; tied.",
-        dtype=torch.bfloat16,
     ),
     "hf-helium": Case(
         transformers.HeliumForCausalLM,
-        SIZES | dict(head_dim=8, attention_bias=True, rope_parameters=default_rope(100.0)),
+        SIZES | dict(head_dim=8, attention_bias=True, rope_parameters=rotary(100.0)),
         "The two numbers of a rotary pair are neighbors; q, k and v have biases.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-stablelm": Case(
@@ -740,9 +680,8 @@ CASES: dict[str, Case] = {
     ),
     "hf-starcoder2": Case(
         transformers.Starcoder2ForCausalLM,
-        SIZES | dict(sliding_window=6, rope_parameters=default_rope(100.0)),
+        SIZES | dict(sliding_window=6, rope_parameters=rotary(100.0)),
         "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-phi": Case(
@@ -750,7 +689,6 @@ CASES: dict[str, Case] = {
         SIZES | dict(rope_parameters=HALF_ROTARY),
         "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
         "of the head.",
-        final_norm="model.final_layernorm",
         dtype=torch.float16,
         edit=to_old_partial_rope,
     ),
@@ -758,14 +696,12 @@ CASES: dict[str, Case] = {
         transformers.PhiForCausalLM,
         SIZES | dict(qk_layernorm=True, rope_parameters=HALF_ROTARY),
         "A LayerNorm of queries and one of keys, head by head.",
-        final_norm="model.final_layernorm",
         dtype=torch.float16,
     ),
     "hf-phi3": Case(
         transformers.Phi3ForCausalLM,
         SIZES | dict(sliding_window=6, rope_parameters=HALF_ROTARY),
         "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window of 6 keys.",
-        dtype=torch.bfloat16,
         edit=to_old_partial_rope,
     ),
     "hf-phi3-long": Case(
@@ -774,29 +710,23 @@ CASES: dict[str, Case] = {
         | dict(
             max_position_embeddings=96,
             original_max_position_embeddings=24,
-            rope_parameters={
-                "rope_type": "longrope",
-                "rope_theta": 100.0,
-                "short_factor": [1.1, 1.6, 2.3, 4.0],
-                "long_factor": [2.0, 3.0, 5.0, 9.0],
-            },
+            rope_parameters=rotary(
+                100.0, "longrope", short_factor=[1.1, 1.6, 2.3, 4.0], long_factor=[2.0, 3.0, 5.0, 9.0]
+            ),
         ),
         "longrope: a factor for each rotary pair, and one of rotated vectors.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo": Case(
         transformers.OlmoForCausalLM,
-        SIZES | dict(rope_parameters=default_rope(100.0)),
+        SIZES | dict(rope_parameters=rotary(100.0)),
         "LayerNorm without gain and bias.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo-clip": Case(
         transformers.OlmoForCausalLM,
         SIZES | dict(clip_qkv=0.7),
         "Queries, keys and values that reach their limit.",
-        dtype=torch.bfloat16,
     ),
     "hf-smollm3": Case(
         transformers.SmolLM3ForCausalLM,
@@ -806,31 +736,27 @@ CASES: dict[str, Case] = {
             no_rope_layer_interval=2,
             use_sliding_window=True,
             sliding_window=6,
-            rope_parameters=default_rope(100.0),
+            rope_parameters=rotary(100.0),
         ),
         "The second of three layers does not rotate, and has a window of 6 keys; tied.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-granite": Case(
         transformers.GraniteForCausalLM,
-        SIZES | GRANITE_FACTORS | dict(rope_parameters=default_rope(100.0)),
+        SIZES | GRANITE_FACTORS | dict(rope_parameters=rotary(100.0)),
         "Factors of embeddings, scores, both branches and logits.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo2": Case(
         transformers.Olmo2ForCausalLM,
-        SIZES | dict(rope_parameters=default_rope(500.0)),
+        SIZES | dict(rope_parameters=rotary(500.0)),
         "No norm before a block, one after it; queries of all heads are normed as one vector.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo3": Case(
         transformers.Olmo3ForCausalLM,
         OLMO3_SIZES | dict(rope_parameters=OLMO_ROPE, rms_norm_eps=1e-3),
         "Three of four layers have a window of 5 keys; YaRN in the others; the keys of published files.",
-        dtype=torch.bfloat16,
         edit=to_old_olmo,
     ),
     "hf-olmo3-types": Case(
@@ -840,10 +766,9 @@ CASES: dict[str, Case] = {
             num_hidden_layers=2,
             layer_types=["full_attention", "sliding_attention"],
             attention_bias=True,
-            rope_parameters={"full_attention": OLMO_ROPE["full_attention"], "sliding_attention": default_rope(50.0)},
+            rope_parameters={"full_attention": OLMO_ROPE["full_attention"], "sliding_attention": rotary(50.0)},
         ),
         "The keys of transformers 5; attention biases.",
-        dtype=torch.bfloat16,
     ),
     "hf-olmoe": Case(
         transformers.OlmoeForCausalLM,
@@ -853,26 +778,23 @@ CASES: dict[str, Case] = {
             num_experts=5,
             num_experts_per_tok=3,
             attention_bias=True,
-            rope_parameters=default_rope(100.0),
+            rope_parameters=rotary(100.0),
         ),
         "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
         "than 1; attention biases.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmoe-clip": Case(
         transformers.OlmoeForCausalLM,
         SIZES | dict(intermediate_size=24, num_experts=5, num_experts_per_tok=3, clip_qkv=0.7),
         "Queries, keys and values that reach their limit, queries and keys after their norm.",
-        dtype=torch.bfloat16,
     ),
     "hf-granitemoe": Case(
         transformers.GraniteMoeForCausalLM,
         SIZES
         | GRANITE_FACTORS
-        | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2, rope_parameters=default_rope(100.0)),
+        | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2, rope_parameters=rotary(100.0)),
         "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-exaone4": Case(
@@ -880,18 +802,16 @@ CASES: dict[str, Case] = {
         EXAONE_SIZES | dict(sliding_window=6, sliding_window_pattern=2),
         "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
         "have a window of 6 keys, layer 1 does neither.",
-        dtype=torch.bfloat16,
         edit=to_old_window,
     ),
     "hf-exaone4-global": Case(
         transformers.Exaone4ForCausalLM,
         EXAONE_SIZES | dict(sliding_window=None, layer_types=["full_attention"] * 3),
         "Without a window all layers rotate.",
-        dtype=torch.bfloat16,
     ),
     "hf-cohere": Case(
         transformers.CohereForCausalLM,
-        SIZES | dict(head_dim=10, attention_bias=True, logit_scale=0.25, rope_parameters=default_rope(100.0)),
+        SIZES | dict(head_dim=10, attention_bias=True, logit_scale=0.25, rope_parameters=rotary(100.0)),
         "Attention and feed-forward side by side read one LayerNorm without bias; the two numbers of a "
         "rotary pair are neighbors; scaled logits; attention biases; tied.",
         dtype=torch.float16,
@@ -899,8 +819,7 @@ CASES: dict[str, Case] = {
     ),
     "hf-cohere2": Case(
         transformers.Cohere2ForCausalLM,
-        SIZES
-        | dict(num_hidden_layers=3, sliding_window=6, sliding_window_pattern=2, rope_parameters=default_rope(100.0)),
+        SIZES | dict(num_hidden_layers=3, sliding_window=6, sliding_window_pattern=2, rope_parameters=rotary(100.0)),
         "Layers 0 and 2 rotate and have a window of 6 keys, layer 1 does neither.",
         dtype=torch.float16,
         edit=to_old_window,
@@ -909,20 +828,17 @@ CASES: dict[str, Case] = {
         transformers.GlmForCausalLM,
         SIZES | dict(head_dim=12, rope_parameters=HALF_ROTARY),
         "Half of each head is rotated, in pairs of neighbors; q, k and v have biases; gate and up in one matrix.",
-        dtype=torch.bfloat16,
         edit=to_old_partial_rope,
     ),
     "hf-glm4": Case(
         transformers.Glm4ForCausalLM,
         SIZES | dict(head_dim=16, attention_bias=False, rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}),
         "Norms before and after both blocks; three pairs of neighbors of each head are rotated.",
-        dtype=torch.bfloat16,
     ),
     "hf-nemotron": Case(
         transformers.NemotronForCausalLM,
         SIZES | dict(head_dim=12, attention_bias=True, mlp_bias=True, rope_parameters=HALF_ROTARY),
         "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is rotated; biases.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=to_old_partial_rope,
     ),
@@ -930,20 +846,17 @@ CASES: dict[str, Case] = {
         transformers.HunYuanDenseV1ForCausalLM,
         SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=HUNYUAN_ROPE),
         "Queries and keys are normed after they are rotated; alpha stretches the base.",
-        dtype=torch.bfloat16,
         edit=to_old_hunyuan,
     ),
     "hf-hunyuan_moe": Case(
         transformers.HunYuanMoEV1ForCausalLM,
         SIZES | dict(head_dim=8, intermediate_size=24, num_experts=5, moe_topk=2, rope_parameters=HUNYUAN_ROPE),
         "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
-        dtype=torch.bfloat16,
     ),
     "hf-gemma": Case(
         transformers.GemmaForCausalLM,
-        SIZES | dict(head_dim=10, rope_parameters=default_rope(100.0)),
+        SIZES | dict(head_dim=10, rope_parameters=rotary(100.0)),
         "Norms of 1 + w, scaled token vectors; the activation that old files call gelu; tied.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=lambda config: to_old_rope(config) | {"hidden_act": "gelu"},
     ),
@@ -951,7 +864,6 @@ CASES: dict[str, Case] = {
         transformers.Gemma3ForCausalLM,
         GEMMA_SIZES | dict(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
         "Every second layer sees all, at a base and a scaling of its own; the keys of published files.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=to_old_gemma,
     ),
@@ -964,14 +876,12 @@ CASES: dict[str, Case] = {
             rope_parameters=GEMMA_ROPE,
         ),
         "The keys of transformers 5; attention biases.",
-        dtype=torch.bfloat16,
         center=0.0,
     ),
     "hf-gemma2": Case(
         transformers.Gemma2ForCausalLM,
         GEMMA_SIZES | dict(attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
         "Soft caps that scores and logits reach; even layers have a window of 5 keys.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=to_old_rope,
     ),
@@ -985,7 +895,6 @@ CASES: dict[str, Case] = {
             layer_types=["full_attention", "full_attention", "sliding_attention"],
         ),
         "Without caps; attention biases; layer_types of its own.",
-        dtype=torch.bfloat16,
         center=0.0,
     ),
     "hf-gemma3-whole": Case(
@@ -1007,8 +916,6 @@ CASES: dict[str, Case] = {
             eoi_token_index=58,
         ),
         "The text model inside one that sees pictures, whose tensors are passed over.",
-        final_norm="model.language_model.norm",
-        dtype=torch.bfloat16,
         center=0.0,
     ),
     "hf-gemma4": Case(
@@ -1026,20 +933,17 @@ CASES: dict[str, Case] = {
         "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two "
         "of seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each "
         "layer.",
-        dtype=torch.bfloat16,
     ),
     "hf-gemma4-narrow": Case(
         transformers.Gemma4ForCausalLM,
         GEMMA4_SIZES
         | dict(global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE, tie_word_embeddings=False),
         "Narrower heads in the last layer, which alone sees all keys; values of its own.",
-        dtype=torch.bfloat16,
     ),
     "hf-gpt_oss": Case(
         transformers.GptOssForCausalLM,
         GPT_OSS_SIZES | dict(intermediate_size=24, sliding_window=6, swiglu_limit=1.5),
         "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-qwen3_next": Case(
@@ -1055,7 +959,6 @@ CASES: dict[str, Case] = {
         ),
         "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
         center=0.0,
-        dtype=torch.bfloat16,
         edit=to_old_delta_net,
         length=MIXER_T,
     ),
@@ -1077,6 +980,7 @@ CASES: dict[str, Case] = {
         "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
         center=0.0,
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-qwen3_5": Case(
         transformers.Qwen3_5ForCausalLM,
@@ -1084,6 +988,7 @@ CASES: dict[str, Case] = {
         "One feed-forward for all tokens; attention in the third of four layers.",
         center=0.0,
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-qwen3_5-whole": Case(
         transformers.Qwen3_5ForConditionalGeneration,
@@ -1108,9 +1013,9 @@ CASES: dict[str, Case] = {
             ),
         ),
         "The text model inside the multimodal one, with its rotary sections, which text does not see.",
-        final_norm="model.language_model.norm",
         center=0.0,
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-lfm2": Case(
         transformers.Lfm2ForCausalLM,
@@ -1123,11 +1028,11 @@ CASES: dict[str, Case] = {
             block_multiple_of=8,
             block_ffn_dim_multiplier=1.3,
             tie_word_embeddings=False,
-            rope_parameters=default_rope(500.0),
+            rope_parameters=rotary(500.0),
         ),
         "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
-        final_norm="model.embedding_norm",
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-lfm2-indices": Case(
         transformers.Lfm2ForCausalLM,
@@ -1137,11 +1042,9 @@ CASES: dict[str, Case] = {
             full_attn_idxs=[1],
             conv_L_cache=4,
             block_auto_adjust_ff_dim=False,
-            rope_parameters=default_rope(500.0),
+            rope_parameters=rotary(500.0),
         ),
         "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
-        final_norm="model.embedding_norm",
-        dtype=torch.bfloat16,
         edit=to_old_lfm2,
     ),
     "hf-falcon_h1": Case(
@@ -1161,8 +1064,8 @@ CASES: dict[str, Case] = {
             ssm_multipliers=[0.7, 1.1, 0.8, 0.9, 1.2],
         ),
         "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
-        final_norm="model.final_layernorm",
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-falcon_h1-biases": Case(
         transformers.FalconH1ForCausalLM,
@@ -1181,28 +1084,23 @@ CASES: dict[str, Case] = {
             tie_word_embeddings=True,
         ),
         "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
-        final_norm="model.final_layernorm",
-        dtype=torch.bfloat16,
         length=MIXER_T,
     ),
     "hf-mixtral": Case(
         transformers.MixtralForCausalLM,
         SIZES | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2),
         "2 of 5 experts; their weights sum to 1.",
-        dtype=torch.bfloat16,
     ),
     "hf-qwen2_moe": Case(
         transformers.Qwen2MoeForCausalLM,
         SHARED_EXPERT_SIZES | dict(norm_topk_prob=False),
         "3 of 5 experts whose weights sum to less than 1, and an expert for all tokens.",
-        dtype=torch.bfloat16,
         edit=to_old_qwen,
     ),
     "hf-qwen2_moe-norm": Case(
         transformers.Qwen2MoeForCausalLM,
         SHARED_EXPERT_SIZES | dict(norm_topk_prob=True),
         "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
-        dtype=torch.bfloat16,
     ),
     "hf-deepseek_v2": Case(
         transformers.DeepseekV2ForCausalLM,
@@ -1216,17 +1114,10 @@ CASES: dict[str, Case] = {
             topk_group=2,
             routed_scaling_factor=1.5,
             max_position_embeddings=64,
-            rope_parameters={
-                "rope_type": "yarn",
-                "rope_theta": 100.0,
-                "factor": 4.0,
-                "mscale_all_dim": 0.7,
-                "original_max_position_embeddings": 16,
-            },
+            rope_parameters=rotary(100.0, "yarn", factor=4.0, mscale_all_dim=0.7, original_max_position_embeddings=16),
         ),
         "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
         "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-deepseek_v2-greedy": Case(
@@ -1244,7 +1135,6 @@ CASES: dict[str, Case] = {
         ),
         "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer; an eps that norms of "
         "compressed vectors do not have.",
-        dtype=torch.bfloat16,
     ),
     "hf-deepseek_v3": Case(
         transformers.DeepseekV3ForCausalLM,
@@ -1257,18 +1147,12 @@ CASES: dict[str, Case] = {
             topk_group=2,
             rms_norm_eps=0.05,
             num_experts_per_tok=3,
-            rope_parameters={
-                "rope_type": "yarn",
-                "rope_theta": 100.0,
-                "factor": 4.0,
-                "mscale": 1.2,
-                "mscale_all_dim": 0.7,
-                "original_max_position_embeddings": 16,
-            },
+            rope_parameters=rotary(
+                100.0, "yarn", factor=4.0, mscale=1.2, mscale_all_dim=0.7, original_max_position_embeddings=16
+            ),
         ),
         "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes; an eps that norms "
         "of compressed vectors do not have.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-deepseek_v3-halves": Case(
@@ -1281,10 +1165,9 @@ CASES: dict[str, Case] = {
             topk_group=2,
             num_experts_per_tok=3,
             rope_interleave=False,
-            rope_parameters=default_rope(100.0),
+            rope_parameters=rotary(100.0),
         ),
         "rope_interleave is false: a rotary pair is not two neighbors.",
-        dtype=torch.bfloat16,
     ),
     "hf-dots1": Case(
         transformers.Dots1ForCausalLM,
@@ -1300,11 +1183,10 @@ CASES: dict[str, Case] = {
             routed_scaling_factor=1.5,
             sliding_window=6,
             max_window_layers=2,
-            rope_parameters=default_rope(100.0),
+            rope_parameters=rotary(100.0),
         ),
         "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
         "the last layer.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-granite_swa": Case(
@@ -1314,7 +1196,6 @@ CASES: dict[str, Case] = {
         | dict(num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], sliding_window=6),
         "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
         "rotary positions, and layers without them.",
-        dtype=torch.bfloat16,
         maps=trace_with_sink_weights,
     ),
     "hf-granite_swa-types": Case(
@@ -1324,11 +1205,10 @@ CASES: dict[str, Case] = {
             layer_types=["sliding_attention", "full_attention"],
             attention_bias=True,
             mlp_bias=True,
-            rope_parameters=default_rope(100.0),
+            rope_parameters=rotary(100.0),
             sliding_window=6,
         ),
         "layer_types of its own, one base, biases.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
         maps=trace_with_sink_weights,
     ),
@@ -1337,7 +1217,6 @@ CASES: dict[str, Case] = {
         MIMO_SIZES | dict(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
         "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
         "keys, and scaled; two rotations of four dimensions; layers without experts.",
-        dtype=torch.bfloat16,
     ),
     "hf-mimo_v2_flash-types": Case(
         transformers.MiMoV2FlashForCausalLM,
@@ -1352,13 +1231,12 @@ CASES: dict[str, Case] = {
             norm_topk_prob=False,
             v_head_dim=17,
             rope_parameters={
-                "full_attention": default_rope(50.0, partial_rotary_factor=0.6),
-                "sliding_attention": default_rope(20.0, partial_rotary_factor=0.3),
+                "full_attention": rotary(50.0, partial_rotary_factor=0.6),
+                "sliding_attention": rotary(20.0, partial_rotary_factor=0.3),
             },
         ),
         "layer_types of its own; rotations of 8 and of 4 dimensions; values wider than keys and not scaled; groups of "
         "experts; biases of q, k and v.",
-        dtype=torch.bfloat16,
     ),
     "hf-apertus": Case(
         transformers.ApertusForCausalLM,
@@ -1366,17 +1244,16 @@ CASES: dict[str, Case] = {
         | dict(
             max_position_embeddings=384,
             attention_bias=True,
-            rope_parameters={
-                "rope_type": "llama3",
-                "rope_theta": 100.0,
-                "factor": 8.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": 48,
-            },
+            rope_parameters=rotary(
+                100.0,
+                "llama3",
+                factor=8.0,
+                low_freq_factor=1.0,
+                high_freq_factor=4.0,
+                original_max_position_embeddings=48,
+            ),
         ),
         "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-phimoe": Case(
@@ -1389,10 +1266,9 @@ CASES: dict[str, Case] = {
             lm_head_bias=True,
             router_jitter_noise=0.2,
             sliding_window=6,
-            rope_parameters=default_rope(100.0),
+            rope_parameters=rotary(100.0),
         ),
         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-phimoe-long": Case(
@@ -1401,39 +1277,35 @@ CASES: dict[str, Case] = {
         | dict(
             intermediate_size=24,
             num_local_experts=5,
-            rope_parameters={
-                "rope_type": "longrope",
-                "rope_theta": 100.0,
-                "original_max_position_embeddings": 24,
-                "short_factor": [1.1, 1.6, 2.3, 4.0],
-                "long_factor": [2.0, 3.0, 5.0, 9.0],
-                "short_mscale": 1.2,
-                "long_mscale": 1.3,
-            },
+            rope_parameters=rotary(
+                100.0,
+                "longrope",
+                original_max_position_embeddings=24,
+                short_factor=[1.1, 1.6, 2.3, 4.0],
+                long_factor=[2.0, 3.0, 5.0, 9.0],
+                short_mscale=1.2,
+                long_mscale=1.3,
+            ),
         ),
         "longrope whose factor of rotated vectors is short_mscale.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-llama-bidirectional": Case(
         transformers.LlamaForCausalLM,
         SIZES,
         "is_causal is false: every query sees every key.",
-        dtype=torch.bfloat16,
         edit=lambda config: config | {"is_causal": False},
     ),
     "hf-llama-linear": Case(
         transformers.LlamaForCausalLM,
-        SIZES
-        | dict(tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0, "rope_type": "linear", "factor": 2.5}),
+        SIZES | dict(tie_word_embeddings=True, rope_parameters=rotary(100.0, "linear", factor=2.5)),
         "rope_scaling of the oldest form: linear.",
         dtype=torch.float16,
         edit=to_old_linear_rope,
     ),
     "hf-llama-dynamic": Case(
         transformers.LlamaForCausalLM,
-        SIZES
-        | dict(tie_word_embeddings=True, rope_parameters={"rope_theta": 100.0, "rope_type": "dynamic", "factor": 4.0}),
+        SIZES | dict(tie_word_embeddings=True, rope_parameters=rotary(100.0, "dynamic", factor=4.0)),
         "rope_scaling dynamic, which changes nothing up to the model's context.",
         dtype=torch.float16,
     ),
@@ -1442,12 +1314,7 @@ CASES: dict[str, Case] = {
         SIZES
         | dict(
             tie_word_embeddings=True,
-            rope_parameters={
-                "rope_type": "yarn",
-                "factor": 4.0,
-                "rope_theta": 10000.0,
-                "original_max_position_embeddings": 4096,
-            },
+            rope_parameters=rotary(10000.0, "yarn", factor=4.0, original_max_position_embeddings=4096),
         ),
         "rope_scaling yarn: its ramp between whole pairs.",
         dtype=torch.float16,
@@ -1457,14 +1324,14 @@ CASES: dict[str, Case] = {
         SIZES
         | dict(
             tie_word_embeddings=True,
-            rope_parameters={
-                "rope_theta": 100.0,
-                "rope_type": "llama3",
-                "factor": 8.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": 40,
-            },
+            rope_parameters=rotary(
+                100.0,
+                "llama3",
+                factor=8.0,
+                low_freq_factor=1.0,
+                high_freq_factor=4.0,
+                original_max_position_embeddings=40,
+            ),
         ),
         "rope_scaling llama3: pairs of all three kinds.",
         dtype=torch.float16,

@@ -5,8 +5,8 @@
 
 The `gguf` package gives the names of tensors and keys; this script repeats what llama.cpp's converter does to the
 tensors. transformers then reads the file, undoes the converter's changes and computes the numbers, so that a mistake
-in this script shows as changed weights. transformers cannot read the families of READ_BACK_FAMILIES from GGUF, or does
-not undo their changes; the script reads these back itself.
+in this script shows as changed weights. Of other families than READ_BY_TRANSFORMERS it cannot read GGUF files, or does
+not undo the changes; the script reads these back itself.
 """
 
 import math
@@ -32,78 +32,29 @@ from .write_families import (
     GPT_OSS_SIZES,
     MPT_SIZES,
     SIZES,
-    default_rope,
     drop_keys,
     fill_weights,
+    rotary,
     trace_fields,
 )
 from .write_goldens import build_model, describe, scaled_error, store, write_cases
 
 T = 12
 
+# The names of GGUF, where they are not those of transformers.
 ARCHITECTURES = {
-    "llama": gguf.MODEL_ARCH.LLAMA,
-    "gpt2": gguf.MODEL_ARCH.GPT2,
-    "gpt_neox": gguf.MODEL_ARCH.GPTNEOX,
-    "qwen2": gguf.MODEL_ARCH.QWEN2,
-    "qwen3": gguf.MODEL_ARCH.QWEN3,
-    "gemma3_text": gguf.MODEL_ARCH.GEMMA3,
-    "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE,
-    "gemma2": gguf.MODEL_ARCH.GEMMA2,
-    "olmo2": gguf.MODEL_ARCH.OLMO2,
-    "falcon": gguf.MODEL_ARCH.FALCON,
-    "bloom": gguf.MODEL_ARCH.BLOOM,
-    "hunyuan_v1_dense": gguf.MODEL_ARCH.HUNYUAN_DENSE,
-    "hunyuan_v1_moe": gguf.MODEL_ARCH.HUNYUAN_MOE,
-    "smollm3": gguf.MODEL_ARCH.SMOLLM3,
-    "phi3": gguf.MODEL_ARCH.PHI3,
-    "granite": gguf.MODEL_ARCH.GRANITE,
-    "stablelm": gguf.MODEL_ARCH.STABLELM,
-    "starcoder2": gguf.MODEL_ARCH.STARCODER2,
-    "seed_oss": gguf.MODEL_ARCH.SEED_OSS,
-    "ernie4_5": gguf.MODEL_ARCH.ERNIE4_5,
-    "olmo": gguf.MODEL_ARCH.OLMO,
-    "olmoe": gguf.MODEL_ARCH.OLMOE,
-    "granitemoe": gguf.MODEL_ARCH.GRANITE_MOE,
-    "exaone4": gguf.MODEL_ARCH.EXAONE4,
-    "cohere": gguf.MODEL_ARCH.COMMAND_R,
-    "cohere2": gguf.MODEL_ARCH.COHERE2,
-    "glm4": gguf.MODEL_ARCH.GLM4,
-    "nemotron": gguf.MODEL_ARCH.NEMOTRON,
-    "phi": gguf.MODEL_ARCH.PHI2,
-    "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
-    "mpt": gguf.MODEL_ARCH.MPT,
-    "lfm2": gguf.MODEL_ARCH.LFM2,
-    "gpt_oss": gguf.MODEL_ARCH.GPT_OSS,
+    "gpt_neox": "GPTNEOX",
+    "gemma3_text": "GEMMA3",
+    "qwen3_moe": "QWEN3MOE",
+    "granitemoe": "GRANITE_MOE",
+    "hunyuan_v1_dense": "HUNYUAN_DENSE",
+    "hunyuan_v1_moe": "HUNYUAN_MOE",
+    "cohere": "COMMAND_R",
+    "phi": "PHI2",
+    "gpt_bigcode": "STARCODER",
 }
 
-READ_BACK_FAMILIES = (
-    "gpt_neox",
-    "olmo2",
-    "falcon",
-    "hunyuan_v1_dense",
-    "hunyuan_v1_moe",
-    "smollm3",
-    "phi3",
-    "granite",
-    "stablelm",
-    "starcoder2",
-    "seed_oss",
-    "ernie4_5",
-    "olmo",
-    "olmoe",
-    "granitemoe",
-    "exaone4",
-    "cohere",
-    "cohere2",
-    "glm4",
-    "nemotron",
-    "phi",
-    "gpt_bigcode",
-    "mpt",
-    "lfm2",
-    "gpt_oss",
-)
+READ_BY_TRANSFORMERS = ("llama", "gpt2", "qwen2", "qwen3", "gemma3_text", "qwen3_moe", "gemma2", "bloom")
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED_FAMILIES = ("llama", "granite", "granitemoe", "smollm3", "olmo")
@@ -122,17 +73,6 @@ MAX_ROUNDING = {
     "Q4_0": 0.2,
     "Q4_1": 0.2,
     "MXFP4": 0.3,
-}
-
-FINAL_NORMS = {
-    "gpt2": "transformer.ln_f",
-    "gpt_neox": "gpt_neox.final_layer_norm",
-    "falcon": "transformer.ln_f",
-    "bloom": "transformer.ln_f",
-    "phi": "model.final_layernorm",
-    "gpt_bigcode": "transformer.ln_f",
-    "mpt": "transformer.norm_f",
-    "lfm2": "model.embedding_norm",
 }
 
 # The type that llama.cpp uses instead if a row is not a whole number of blocks. Unlisted types become F16.
@@ -477,7 +417,7 @@ def gpt_oss_type(name: str, type_name: str) -> str:
 def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str, fused: bool) -> dict[str, str]:
     """Writes the file, and returns the model's name for each tensor name in the file."""
     config, rng = model.config, np.random.default_rng(7)
-    architecture = ARCHITECTURES[config.model_type]
+    architecture = gguf.MODEL_ARCH[ARCHITECTURES.get(config.model_type, config.model_type.upper())]
     table = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
     writer = GGUFWriter(file, gguf.MODEL_ARCH_NAMES[architecture])
     writer.add_name("tiny")
@@ -504,10 +444,10 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
 
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str], type_name: str) -> None:
-    if model.config.model_type in READ_BACK_FAMILIES:
-        weights = read_back_weights(file, model, names)
-    else:
+    if model.config.model_type in READ_BY_TRANSFORMERS:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
+    else:
+        weights = read_back_weights(file, model, names)
     original_weights = model.state_dict()
     tied_names = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
     for name in set(original_weights) - set(tied_names):
@@ -527,10 +467,9 @@ def write(name: str, case: Case) -> None:
     read_back(file, model, write_model(file, model, case.type_name, case.fused), case.type_name)
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
-    final_norm = FINAL_NORMS.get(kind, "model.norm")
-    expected = trace_fields(model, final_norm, tokens)
+    expected = trace_fields(model, tokens)
     store(folder, expected)
-    f64_trace = trace_fields(model.double(), final_norm, tokens)
+    f64_trace = trace_fields(model.double(), tokens)
     largest_error = max(scaled_error(f64_trace[key], expected[key]) for key in ("logits", "att", "hidden"))
     describe(
         folder,
@@ -559,6 +498,17 @@ def random_model(
     model = build_model(kind, **config)
     fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
+
+
+def random_case(
+    kind: type[transformers.PreTrainedModel],
+    config: dict[str, Any],
+    type_name: str,
+    notes: str,
+    center: float = 1.0,
+    fused: bool = False,
+) -> Case:
+    return Case(partial(random_model, kind, config, center), type_name, notes, fused)
 
 
 LLAMA_SIZES: dict[str, Any] = dict(
@@ -598,163 +548,113 @@ def wide_llama() -> transformers.PreTrainedModel:
     return model
 
 
-make_phi = partial(
-    random_model, transformers.PhiForCausalLM, drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128)
-)
+PHI_SIZES = drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128)
 
 # The models of the goldens hf-* that are also written as GGUF, for each type.
 GOLDEN_MODELS = {
-    "F32": ("llama-gqa",),
-    "F16": (
-        "llama-linear",
-        "gpt2-plain",
-        "gpt_neox-serial",
-        "hunyuan",
-        "hunyuan_moe",
-        "bloom",
-        "phi3",
-        "stablelm",
-        "lfm2-indices",
-        "olmoe",
-        "cohere",
-    ),
-    "BF16": (
-        "llama-bias",
-        "qwen2",
-        "qwen3",
-        "olmo2",
-        "falcon",
-        "granite",
-        "seed_oss",
-        "ernie4_5",
-        "olmo",
-        "granitemoe",
-        "exaone4-global",
-        "glm4",
-        "nemotron",
-        "olmo-clip",
-        "gpt_bigcode",
-    ),
-    "Q8_0": ("gpt_neox",),
+    "F32": "llama-gqa",
+    "F16": "llama-linear gpt2-plain gpt_neox-serial hunyuan hunyuan_moe bloom phi3 stablelm lfm2-indices olmoe cohere",
+    "BF16": "llama-bias qwen2 qwen3 olmo2 falcon granite seed_oss ernie4_5 olmo granitemoe exaone4-global glm4 "
+    "nemotron olmo-clip gpt_bigcode",
+    "Q8_0": "gpt_neox",
 }
 
 CASES: dict[str, Case] = {
     **{
         f"gguf-{source}-{type_name.lower()}": golden_case(f"hf-{source}", type_name)
         for type_name, sources in GOLDEN_MODELS.items()
-        for source in sources
+        for source in sources.split()
     },
-    "gguf-cohere2-f16": Case(
-        partial(
-            random_model,
-            transformers.Cohere2ForCausalLM,
-            SIZES | dict(num_hidden_layers=5, sliding_window=5, rope_parameters=default_rope(100.0)),
-        ),
+    "gguf-cohere2-f16": random_case(
+        transformers.Cohere2ForCausalLM,
+        SIZES | dict(num_hidden_layers=5, sliding_window=5, rope_parameters=rotary(100.0)),
         "F16",
         "The fourth layer sees all keys and does not rotate, which no key says.",
     ),
-    "gguf-phi-f16": Case(make_phi, "F16", "A bias of the head; half of each head is rotated."),
-    "gguf-phi-fused-f16": Case(make_phi, "F16", "q, k and v in one matrix, as in older files.", fused=True),
-    "gguf-mpt-f16": Case(
-        partial(random_model, transformers.MptForCausalLM, MPT_SIZES | dict(attn_config={"clip_qkv": 0.8})),
+    "gguf-phi-f16": random_case(
+        transformers.PhiForCausalLM, PHI_SIZES, "F16", "A bias of the head; half of each head is rotated."
+    ),
+    "gguf-phi-fused-f16": random_case(
+        transformers.PhiForCausalLM, PHI_SIZES, "F16", "q, k and v in one matrix, as in older files.", fused=True
+    ),
+    "gguf-mpt-f16": random_case(
+        transformers.MptForCausalLM,
+        MPT_SIZES | dict(attn_config={"clip_qkv": 0.8}),
         "F16",
         "ALiBi with six heads; queries, keys and values that reach their limit.",
     ),
-    "gguf-smollm3-bf16": Case(
-        partial(
-            random_model,
-            transformers.SmolLM3ForCausalLM,
-            SIZES | dict(num_hidden_layers=5, rope_parameters=default_rope(100.0)),
-        ),
+    "gguf-smollm3-bf16": random_case(
+        transformers.SmolLM3ForCausalLM,
+        SIZES | dict(num_hidden_layers=5, rope_parameters=rotary(100.0)),
         "BF16",
         "The fourth layer does not rotate, which no key says; rotary pairs side by side.",
     ),
-    "gguf-starcoder2-f16": Case(
-        partial(random_model, transformers.Starcoder2ForCausalLM, SIZES | dict(rope_parameters=default_rope(100.0))),
+    "gguf-starcoder2-f16": random_case(
+        transformers.Starcoder2ForCausalLM,
+        SIZES | dict(rope_parameters=rotary(100.0)),
         "F16",
         "LayerNorm, a feed-forward without gate, biases.",
     ),
-    "gguf-falcon-groups-f16": Case(
-        partial(
-            random_model,
-            transformers.FalconForCausalLM,
-            FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=False),
-        ),
+    "gguf-falcon-groups-f16": random_case(
+        transformers.FalconForCausalLM,
+        FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=False),
         "F16",
         "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
         "for attention and one for the feed-forward.",
     ),
-    "gguf-qwen3_moe-q8_0": Case(
-        partial(
-            random_model,
-            transformers.Qwen3MoeForCausalLM,
-            SIZES
-            | dict(head_dim=8, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True),
-        ),
+    "gguf-qwen3_moe-q8_0": random_case(
+        transformers.Qwen3MoeForCausalLM,
+        SIZES | dict(head_dim=8, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True),
         "Q8_0",
         "The experts of a layer are one tensor for each of gate, up and down.",
     ),
-    "gguf-gpt_oss-mxfp4": Case(
-        partial(
-            random_model,
-            transformers.GptOssForCausalLM,
-            GPT_OSS_SIZES | dict(intermediate_size=32, sliding_window=5),
-        ),
+    "gguf-gpt_oss-mxfp4": random_case(
+        transformers.GptOssForCausalLM,
+        GPT_OSS_SIZES | dict(intermediate_size=32, sliding_window=5),
         "MXFP4",
         "Experts in MXFP4, gate and up apart; sink logits; a window in even layers; YaRN with bounds between pairs.",
     ),
-    "gguf-gemma2-bf16": Case(
-        partial(
-            random_model,
-            transformers.Gemma2ForCausalLM,
-            GEMMA_SIZES | dict(num_hidden_layers=3, attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
-            0.0,
-        ),
+    "gguf-gemma2-bf16": random_case(
+        transformers.Gemma2ForCausalLM,
+        GEMMA_SIZES | dict(num_hidden_layers=3, attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
         "BF16",
         "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.",
+        center=0.0,
     ),
-    "gguf-llama3-f16": Case(
-        partial(
-            random_model,
-            transformers.LlamaForCausalLM,
-            LLAMA_SIZES
-            | dict(
-                hidden_size=32,
-                rope_parameters={
-                    "rope_type": "llama3",
-                    "rope_theta": 500000.0,
-                    "factor": 8.0,
-                    "low_freq_factor": 1.0,
-                    "high_freq_factor": 4.0,
-                    "original_max_position_embeddings": 8192,
-                },
+    "gguf-llama3-f16": random_case(
+        transformers.LlamaForCausalLM,
+        LLAMA_SIZES
+        | dict(
+            hidden_size=32,
+            rope_parameters=rotary(
+                500000.0,
+                "llama3",
+                factor=8.0,
+                low_freq_factor=1.0,
+                high_freq_factor=4.0,
+                original_max_position_embeddings=8192,
             ),
         ),
         "F16",
         "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.",
     ),
-    "gguf-gemma3-bf16": Case(
-        partial(
-            random_model,
-            transformers.Gemma3ForCausalLM,
-            GEMMA_SIZES
-            | dict(
-                num_hidden_layers=7,
-                rope_parameters={
-                    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 100.0},
-                    "sliding_attention": default_rope(10000.0),
-                },
-            ),
-            0.0,
+    "gguf-gemma3-bf16": random_case(
+        transformers.Gemma3ForCausalLM,
+        GEMMA_SIZES
+        | dict(
+            num_hidden_layers=7,
+            rope_parameters={
+                "full_attention": rotary(100.0, "linear", factor=8.0),
+                "sliding_attention": rotary(10000.0),
+            },
         ),
         "BF16",
         "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.",
+        center=0.0,
     ),
     **{
-        f"gguf-narrow-{type_name.lower()}": Case(
-            partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES),
-            type_name,
-            f"A llama with matrices in {type_name}.",
+        f"gguf-narrow-{type_name.lower()}": random_case(
+            transformers.LlamaForCausalLM, LLAMA_SIZES, type_name, f"A llama with matrices in {type_name}."
         )
         for type_name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4")
     },

@@ -4,7 +4,7 @@
     python -m models.reference.goldens.write_goldens hf-llama-gqa metrics      these cases
 
 The goldens `hf-*` are computed by Hugging Face transformers in F32; `ref-*`, `twin-*` and `sink100` by the reference
-of models/reference in F64, rounded to F32 only at the end; `metrics` by NumPy; `tokenizer` by the tokenizers library.
+of models/reference in F64, rounded to F32 only at the end; `metrics` by NumPy.
 """
 
 import argparse
@@ -128,10 +128,27 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator)
     return noise * 1.4 * min(shape) ** -0.5
 
 
-def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Module, tokens: Tensor) -> dict[str, Tensor]:
+# What reads the last hidden state, by its name in the families; the first one that a model has.
+FINAL_NORMS = (
+    "model.norm",
+    "model.final_layernorm",
+    "model.embedding_norm",
+    "model.language_model.norm",
+    "cls",
+    "transformer.ln_f",
+    "transformer.norm_f",
+    "gpt_neox.final_layer_norm",
+    "model.decoder.final_layer_norm",
+    "model.decoder.project_out",
+)
+
+
+def run_hf_model(model: transformers.PreTrainedModel, tokens: Tensor) -> dict[str, Tensor]:
     """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
     the final norm."""
     before_norm: list[Tensor] = []
+    modules = dict(model.named_modules())
+    final_norm = next(modules[name] for name in FINAL_NORMS if name in modules)
     hook = final_norm.register_forward_pre_hook(lambda _, inputs: before_norm.append(inputs[0]))
     with torch.no_grad():
         out = model(tokens[None], output_attentions=True, output_hidden_states=True)
@@ -184,8 +201,7 @@ def write_hf_case(name: str, case: HfCase) -> None:
     # Reads the model back, so that the numbers are those of the stored file.
     model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     family = model.config.model_type
-    final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
-    expected = run_hf_model(model, final_norm, tokens)
+    expected = run_hf_model(model, tokens)
     store(folder, expected)
     error = reference_error(name, run_in_f64(*read_model(folder), tokens), expected)
     describe(folder, family, "softmax", case.notes, reference_error=error)
@@ -389,7 +405,7 @@ def write_twin_case(operation: str) -> None:
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32
         )
-        more["reference_error"] = reference_error("softmax twin", trace, run_hf_model(model, model.model.norm, tokens))
+        more["reference_error"] = reference_error("softmax twin", trace, run_hf_model(model, tokens))
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
 
@@ -511,103 +527,6 @@ def write_operations_case() -> None:
     )
 
 
-STRINGS = (
-    "",
-    " ",
-    "  ",
-    "\n",
-    "\t",
-    " \n ",
-    "a",
-    " a",
-    "a ",
-    "  a  b   c    ",
-    "\n\n\n",
-    "\r\n",
-    "Hello, world!",
-    "hello world",
-    "HELLO WORLD",
-    "Once upon a time",
-    " Once upon a time",
-    "It's, I'm, you're, we've, they'd, he'll, don't",
-    "IT'S I'M",
-    "'s 't 're",
-    "'' '''",
-    "1 22 333 4444 3.14159 1,000,000",
-    "x=1;y=2",
-    "a_b-c.d/e\\f",
-    "C:\\dir\\file.txt",
-    "snake_case camelCase kebab-case",
-    "!!!???...",
-    "--",
-    "\u2014 dash \u2013 dash",
-    "\u201cquoted\u201d \u2018single\u2019",
-    "caf\u00e9",
-    "cafe\u0301",
-    "na\u00efve fa\u00e7ade",
-    "Stra\u00dfe",
-    "\u00c5ngstr\u00f6m",
-    "\u0130stanbul",
-    "\u0142\u00f3d\u017a",
-    "\u041f\u0440\u0438\u0432\u0435\u0442, \u043c\u0438\u0440!",
-    "\u0393\u03b5\u03b9\u03ac \u03c3\u03bf\u03c5",
-    "\u05e9\u05dc\u05d5\u05dd",
-    "\u0645\u0631\u062d\u0628\u0627",
-    "\u0928\u092e\u0938\u094d\u0924\u0947",
-    "\u4f60\u597d\uff0c\u4e16\u754c",
-    "\u3053\u3093\u306b\u3061\u306f\u4e16\u754c",
-    "\uc548\ub155",
-    "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
-    "\U0001f600",
-    "\U0001f44d\U0001f3fd ok",
-    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
-    "\U0001f1eb\U0001f1f7",
-    "\U00020000\U0001d54f",
-    "\u00a0nbsp\u2003em\u3000wide",
-    "zero\u200bwidth",
-    "\ufeffbom",
-    "tab\tand\x0bvt\x0cff",
-    "\x00\x01\x7f",
-    "\u00b2\u00bd\u2163",
-    "\u0661\u0662\u0663",
-    "\ufb01ne \ufb03",
-    "<s>",
-    "<s> a",
-    "a<s>b",
-    "a <s> b",
-    "<|endoftext|>",
-    "end.<|endoftext|>\nStart",
-    "<s",
-    "<|end",
-    "\u00a9\u00ae\u2122 \u20ac\u00a3\u00a5",
-    "aaaaaaaaaaaaaaaa",
-    "the the the the",
-    'The White Rabbit pulled a watch out of its waistcoat-pocket.\n"Oh dear!" it said.\n',
-)
-
-
-def write_tokenizer_case() -> None:
-    folder = GOLDEN / "tokenizer"
-    folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
-    cases = []
-    for text in STRINGS:
-        encoding = tokenizer.encode(text)
-        cases.append(
-            {"text": text, "ids": encoding.ids, "offsets": encoding.offsets, "decoded": tokenizer.decode(encoding.ids)}
-        )
-    lines = ",\n".join(json.dumps(case, ensure_ascii=True) for case in cases)
-    (folder / "strings.json").write_text(f"[\n{lines}\n]\n")
-    describe(
-        folder,
-        "none",
-        "none",
-        "strings.json: text, ids (BOS first), the span of each id in characters (code points; "
-        "BOS has [0, 0]), and the text decoded from the ids without special tokens.",
-        tokenizer="models/zoo/softmax/tokenizer.json",
-    )
-
-
 CASES: dict[str, Callable[[], None]] = {
     **{name: partial(write_hf_case, name, case) for name, case in HF_CASES.items()},
     **{
@@ -620,7 +539,6 @@ CASES: dict[str, Callable[[], None]] = {
     "sink100": write_sink100_case,
     "metrics": write_metrics_case,
     "operations": write_operations_case,
-    "tokenizer": write_tokenizer_case,
 }
 
 

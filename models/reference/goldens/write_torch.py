@@ -27,7 +27,6 @@ State = dict[str, Tensor]
 @dataclass(frozen=True)
 class Case:
     source: str
-    final_norm: str
     notes: str
     dtype: torch.dtype
     edit: Callable[[State, transformers.PreTrainedModel], object]  # returns what is saved
@@ -45,7 +44,7 @@ def write(name: str, case: Case) -> None:
         for w in model.parameters():
             w.copy_(w.to(case.dtype))  # the trace needs the file's rounded numbers
     tokens = load_file(source / "golden.safetensors")["tokens"].long()
-    store(folder, run_hf_model(model, model.get_submodule(case.final_norm), tokens))
+    store(folder, run_hf_model(model, tokens))
     # One tensor per storage keeps tied weights tied in the file.
     storages = {w.data_ptr(): w.detach().to(case.dtype) for w in model.parameters()}
     state = {key: storages[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}
@@ -107,7 +106,7 @@ def write_nanogpt(name: str, prefix: str, has_bias: bool) -> None:
             if key.endswith("bias") and not has_bias:
                 w.zero_()
     tokens = torch.randint(NANOGPT_SIZES["vocab_size"], (T,), generator=generator)
-    store(folder, run_hf_model(model, model.transformer.ln_f, tokens))
+    store(folder, run_hf_model(model, tokens))
     weights = {
         key: w.detach().T.contiguous() if key.endswith(CONV1D) else w.detach()
         for key, w in model.named_parameters()
@@ -145,21 +144,18 @@ NANOGPT_CASES = {"torch-nanogpt": ("_orig_mod.", False), "torch-nanogpt-bias": (
 CASES = {
     "torch-gpt2-plain": Case(
         "hf-gpt2-plain",
-        "transformer.ln_f",
         "Names without a prefix; causal masks of bytes and numbers of rank 0, to be skipped.",
         torch.float32,
         to_first_gpt2,
     ),
     "torch-llama-tied": Case(
         "hf-llama-tied",
-        "model.norm",
         "lm_head.weight and model.embed_tokens.weight share a storage.",
         torch.bfloat16,
         check_tied,
     ),
     "torch-llama-nested": Case(
         "hf-llama-gqa",
-        "model.norm",
         "F16 parameters, in a table beside a number; pickle protocol 4.",
         torch.float16,
         nest,
@@ -167,14 +163,12 @@ CASES = {
     ),
     "torch-llama-compiled": Case(
         "hf-llama-tied",
-        "model.norm",
         "F64; names as torch.compile writes them, in a table beside others.",
         torch.float64,
         add_compile_prefixes,
     ),
     "torch-gpt_neox": Case(
         "hf-gpt_neox",
-        "gpt_neox.final_layer_norm",
         "F16; masks of truths and inv_freq, as Pythia's files have them.",
         torch.float16,
         add_neox_buffers,

@@ -97,8 +97,8 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 function remarkWords(frame: Frame, share: number): string {
   const query = queryWithoutFirst(frame);
   return Number.isFinite(query)
-    ? `◀ ${firstName(frame)}: mean ${wholePercent(share)}, none from ${query}`
-    : `◀ ${firstName(frame)}: ${wholePercent(share)}`;
+    ? `▼ ${firstName(frame)}: mean ${wholePercent(share)}, none from ${query}`
+    : `▼ ${firstName(frame)}: ${wholePercent(share)}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */

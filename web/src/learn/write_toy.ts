@@ -10,6 +10,7 @@ import {
   type Condition,
   type Continuation,
 } from '../run/writing';
+import { linesTable } from '../page/tables';
 import { formatPercent } from './format';
 
 /** The model's context, in tokens. */
@@ -90,25 +91,15 @@ class SinkWrite extends HTMLElement {
       html`${
           this.#texts.length
             ? html`<div class="wide-table" tabindex="0" role="region" aria-label="Three texts">
-                <table>
-                  <thead>
-                    <tr>
-                      <th scope="col">Cache</th>
-                      <th scope="col">The model writes</th>
-                      <th scope="col">Distinct tokens</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    ${this.#texts.map(
-                      (continuation, i) =>
-                        html`<tr>
-                          <th scope="row">${CACHES[i]!.title}</th>
-                          <td>${continuation.text}</td>
-                          <td>${formatPercent(distinctShare(continuation))}</td>
-                        </tr>`,
-                    )}
-                  </tbody>
-                </table>
+                ${linesTable(
+                  '',
+                  '',
+                  ['Cache', 'The model writes', 'Distinct tokens'],
+                  this.#texts.map((continuation, i) => ({
+                    title: CACHES[i]!.title,
+                    cells: [continuation.text, formatPercent(distinctShare(continuation))],
+                  })),
+                )}
               </div>`
             : ''
         }

@@ -1,5 +1,5 @@
 /** Tables that several rooms draw, and cells with a number over a bar. */
-import { html, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
 
 /** @param share the length of the bar behind the text, as a share of the cell */
 export const barCell = (share: number, text: string): TemplateResult =>
@@ -23,17 +23,21 @@ export const barsTable = (
     )}
   </table>`;
 
-/** Draws a table in which each line has a title, which is its first cell. */
+/** Draws a table in which each line has a title, which is its first cell. @param caption a text; '' for none */
 export const linesTable = (
   name: string,
   caption: unknown,
   columns: readonly string[],
-  lines: readonly { readonly title: string; readonly cells: readonly unknown[] }[],
+  lines: readonly { readonly title: unknown; readonly cells: readonly unknown[] }[],
 ): TemplateResult =>
   html`<table class=${name}>
-    <caption>
-      ${caption}
-    </caption>
+    ${
+      caption
+        ? html`<caption>
+            ${caption}
+          </caption>`
+        : nothing
+    }
     <thead>
       <tr>
         ${columns.map((column) => html`<th scope="col">${column}</th> `)}

@@ -15,26 +15,33 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { claimOf } from '../claims';
-import { firstKey, isCommonToken, selectedHead, type Frame } from '../frame';
+import { claimOf, hasSink } from '../claims';
+import {
+  firstKey,
+  firstTokenWeights,
+  headAt,
+  isCommonToken,
+  selectedHead,
+  type Frame,
+} from '../frame';
 import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
+import type { Cell } from '../plot/heatmap';
 import { drawScale } from '../plot/legend';
-import { field } from '../page/terms';
+import { explainTerms, field } from '../page/terms';
 import { attention, weightScale } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { firstName, headName, verdictOf, wholePercent } from '../words';
+import { capitalize, countedOn, firstName, headName, verdictOf, wholePercent } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
 import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
 import {
   countWords,
   differsSentence,
   headingOf,
-  mapWords,
   obstacleOf,
   sinkWords,
   spendWords,
@@ -165,9 +172,16 @@ function cardOptions(frame: Frame, state: State) {
   const claim = claimOf(frame, selectedHead(frame, state), state);
   if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
   const kind = claim.attention > frame.eps ? 'sink' : 'weak';
-  const text = `◀ ${firstName(frame)}: ${wholePercent(claim.attention)}`;
+  const text = `▼ ${firstName(frame)}: ${wholePercent(claim.attention)} on average`;
   return { isPlain: true, remark: { kind, text } };
 }
+
+/** Returns the cells of the heads with a sink. */
+const sinkHeads = (frame: Frame): Cell[] =>
+  Array.from(firstTokenWeights(frame)).flatMap((attention, i) => {
+    const { layer, head } = headAt(i, frame.architecture.H);
+    return hasSink(frame, attention) ? { row: layer, col: head } : [];
+  });
 
 /** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
 function addCards(
@@ -176,6 +190,12 @@ function addCards(
   scope: Scope,
   currentEntries: () => SubjectEntry[],
 ) {
+  const legend = addElement(place, 'map-legend');
+  const [textName, legendWords] = [
+    addElement(legend, '', 'strong'),
+    addElement(legend, '', 'span'),
+  ];
+  const scalePlace = addElement(legend, 'scale-place', 'span');
   const pictures = addElement(place, 'pictures');
   const colorOf = ({ subject }: Frame): string => {
     const frames = framesOf(currentEntries());
@@ -187,7 +207,7 @@ function addCards(
       const state = context.state.peek();
       const claim = claimOf(frame, selectedHead(frame, state), state);
       const text = html`<span class="hint"
-        >${claim.isStrongest ? 'strongest head' : 'head'} ${headName(claim.at, frame)}</span
+        >${headName(claim.at, frame)}${claim.isStrongest ? `, most attention on ${firstName(frame)}` : ''}</span
       >`;
       return { title: nameIn(frame, state), text, color: colorOf(frame) };
     },
@@ -201,13 +221,12 @@ function addCards(
         `0 of ${frame.architecture.L * frame.architecture.H}`,
       );
       const title = verdictOf(frame).conclusive ? `${count} heads` : '';
-      return { title, text: html``, color: colorOf(frame) };
+      const text = html`${title ? html`<i class="dot"></i>` : ''}
+        <span class="hint">attention on ${firstName(frame)}</span>`;
+      return { title, text, color: colorOf(frame) };
     },
-    extra: () => ({ isPlain: true }),
+    extra: (frame) => ({ isPlain: true, outlined: sinkHeads(frame) }),
   });
-  const legend = addElement(place, 'map-legend');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
-  const legendWords = addElement(legend, '', 'span');
   const update = (entries: readonly SubjectEntry[]): void => {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
     const frames = framesOf(entries);
@@ -218,7 +237,8 @@ function addCards(
     sinkMap.root.hidden = !isMap;
     sinkMap.update(isMap ? entries : []);
     legend.hidden = !isMap || frames.some(({ pooled }) => pooled);
-    setText(legendWords, mapWords(frames));
+    setText(textName, frames[0] ? `${capitalize(countedOn(frames[0]))}:` : '');
+    setText(legendWords, 'rows: where a token looks');
     drawScale(scalePlace, weightScale({ frames, state, theme }));
   };
   return { stage, update };
@@ -233,7 +253,7 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
   const isFailed = entries.some(({ error }) => error);
   return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
     <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
-      ${isWhole ? leadOf(frames, phrases, context) : isFailed ? '' : 'Measuring …'}
+      ${isWhole ? explainTerms(leadOf(frames, phrases, context), true) : isFailed ? '' : 'Measuring …'}
     </p>
     ${troubleNotes(entries, context)}`;
 }

@@ -2,7 +2,6 @@
 import { isBidirectional, type Frame } from '../frame';
 import {
   capitalize,
-  countedOn,
   firstName,
   firstTokenName,
   formatPercent,
@@ -19,7 +18,7 @@ import { differencesOf, pathWords } from './differs';
 /** What keys of the descriptions are about, by their beginnings; the first one that matches counts. */
 const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
   [/^part$/, 'the part of the model that was recorded'],
-  [/^attention\./, 'the rule that turns scores into attention'],
+  [/^attention\./, 'the attention rule'],
   [/^(bias_key|value_bias)/, 'an extra key or value'],
   [/^gate$/, 'a gate on what heads write'],
   [/^(positions|rotary|training\.positions)/, 'how positions are told apart'],
@@ -127,7 +126,7 @@ export function spendWords(
 /** Says what counts as a sink. */
 export function sinkWords([frame]: readonly Frame[]): string {
   if (!frame) return '';
-  return `A head has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)} of its attention ${countedOn(frame)}.`;
+  return `A head has a sink if ${firstTokenName(frame)} gets over ${formatPercent(frame.eps, 0)} of its attention.`;
 }
 
 /** Says how to read the maps of these models. */

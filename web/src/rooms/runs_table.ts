@@ -3,7 +3,7 @@
  * its loss.
  */
 import { html, nothing, type TemplateResult } from 'lit';
-import type { Frame } from '../frame';
+import { mean, type Frame } from '../frame';
 import { tableRegion } from '../page/controls';
 import { seedsOf, type Card } from '../ask/zoo';
 import { formatValue, lossNote } from '../words';
@@ -11,7 +11,7 @@ import { formatValue, lossNote } from '../words';
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
   [0.05, 'nearly equal'],
-  [0.2, 'a little'],
+  [0.2, 'slightly'],
   [Infinity, 'much'],
 ] as const;
 
@@ -27,30 +27,39 @@ export function lossWords(difference: number): string {
 const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
 
 /** Compares two losses; where both are above that of a blind guess among all tokens, says so in place of a size. */
-export function lossesWords(frame: Frame, baseline: Frame): string {
-  const isBlind = [frame, baseline].every(
-    (each) => lossOf(each) > Math.log(each.architecture.V ?? Infinity),
-  );
-  return isBlind ? 'both worse than a blind guess' : lossWords(lossOf(frame) - lossOf(baseline));
+export function lossesWords(losses: readonly [number, number], { architecture: { V } }: Frame) {
+  const isBlind = losses.every((loss) => loss > Math.log(V ?? Infinity));
+  return isBlind ? 'both worse than a blind guess' : lossWords(losses[0] - losses[1]);
 }
 
+/** Dots that are nearer than this, as a share of the axis, share a label. */
+const LABEL_ROOM = 0.13;
+
+/** Draws a dot for each training of a model, with its number beside it. */
 function runsCell(card: Card | undefined, color: string): TemplateResult | string {
-  if (!card) return '–';
-  const { shippedSeed, all: runs } = seedsOf(card);
+  if (!card) return 'not measured';
+  const { shippedSeed, all } = seedsOf(card);
   // Of the shown run the count by weight is known, of other seeds only that by shares.
-  const { sink_1_raw } = card.measured;
-  const all = runs.map((run) =>
-    run.seed === shippedSeed && sink_1_raw !== undefined
-      ? { ...run, sink_1: Number(sink_1_raw) }
-      : run,
-  );
-  const numbers = all.map(({ sink_1 }) => `${sink_1.toFixed(0)}%`);
-  const dot = ({ seed, sink_1 }: (typeof all)[number]) =>
-    html`<i class=${seed === shippedSeed ? 'shown' : ''} style="left: ${sink_1}%"></i>`;
-  return html`<span class="run-dots" style="--own: var(${color})" aria-hidden="true"
-      >${all.map(dot)}</span
-    >
-    ${numbers.join(', ')}`;
+  const shareOf = ({ seed, sink_1 }: (typeof all)[number]) =>
+    seed === shippedSeed ? Number(card.measured.sink_1_raw ?? sink_1) : sink_1;
+  const runs = all
+    .map((run) => ({ share: shareOf(run), isShown: run.seed === shippedSeed }))
+    .sort((a, b) => a.share - b.share);
+  const groups: (typeof runs)[] = [];
+  for (const run of runs) {
+    const group = groups.at(-1);
+    if (group && run.share - group.at(-1)!.share < 100 * LABEL_ROOM) group.push(run);
+    else groups.push([run]);
+  }
+  return html`<span class="run-dots" style="--own: var(${color})">
+    ${runs.map(({ share, isShown }) => html`<i class=${isShown ? 'shown' : ''} style="left: ${share}%"></i>`)}
+    ${groups.map(
+      (group) =>
+        html`<span style="left: ${group.at(-1)!.share}%"
+          >${group.map(({ share }) => `${share.toFixed(0)}%`).join(', ')}</span
+        > `,
+    )}
+  </span>`;
 }
 
 export interface ModelLine {
@@ -61,16 +70,20 @@ export interface ModelLine {
   readonly card: Card | undefined;
 }
 
+/** Draws a line for each model: heads with a sink on other passages, in each training, and the loss there. */
 export function runsTable(lines: readonly ModelLine[]): TemplateResult {
-  const frames = lines.map(({ frame }) => frame);
-  const note = lossNote(frames);
+  const note = lossNote(lines.map(({ frame }) => frame));
+  const areCards = lines.every(({ card }) => card);
+  const losses = lines.map(({ frame, card }) =>
+    areCards ? mean(seedsOf(card!).all.map(({ loss }) => loss)) : lossOf(frame),
+  );
   const row = ({ frame, color, name, card }: ModelLine, i: number) => {
-    const difference = i && !note ? lossesWords(frame, frames[0]!) : '';
+    const difference = i && !note ? lossesWords([losses[i]!, losses[0]!], frame) : '';
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
       <td>
-        ${formatValue(lossOf(frame))}
+        ${formatValue(losses[i]!)}
         ${difference ? html`<span class="spread">${difference}</span>` : nothing}
       </td>
     </tr>`;
@@ -81,8 +94,8 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col">Sink heads in 100 other passages, by random seed</th>
-          <th scope="col">Loss (lower: better)</th>
+          <th scope="col"><strong>On 100 other passages:</strong> sink heads by seed (○ shown)</th>
+          <th scope="col">Loss ${areCards ? 'there' : 'on this text'}</th>
         </tr>
       </thead>
       <tbody>

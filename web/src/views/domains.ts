@@ -2,6 +2,7 @@
 import { html, render, svg } from 'lit';
 import { deviation, mean, sinkName, type Frame } from '../frame';
 import { formatPercent } from '../words';
+import { linesTable } from '../page/tables';
 import { addElement, setText, type View } from '../page/view';
 
 export function groupsIn(frame: Pick<Frame, 'groups' | 'perPrompt' | 'operation'>) {
@@ -27,6 +28,12 @@ const groupWords = (group: Group) =>
 const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
 const xOf = (share: number) => EDGE + share * (WIDTH - 2 * EDGE);
 const drawDot = (share: number) => svg`<circle r="2.6" cx=${xOf(share)} cy="10"></circle>`;
+const drawStrip = (group: Group) =>
+  html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true">
+    <line class="axis" x1="0" x2=${WIDTH} y1="10" y2="10"></line>
+    <line class="mean" x1=${xOf(group.mean)} x2=${xOf(group.mean)} y1="3" y2="17"></line>
+    ${group.values.map(drawDot)}
+  </svg>`;
 
 export const domains: View = {
   name: 'domains',
@@ -64,40 +71,11 @@ export const domains: View = {
     const captionElement = addElement(root, 'caption', 'p');
     return (frame) => {
       setText(captionElement, domains.says(frame, { layer: 0, head: 0 }));
-      render(
-        html`<table class="seeds labels">
-          <thead>
-            <tr>
-              <th scope="col">Label</th>
-              <th scope="col">Sink₁, 0-100%</th>
-              <th scope="col">Mean</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${groupsIn(frame).map(
-              (group) =>
-                html`<tr>
-                  <th scope="row">${group.label}</th>
-                  <td>
-                    <svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true">
-                      <line class="axis" x1="0" x2=${WIDTH} y1="10" y2="10"></line>
-                      <line
-                        class="mean"
-                        x1=${xOf(group.mean)}
-                        x2=${xOf(group.mean)}
-                        y1="3"
-                        y2="17"
-                      ></line>
-                      ${group.values.map((value) => drawDot(value))}
-                    </svg>
-                  </td>
-                  <td>${formatPercent(group.mean)}${spreadWords(group)}</td>
-                </tr>`,
-            )}
-          </tbody>
-        </table>`,
-        table,
-      );
+      const lines = groupsIn(frame).map((group) => ({
+        title: group.label,
+        cells: [drawStrip(group), `${formatPercent(group.mean)}${spreadWords(group)}`],
+      }));
+      render(linesTable('seeds labels', '', ['Label', 'Sink₁, 0-100%', 'Mean'], lines), table);
     };
   },
 };

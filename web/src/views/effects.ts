@@ -1,5 +1,5 @@
 /** Draws how much the loss changes when a head is ablated, and classifies the heads. */
-import { html, render } from 'lit';
+import { render } from 'lit';
 import { labelHead } from 'sinkscope/internal';
 import {
   firstTokenWeights,
@@ -25,6 +25,7 @@ import {
 } from '../words';
 import { createHeadMap } from './head_map';
 import { formatLossChange } from './settings';
+import { linesTable } from '../page/tables';
 import { addElement, setText, type View } from '../page/view';
 
 /** The labels of heads in saved numbers, as `effects.how` defines them. */
@@ -160,30 +161,15 @@ export const effects: View = {
           isCounted ? `, ${TITLES[kindOf(heads[row * frame.architecture.H + col]!)]}` : '',
       });
       table.hidden = !isCounted;
-      render(
-        html`<table class="metrics settings">
-          <thead>
-            <tr>
-              <th scope="col">kind</th>
-              <th scope="col">heads</th>
-              <th scope="col">attention on ${firstName(frame)}, mean</th>
-              <th scope="col">loss change with one ablated, mean</th>
-            </tr>
-          </thead>
-          <tbody>
-            ${Object.entries(TITLES).map(([kind, title]) => {
-              const members = heads.filter((head) => kindOf(head) === kind);
-              return html`<tr>
-                <th scope="row">${title}</th>
-                <td>${members.length}</td>
-                <td>${formatPercent(mean(members.map(({ share }) => share)), 0)}</td>
-                <td>${formatLossChange(mean(members.map(({ effect }) => effect)))}</td>
-              </tr>`;
-            })}
-          </tbody>
-        </table>`,
-        table,
-      );
+      const attentionTitle = `attention on ${firstName(frame)}, mean`;
+      const columns = ['kind', 'heads', attentionTitle, 'loss change with one ablated, mean'];
+      const lines = Object.entries(TITLES).map(([kind, title]) => {
+        const members = heads.filter((head) => kindOf(head) === kind);
+        const share = formatPercent(mean(members.map((head) => head.share)), 0);
+        const change = formatLossChange(mean(members.map(({ effect }) => effect)));
+        return { title, cells: [members.length, share, change] };
+      });
+      render(linesTable('metrics settings', '', columns, lines), table);
     };
   },
 };

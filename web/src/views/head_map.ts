@@ -39,7 +39,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   });
   return (
     frame: Frame,
-    { at, frames, isPlain = false }: DrawOptions,
+    { at, frames, isPlain = false, outlined: markedCells }: DrawOptions,
     {
       data,
       scale,
@@ -74,7 +74,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
         ? Math.max(0.4, Math.min(1, (0.42 * L) / H))
         : Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
-      outlined: outlined?.cells,
+      outlined: outlined?.cells ?? markedCells,
       chosen: { row: at.layer, col: at.head },
       describe: ({ row, col }) =>
         row < 0 || col < 0
