@@ -1000,7 +1000,7 @@ describe('the queue', () => {
   });
 
   it('runs each prompt only once for a figure that reads only averages', async () => {
-    const { ask, entryOf, queue, runs, idle } = stageOf();
+    const { ask, entryOf, queue, runs, log, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
     const figureRequest = { question, isFixed: true, reads: ['sink_ratio'] };
     ask(['a'], figureRequest);
@@ -1011,6 +1011,10 @@ describe('the queue', () => {
     ask(['a'], { ...figureRequest, headReads: ['att'] });
     await idle();
     expect(entryOf('a')!.frame!.head!.tensors).toHaveProperty('att');
+    ask(['a'], { ...figureRequest, question: { ...question, eps: 0.5 } });
+    await idle();
+    const countOf = (word: string) => log.filter((line) => line.startsWith(word)).length;
+    expect(countOf('end')).toBe(countOf('run'));
   });
 
   it('measures the subject once more for a recording', async () => {
