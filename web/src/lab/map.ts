@@ -89,7 +89,10 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
     data: headShown.weights,
     scale: scaleOf([namedLab], theme),
     outlined: [{ row: -1, col: 0 }],
-    rowMarks: rowNotes(namedLab).map(({ row, mark }) => [row, mark] as const),
+    // Later rows leave no room for a note.
+    rowMarks: rowNotes(namedLab)
+      .filter(({ row }) => row < T / 2)
+      .map(({ row, mark }) => [row, mark] as const),
     wordPx: WORD_WIDTH,
     rowTitle: 'attending token',
     colTitle: 'attended to',
