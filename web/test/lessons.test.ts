@@ -343,19 +343,19 @@ describe('the course', () => {
       Array.from({ length: depth }, (_, i) => `${'  '.repeat(i)}- a\n`).join('');
     const nestedBlocks = (count: number) =>
       `${':::exercise\n\n'.repeat(count)}a\n\n${':::\n\n'.repeat(count)}`;
-    for (const [body, problem] of [
-      [nestedList(500), 'line 1: 251510 characters: expected at most 20000 in a lesson'],
-      [nestedList(13), 'line 17: nested by 26 columns: expected at most 24'],
-      ['1. '.repeat(20) + 'a', 'line 5: nested by 60 columns: expected at most 24'],
-      ['> '.repeat(20) + 'a', 'line 5: nested by 40 columns: expected at most 24'],
-      ['*a '.repeat(301), 'line 5: 301 marks: expected at most 300 in a paragraph'],
-      ['['.repeat(301), 'line 5: 301 marks: expected at most 300 in a paragraph'],
-      ['a*\n'.repeat(301), 'line 305: 301 marks: expected at most 300 in a paragraph'],
-      [nestedBlocks(41), 'line 85: 41 blocks that open with “:::”: expected at most 40'],
-      ['a'.repeat(20_000), 'line 1: 20010 characters: expected at most 20000 in a lesson'],
-    ] as const) {
+    for (const body of [
+      nestedList(500),
+      nestedList(13),
+      '1. '.repeat(20) + 'a',
+      '> '.repeat(20) + 'a',
+      '*a '.repeat(301),
+      '['.repeat(301),
+      'a*\n'.repeat(301),
+      nestedBlocks(41),
+      'a'.repeat(20_000),
+    ]) {
       const { problems, html } = problemsOf(body);
-      expect([problems, html], body.slice(0, 20)).toEqual([[problem], '']);
+      expect([problems, html], body.slice(0, 20)).toMatchSnapshot();
     }
     for (const body of [
       nestedList(12),
