@@ -424,7 +424,7 @@ export const MUST_SPEND_SENTENCE =
 
 /** Says why softmax gives the first token attention that is of no use elsewhere. */
 export const mustSpendWords = (first: string): string =>
-  `Softmax must hand out 100% per row: what finds no use goes to ${first}.`;
+  `Softmax must hand out 100% per row: the unused part goes to ${first}.`;
 
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +

@@ -39,7 +39,7 @@ const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
 /** Keys that follow from the others: the number of parameters, the name of the family, the size of the vocabulary. */
 const DERIVED = /^(parameters|family|V)$/;
 
-function listWords(items: readonly string[]): string {
+export function listWords(items: readonly string[]): string {
   const last = items.at(-1) ?? '';
   return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} and ${last}`;
 }
@@ -131,4 +131,4 @@ export function sinkWords([frame]: readonly Frame[]): string {
 
 /** Says how to read the maps of these models. */
 export const mapWords = (frames: readonly Frame[]): string =>
-  `each row: where one token looks${frames.every(isBidirectional) ? '' : '; gray: later'}`;
+  `each row: where one token looks; each column: a token looked at${frames.every(isBidirectional) ? '' : '; gray: later'}`;

@@ -37,13 +37,14 @@ import {
   firstName,
   firstTokenName,
   headWords,
+  capitalize,
   modelName,
   mustSpendWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import { countWords, mapWords } from './compared';
+import { countWords, listWords, mapWords } from './compared';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
@@ -53,7 +54,11 @@ const EVEN = 0.03;
 
 /** Names the point of training that a frame shows. */
 const placeOf = ({ model: { step } }: Frame): string =>
-  step ? `step ${step.step.toLocaleString('en')}` : 'after training';
+  !step
+    ? 'after training'
+    : step.step
+      ? `step ${step.step.toLocaleString('en')}`
+      : 'before training';
 
 /** Returns a model's title without its step. */
 const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
@@ -86,8 +91,8 @@ export function numbersSentence(frames: readonly Frame[]): string {
       ? `${count} ${model}`
       : `${count.replace('none', 'no')} heads ${model} have a sink ${texts}`;
   });
-  const place = frame.model.step ? `At ${placeOf(frame)}` : 'After training';
-  return `${place}, ${clauses.join(', ')}.`;
+  const place = frame.model.step?.step ? `at ${placeOf(frame)}` : placeOf(frame);
+  return `${capitalize(place)}, ${clauses.join(', ')}.`;
 }
 
 /** Returns functions about the shown models: their subjects before and after training, and the head that is shown. */
@@ -133,8 +138,11 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
     about: (frame) => {
       const { attention: share, isStrongest } = claimAt(frame);
       const place = isWalked(frame.subject) ? `, ${placeOf(frame)}` : '';
-      const head = `${isStrongest ? 'strongest ' : ''}${headWords(headOf(frame), frame)}`;
-      const note = isEven(frame) ? ', as if spread evenly' : '';
+      const head = headWords(headOf(frame), frame);
+      const most = isStrongest
+        ? `, the most of ${frame.architecture.L * frame.architecture.H}`
+        : '';
+      const note = isEven(frame) ? ', as if spread evenly' : most;
       const words = `${head} gives ${firstName(frame)} ${wholePercent(share)}${note}`;
       const text = html`<span class="hint">${words}</span>`;
       return { title: `${titleOf(frame)}${place}`, text, color: colorOf(frame) };
@@ -150,7 +158,7 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
   };
 }
 
-/** Says what a head and a sink are, and why softmax makes one if the drawn softmax model has it. */
+/** Says what a head and a sink are, why softmax makes one if the drawn softmax model has it, and which models need none. */
 function explanation(frames: readonly Frame[], { claimAt }: Chosen): string {
   const [frame] = frames;
   if (!frame) return '';
@@ -158,7 +166,10 @@ function explanation(frames: readonly Frame[], { claimAt }: Chosen): string {
   const hasSink = frames.some(
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
-  return `${definition}${hasSink ? ` ${mustSpendWords(firstName(frame))}` : ''}`;
+  const free = frames.filter(({ operation }) => !operation.normalizes);
+  const names = listWords(free.map((one) => modelName({ title: titleOf(one) })));
+  const freeWords = free.length ? ` Rows of ${names} may sum to anything.` : '';
+  return `${definition}${hasSink ? ` ${mustSpendWords(firstName(frame))}${freeWords}` : ''}`;
 }
 
 function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen: Chosen) {
@@ -166,10 +177,10 @@ function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen
   const frames = framesOf(entries.filter(({ isStale }) => !isStale));
   const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
   return html`<h1>${headingOf(frames)}</h1>
+    <p class="hint explanation">${explanation(frames, chosen)}</p>
     <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
       ${frames.length ? numbersSentence(frames) : waiting}
     </p>
-    <p class="hint explanation">${explanation(frames, chosen)}</p>
     ${troubleNotes(entries, context)}`;
 }
 
