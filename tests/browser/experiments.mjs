@@ -51,7 +51,7 @@ export const experiments = {
       losses.slice(0, 3),
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
-    const [, rise] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await findingOf(page));
+    const [, rise] = /the loss of the softmax model rises by ([\d.]+) nats/.exec(await findingOf(page));
     assert.equal(rise, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 1);
@@ -139,7 +139,7 @@ export const experiments = {
     await settled(page);
     const sentence = await findingOf(page);
     const [, window, kept] =
-      /4,000 tokens, 31 times the context of Softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
+      /4,000 tokens, 31 times the context of the softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
         sentence,
       );
     assert.ok(Number(window) - Number(kept) > 0.1, sentence);
@@ -237,7 +237,7 @@ export const experiments = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /Weights in 6 bits, one scale per matrix: the loss of Softmax model changes by [+−]0\.\d+ nats.* \(rounding error [1-9]%\)\./,
+      /Weights in 6 bits, one scale per matrix: the loss of the softmax model changes by [+−]0\.\d+ nats.* \(rounding error [1-9]%\)\./,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);

@@ -63,7 +63,9 @@ const standsOut = (model: Model) => {
 };
 
 const NATS = '([+−]?\\d+\\.\\d+)';
-const TITLE = '((?:Softmax|Sigmoid) model)';
+/** A model's name at the beginning of a sentence, or as a noun in it. */
+const TITLE = '(?:the )?((?:[Ss]oftmax|[Ss]igmoid) model)';
+const titleOf = (name: string) => name.replace(/^s(?=\w+ model$)/, 'S');
 
 type Holds = (models: Models, ...said: string[]) => boolean;
 const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
@@ -263,7 +265,8 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
       const { sentences, models } = await runOn(prompt, { ...change, ...own });
       for (const words of sentences)
         for (const [name, [pattern, holds]] of Object.entries(CLAIMS))
-          for (const [whole, ...numbers] of words.matchAll(new RegExp(pattern, 'g'))) {
+          for (const [whole, ...said] of words.matchAll(new RegExp(pattern, 'g'))) {
+            const numbers = said.map((one) => one && titleOf(one));
             seenClaims.add(name);
             if (!holds(models, ...numbers)) falseClaims.push(`“${prompt}”: ${name}: ${whole}`);
           }

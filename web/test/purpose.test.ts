@@ -119,7 +119,7 @@ describe('the room', () => {
     const room = createRoom();
     expect(room.text('h1')).toBe('Yes, but not the first token');
     expect(room.text('.lead')).toBe(
-      'With only the last 24 keys in the KV cache, the loss of Softmax model rises by 1.000 nats, as if it chose among 20 tokens ' +
+      'With only the last 24 keys in the KV cache, the loss of the softmax model rises by 1.000 nats, as if it chose among 20 tokens ' +
         'instead of 7. Rows sum to 100%: the dropped share goes elsewhere. Keeping the first token ' +
         'recovers all but 0.250 nats.',
     );

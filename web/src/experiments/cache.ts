@@ -11,7 +11,7 @@ import {
   SMALL_CHANGE,
 } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { formatPercent } from '../words';
+import { formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
@@ -107,7 +107,7 @@ export const cache: Experiment = {
     return {
       heading: keepersAreBest ? 'The first token: caches that keep it lose least' : DEFAULT_HEADING,
       text:
-        `With ${budget} keys in the KV cache, the loss of ${title} rises most if they are ${policyLabel(worst.frame)}: by ${formatLossChange(worst.cost)} nats${clause}; ` +
+        `With ${budget} keys in the KV cache, the loss of ${modelName({ title })} rises most if they are ${policyLabel(worst.frame)}: by ${formatLossChange(worst.cost)} nats${clause}; ` +
         `${keptByWorst} of the heads keep the first token. It rises least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)} and ${keptByBest}.`,
       lines: costs
         .map(({ frame }) => policyLabel(frame))

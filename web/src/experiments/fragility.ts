@@ -211,7 +211,7 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
           ? `A single ${perturbation}, more than random ones`
           : `Here, no ${perturbation} more than random ones`,
     text:
-      `${capitalize(clause)} changes the loss of ${main.title} by ${formatLossChange(main.ownCost.mean)} nats${choice}; ` +
+      `${capitalize(clause)} changes the loss of ${modelName(main)} by ${formatLossChange(main.ownCost.mean)} nats${choice}; ` +
       `${controlClause(main.controlCount)} by at most ${formatLossChange(main.highestControl.mean)}. Heads with a sink: ${main.sinkShares.join(' → ')}.`,
     lines: [
       ...lineOf(heading, ({ ownCost }) => ownCost),

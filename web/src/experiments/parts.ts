@@ -90,6 +90,11 @@ export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Lin
   },
 });
 
+function passageWords([group]: readonly Group[]): string {
+  const count = group?.frames[0]?.sequences ?? 0;
+  return `${count} ${count === 1 ? 'passage' : 'passages'}`;
+}
+
 /** Draws the same numbers of all models, with their spread over the prompts. */
 export const modelsTable = (
   { lines = [], linesCaption }: Finding,
@@ -97,8 +102,7 @@ export const modelsTable = (
 ): TemplateResult =>
   linesTable(
     'costs',
-    linesCaption ??
-      `Rise of loss, nats ± deviation, ${groups[0]?.frames[0]?.sequences ?? 0} passages`,
+    linesCaption ?? `Rise of loss, nats ± deviation, ${passageWords(groups)}`,
     ['case', ...groups.map(({ title }) => title.replace(/ model$/, ''))],
     lines.map(({ title, cellOf }) => ({
       title,

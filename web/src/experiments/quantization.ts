@@ -6,7 +6,7 @@ import type { State } from '../ask/state';
 import { mean, type Frame } from '../frame';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { capitalize, formatPercent } from '../words';
+import { capitalize, formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
@@ -118,7 +118,7 @@ export const quantization: Experiment = {
         : `${isBroken ? 'Not' : 'Yes,'} to ${bits} bits`,
       text:
         capitalize(
-          `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${title} changes by ${formatLossChange(roundedResult.cost)} nats${clause} `,
+          `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause} `,
         ) +
         `(rounding error ${formatPercent(roundedResult.error, 0)})` +
         `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${formatPercent(exactResult.error, 0)})` : ''}.${cause}`,

@@ -5,6 +5,7 @@ import { editFields, formatLossChange } from '../views/settings';
 import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
+import { modelName } from '../words';
 import { defaults, type State } from '../ask/state';
 import type { Column, Experiment, Finding, Group } from './experiment';
 import {
@@ -85,7 +86,7 @@ function longTextFinding(
         ? 'With the first token kept, the model reads on'
         : SMALL_RECOVERY_HEADING,
     text:
-      `${T.toLocaleString('en')} tokens, ${Math.round(T / mainResult.baseline.T)} times the context of ${mainResult.title}, with the ` +
+      `${T.toLocaleString('en')} tokens, ${Math.round(T / mainResult.baseline.T)} times the context of ${modelName(mainResult)}, with the ` +
       `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
   };
 }
@@ -143,15 +144,15 @@ export const streaming: Experiment = {
         !baselineOf(frames)!.operation.normalizes && windowCost < mainResult.windowCost,
     );
     const otherClause = other
-      ? `; rows of ${other.title} need not: ${formatLossChange(other.windowCost)}`
+      ? `; rows of ${modelName(other)} need not: ${formatLossChange(other.windowCost)}`
       : '';
     const cause = baseline.operation.normalizes
       ? ` Rows sum to 100%: the dropped share goes elsewhere${otherClause}.`
       : '';
     const mainSentence = isRecovered
-      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats, ` +
+      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${modelName(mainResult)} rises by ${mainResult.windowCost.toFixed(3)} nats, ` +
         `${choiceWords(baseline, mainResult.windowCost)}.${cause} Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.`
-      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${modelName(mainResult)} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
     return {
       heading:
         mainResult.windowCost <= SMALL_CHANGE
