@@ -80,8 +80,8 @@ static inline float ss_sigmoidf(float x) {
 /*
  * Constants of ss_gelu_erff: x Phi(x), with Phi the normal distribution, is max(x, 0) - u Q(u) with
  * u = |x| and Q its upper tail. A polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2)
- * with an error of at most 8e-9 / (u e^(-u^2/2)); models/reference/fit_gelu.py prints the
- * constants.
+ * with an error of at most 8e-9 / (u e^(-u^2/2)): least squares over 0 <= u <= 12 by Lawson's
+ * reweighting, which minimizes the largest error of u Q(u).
  */
 #define SS_GELU_P 0.35f
 #define SS_GELU_C1 0.138784975f

@@ -6,9 +6,14 @@
  * their losses. Residual streams differ by |h_t - h'_t| / |h'_t|, which shows how far the effect of
  * a perturbed token reaches (Barbero et al. 2025). A token that nothing predicts has NaN, as its
  * loss does.
+ *
+ * An eviction differs by what its cache lacks: a hit is a key that a query of the other run uses,
+ * and that is still there.
  */
 #include "../math/kernels.h"
 #include "../math/scalar.h"
+#include "../run/edits/evict.h"
+#include "../run/maps.h"
 #include "measures.h"
 
 #include <math.h>
@@ -83,4 +88,32 @@ void ss_measure_hidden_change(const ss_trace *trace, const ss_metric_args *args,
             }
             *out++ = length > 0.0 ? (float)sqrt(distance / length) : NAN;
         }
+}
+
+typedef struct cache_uses {
+    const float *evicted;
+    double hits_n, uses_n;
+} cache_uses;
+
+/* Counts each query's uses of earlier keys: its own enters the cache just before. */
+static void count_uses(void *context, int t, int n, const float *x, size_t stride) {
+    cache_uses *uses = context;
+    for (int end = t + n; t < end; t++, x += stride) {
+        float even_share = ss_even_share(x, (size_t)t + 1);
+        for (int j = 0; j < t; j++) {
+            if (!(fabsf(x[j]) > even_share)) continue;
+            uses->uses_n++;
+            uses->hits_n += !(uses->evicted[j] <= (float)t);
+        }
+    }
+}
+
+void ss_measure_cache_hits(const ss_trace *trace, const ss_metric_args *args, float *out) {
+    const ss_arch *arch = &trace->model->arch;
+    ss_map_link(args->base);
+    for (int head = 0; head < arch->L * arch->H; head++) {
+        cache_uses uses = {ss_row(trace, SS_FIELD_EVICTED, head, 0), 0.0, 0.0};
+        ss_map_read(args->base, SS_FIELD_ATT, head, 0, args->T, 0, count_uses, &uses);
+        out[head] = uses.uses_n > 0.0 ? (float)(uses.hits_n / uses.uses_n) : NAN;
+    }
 }

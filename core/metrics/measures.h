@@ -78,6 +78,7 @@ SS_MEASURE(loss_at);
 SS_MEASURE(accuracy);
 
 SS_MEASURE(kl_mean);
+SS_MEASURE(cache_hits);
 SS_MEASURE(loss_change_at);
 SS_MEASURE(loss_change);
 SS_MEASURE(hidden_change);

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from sinkscope.metrics import used_keys
 from torch import Tensor
 
 from .model import Architecture, Weights, _Gpt2, _Llama, _rotate, _split_heads
@@ -262,6 +263,8 @@ class _Cache:
             return self._total_attention(key)
         if policy == "tova":
             return float(self.rows[-1][key])
+        if policy == "lru":
+            return max([t for t, row in enumerate(self.rows) if used_keys(row)[key]], default=key)
         if policy == "vatp":
             return self._total_attention(key) * float(self.v[key].abs().sum())
         if policy == "key_norm":

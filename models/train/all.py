@@ -65,19 +65,8 @@ def unlogged_jobs(
 
 def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
     with (runs / f"{id}-{seed}.out").open("a") as out:
-        command = [
-            sys.executable,
-            "-m",
-            "models.train.train",
-            id,
-            "--seed",
-            str(seed),
-            "--corpora",
-            str(corpora),
-            "--runs",
-            str(runs),
-            *options,
-        ]
+        settings = f"--seed={seed}", f"--corpora={corpora}", f"--runs={runs}"
+        command = [sys.executable, "-m", "models.train.train", id, *settings, *options]
         print("began", id, seed, flush=True)
         code = subprocess.run(
             command, stdout=out, stderr=subprocess.STDOUT, check=False, cwd=ROOT, env=ALLOCATOR | os.environ

@@ -1,12 +1,8 @@
 /** Makes one GGUF file of a model of the zoo, as converters write a llama: the same numbers under other names. */
 import { readFile } from 'node:fs/promises';
+import { F32, I32, STRING, U32, entry, ggufHeader, string, u32, u64 } from '../gguf.mjs';
 import { root } from './stage.mjs';
 
-const U32 = 4;
-const F32 = 6;
-const STRING = 8;
-const ARRAY = 9;
-const I32 = 5;
 const ALIGNMENT = 32;
 const TENSOR_TYPES = { F32: 0, F16: 1 };
 const NORMAL = 1;
@@ -23,38 +19,6 @@ const NAMES = [
   [/input_layernorm/, 'attn_norm'],
   [/post_attention_layernorm/, 'ffn_norm'],
 ];
-
-function u32(value) {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function u64(value) {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(BigInt(value));
-  return bytes;
-}
-
-function f32(value) {
-  const bytes = Buffer.alloc(4);
-  bytes.writeFloatLE(value);
-  return bytes;
-}
-
-function string(text) {
-  const bytes = Buffer.from(text);
-  return Buffer.concat([u64(bytes.length), bytes]);
-}
-
-const WRITE = { [U32]: u32, [I32]: u32, [F32]: f32, [STRING]: string };
-
-function entry(key, type, value) {
-  const name = string(key);
-  if (!Array.isArray(value)) return Buffer.concat([name, u32(type), WRITE[type](value)]);
-  const head = [name, u32(ARRAY), u32(type), u64(value.length)];
-  return Buffer.concat([...head, ...value.map(WRITE[type])]);
-}
 
 /** Reorders the rows of a rotary matrix, so that the rows j and K/2 + j of a pair are adjacent. */
 function pairRows(bytes, [rows], heads) {
@@ -133,7 +97,9 @@ export async function ggufOfZoo(name) {
     const head = [string(text), u32(shape.length), ...dims, u32(TENSOR_TYPES[dtype]), start];
     return Buffer.concat(head);
   });
-  const head = [Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length)];
-  const header = padToAlignment(Buffer.concat([...head, ...entries, ...infos]));
-  return Buffer.concat([header, ...tensors.map(({ bytes }) => padToAlignment(bytes))]);
+  const header = Buffer.concat([ggufHeader(entries, tensors.length), ...infos]);
+  return Buffer.concat([
+    padToAlignment(header),
+    ...tensors.map(({ bytes }) => padToAlignment(bytes)),
+  ]);
 }

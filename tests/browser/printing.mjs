@@ -6,7 +6,7 @@ const ROOMS = {
   start: ['', '.facts .lines'],
   explore: ['room=explore', '.stamp'],
   compare: ['room=compare&panel=numbers', '.metrics caption'],
-  training: ['room=training', '.which .hint'],
+  training: ['room=training', '.cell-head .hint'],
   purpose: ['room=purpose&runs=1', '.lead'],
   lab: ['room=lab', '.room-lab select'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],

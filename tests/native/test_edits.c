@@ -2,11 +2,10 @@
  * Edits: properties of every row of the table, on tiny models of four families; then oracles of
  * each edit. test_golden checks the numbers against the goldens of tests/golden/edit-*.
  */
-#include "check.h"
 #include "edits.h"
-#include "files.h"
 #include "run/pass.h"
 #include "goldens.h"
+#include "tables.h"
 #include "traces.h"
 
 #include <math.h>
@@ -99,21 +98,24 @@ static void check_edits_without_effect(void) {
 static void check_edits_with_nothing_to_do(void) {
     CASE("an edit with nothing to evict or quantize gives the bits of an unedited run");
     static const char *const evictions[] = {
-        "window",   "first,first=2", "h2o",    "tova",
-        "key_norm", "vatp",          "random", "snapkv,prompt=13,queries=2"};
+        "window", "first,first=2", "h2o",
+        "tova",   "lru",           "key_norm",
+        "vatp",   "random",        "snapkv,prompt=13,queries=2"};
+    enum { EVICTIONS = sizeof evictions / sizeof *evictions };
     static const char *const kinds[] = {"queries", "keys", "values", "hidden"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         bool is_rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
-        for (int i = 0; i < 8 + 8 * is_rotary + 16; i++) {
+        for (int i = 0; i < 16 + EVICTIONS * (1 + is_rotary); i++) {
             char text[96];
             if (i < 16)
                 snprintf(text, sizeof text, "quantize(what=%s,bits=2,by=%s,first=13)", kinds[i % 4],
                          (const char *[]){"tensor", "token", "channel", "group"}[i / 4]);
             else
-                snprintf(text, sizeof text, "evict(policy=%s,budget=13%s)", evictions[i % 8],
-                         i < 24 ? "" : ",positions=cache");
+                snprintf(text, sizeof text, "evict(policy=%s,budget=13%s)",
+                         evictions[(i - 16) % EVICTIONS],
+                         i < 16 + EVICTIONS ? "" : ",positions=cache");
             opened_run unedited_run = run_edit(&model, text);
             check_same(&baseline.run.trace, &unedited_run.run.trace, T_MAX);
             close_run(&unedited_run);
@@ -187,8 +189,9 @@ static void check_tokens_after_a_prompt(void) {
 /* ---- evictions ------------------------------------------------------------------------------ */
 
 static const char *const policies[] = {
-    "window",   "first,first=2", "h2o",    "tova",
-    "key_norm", "vatp",          "random", "snapkv,prompt=8,queries=2,pool=3",
+    "window", "first,first=2", "h2o",
+    "tova",   "lru",           "key_norm",
+    "vatp",   "random",        "snapkv,prompt=8,queries=2,pool=3",
 };
 
 static void check_budgets(void) {
@@ -827,108 +830,19 @@ static void check_rejected_bases(void) {
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-static bool is_possible(const char *folder, const char *text) {
-    opened_model model = open_model(folder);
-    ss_edit edit = read_edit(text);
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-    ss_error err = {0};
-    bool is_ok = try_run(&desc, &err) == SS_OK;
-    close_model(&model);
-    return is_ok;
-}
-
-static void check_borders_of_numbers(void) {
-    CASE("the smallest valid budget and prompt are accepted; one less is refused");
-    static const char *const sides[][2] = {
-        {"evict(policy=h2o,first=3,recent=2,budget=5)",
-         "evict(policy=h2o,first=3,recent=2,budget=4)"},
-        {"evict(policy=first,first=3,budget=4)", "evict(policy=first,first=3,budget=3)"},
-        {"evict(policy=window,budget=1)", "evict(policy=window,budget=1,first=1)"},
-        {"evict(policy=snapkv,first=3,queries=2,prompt=10,budget=5)",
-         "evict(policy=snapkv,first=3,queries=2,prompt=10,budget=4)"},
-        {"evict(policy=snapkv,first=3,queries=2,prompt=10,budget=5)",
-         "evict(policy=snapkv,first=3,queries=3,prompt=10,budget=5)"},
-        {"evict(policy=snapkv,queries=10,prompt=10,budget=10)",
-         "evict(policy=snapkv,queries=10,prompt=9,budget=10)"},
-        {"evict(policy=snapkv,queries=2,prompt=10,budget=5,pool=3)",
-         "evict(policy=snapkv,queries=2,prompt=10,budget=5,pool=2)"},
-        {"evict(policy=h2o,budget=5,layer=1,head=3)", "evict(policy=h2o,budget=5,layer=2)"},
-        {"hide_key(key=12)", "hide_key(key=13)"},
-        {"swap_positions(a=0,b=12)", "swap_positions(a=0,b=13)"},
-    };
-    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
-        for (int j = 0; j < 2; j++)
-            if (check_failed(is_possible(LLAMA, sides[i][j]) == (j == 0), __FILE__, __LINE__,
-                             sides[i][j]))
-                printf("    is %spossible\n", j ? "" : "im");
-}
-
 static void check_refusals(void) {
-    CASE("impossible edits are refused with a place and a sentence");
-    const struct {
-        const char *folder, *edit, *where;
-        ss_status status;
-        const char *text;
-    } refusals[] = {
-        {LLAMA, "operation(layer=0)", "edits[0].operation", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation(operation=softmax,layer=2)", "edits[0].layer", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation(operation=softmax,head=4)", "edits[0].head", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation(operation=softmax,head=0.5)", "edits[0].head", SS_BAD_REQUEST, NULL},
-        {LLAMA, "operation(operation=sigmoid,bias=1e9)", "edits[0].bias", SS_BAD_REQUEST, NULL},
-        {LLAMA, "mask(first=0,recent=0)", "edits[0].recent", SS_BAD_REQUEST, NULL},
-        {LLAMA, "mask(recent=3)", "edits[0].first", SS_BAD_REQUEST, NULL},
-        {LLAMA, "hide_key(key=13)", "edits[0].key", SS_BAD_REQUEST, NULL},
-        {LLAMA, "self_only(token=-1)", "edits[0].token", SS_BAD_REQUEST, NULL},
-        {LLAMA, "scale_value(key=0,group=2)", "edits[0].group", SS_BAD_REQUEST, NULL},
-        {LLAMA, "scale_value(key=0,factor=1e35)", "edits[0].factor", SS_BAD_REQUEST, NULL},
-        {LLAMA, "clamp_channel(channel=9999)", "edits[0].channel", SS_BAD_REQUEST, NULL},
-        {LLAMA, "clamp_channel(channel=0,layer=3)", "edits[0].layer", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict(policy=window,budget=0)", "edits[0].budget", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict(policy=first,budget=4)", "edits[0].evict", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict(policy=window,first=1,budget=4)", "edits[0].evict", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict(policy=h2o,budget=4,first=3,recent=2)", "edits[0].evict", SS_BAD_REQUEST,
-         "expected a budget of 5 or more for the first and recent keys, found 4"},
-        {LLAMA, "evict(policy=snapkv,budget=20)", "edits[0].evict", SS_BAD_REQUEST, NULL},
-        {LLAMA, "evict(policy=snapkv,budget=20,prompt=18,pool=4)", "edits[0].evict", SS_BAD_REQUEST,
-         NULL},
-        {GPT2, "evict(policy=window,budget=4,positions=cache)", "edits[0].evict", SS_UNSUPPORTED,
-         NULL},
-        {"tests/golden/var-bidirectional", "evict(policy=window,budget=4)", "edits[0].evict",
-         SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-sinusoid", "evict(policy=window,budget=4,positions=cache)",
-         "edits[0].evict", SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-elu1_kernel_norm", "evict(policy=window,budget=4,positions=cache)",
-         "edits[0].evict", SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-none", "swap_positions(a=0,b=1)", "edits[0].swap_positions",
-         SS_UNSUPPORTED, NULL},
-        {LLAMA, "project(key=13)", "edits[0].key", SS_BAD_REQUEST, NULL},
-        {"tests/golden/hf-olmo2", "project", "edits[0].project", SS_UNSUPPORTED, NULL},
-        {"tests/golden/var-gate-element", "project(from=heads)", "edits[0].project", SS_UNSUPPORTED,
-         NULL},
-        {LLAMA, "quantize(what=keys,bits=1)", "edits[0].bits", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantize(what=weights,bits=4)", "edits[0].quantize", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantize(what=keys,bits=4,by=tensor,first=4,prompt=4)", "edits[0].quantize",
-         SS_BAD_REQUEST, NULL},
-        {LLAMA, "clamp_channel(channel=1,to=mean,prompt=-1)", "edits[0].prompt", SS_BAD_REQUEST,
-         NULL},
-        {LLAMA, "swap_positions(a=0,b=13,replace=yes)", "edits[0].b", SS_BAD_REQUEST, NULL},
-        {LLAMA, "quantize(what=weights,bits=4,by=channel,first=1)", "edits[0].quantize",
-         SS_BAD_REQUEST, NULL},
-        {"tests/golden/var-no-ffn", "scale_weight(matrix=down,layer=0,row=0,column=0)",
-         "edits[0].scale_weight", SS_UNSUPPORTED, NULL},
-        {LLAMA, "scale_weight(matrix=q,layer=0,row=9999,column=0)", "edits[0].scale_weight",
-         SS_BAD_REQUEST, "expected a row below 32 and a column below 32, found 9999 and 0"},
-    };
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        opened_model model = open_model(refusals[i].folder);
-        ss_edit edit = read_edit(refusals[i].edit);
+    CASE(
+        "impossible edits are refused with a place and a sentence, and those beside them accepted");
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "edits")) {
+        char folder[64];
+        snprintf(folder, sizeof folder, "tests/golden/%s", text_in(row, 0));
+        opened_model model = open_model(folder);
+        ss_edit edit = read_edit(text_in(row, 1));
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_error err = {0};
-        bool is_right =
-            try_run(&desc, &err) == refusals[i].status && !strcmp(err.where, refusals[i].where);
-        if (check_failed(is_right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
-            printf("    %s: %s: %s\n", refusals[i].edit, err.where, err.text);
-        if (refusals[i].text) CHECK_TEXT(err.text, refusals[i].text);
+        ss_status status = try_run(&desc, &err);
+        check_refusal(row, 2, status, &err);
         close_model(&model);
     }
     opened_model model = open_model(LLAMA);
@@ -1068,6 +982,7 @@ static void check_tags_of_any_width(void) {
 }
 
 int main(void) {
+    open_tables("edits.json");
     check_listed_rows();
     check_edits_without_effect();
     check_edits_with_nothing_to_do();
@@ -1098,7 +1013,7 @@ int main(void) {
     check_edits_of_upper_layers();
     check_effects_of_heads();
     check_rejected_bases();
-    check_borders_of_numbers();
     check_refusals();
+    close_tables("edits.json");
     return check_done();
 }

@@ -15,6 +15,8 @@ typedef struct fake {
     ss_model model;
     ss_trace trace;
     ss_arena arena;
+    float *kept[16]; /* numbers of metrics, freed with the trace */
+    int kept_n;
 } fake;
 
 static void fake_init(fake *f, const ss_arch *arch, int T, const char *operation) {
@@ -44,7 +46,17 @@ static void fake_open(fake *f, int L, int H, int T, int D, const char *operation
 }
 
 static void fake_close(fake *f) {
+    while (f->kept_n) free(f->kept[--f->kept_n]);
     free(f->arena.block);
+}
+
+static const float *keep(fake *f, float *numbers) {
+    if (f->kept_n == 16) exit(2);
+    return f->kept[f->kept_n++] = numbers;
+}
+
+static const float *metric_of(fake *f, const char *name) {
+    return keep(f, measure(&f->trace, name, 0.3f, 0, 0, 0, NULL));
 }
 
 static float *weight_at(fake *f, int head, int i, int j) {
@@ -57,17 +69,14 @@ static void check_all_on_first(void) {
     fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
     for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, 0) = 1;
-    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
-    float *entropy = measure(&f.trace, "entropy_mean", 0.3f, 0, 0, 0, NULL);
+    const float *alpha = metric_of(&f, "alpha");
+    const float *sink = metric_of(&f, "sink_ratio");
+    const float *entropy = metric_of(&f, "entropy_mean");
     for (int k = 0; k < 64; k++) {
         CHECK_NEAR(alpha[k], k == 0, 0);
         CHECK_NEAR(sink[k], k == 0, 0);
     }
     CHECK_NEAR(*entropy, 0, 0);
-    free(alpha);
-    free(sink);
-    free(entropy);
     fake_close(&f);
 }
 
@@ -77,14 +86,12 @@ static void check_all_on_self(void) {
     fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
     for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, i) = 1;
-    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
+    const float *alpha = metric_of(&f, "alpha");
+    const float *sink = metric_of(&f, "sink_ratio");
     for (int k = 0; k < 64; k++) {
         CHECK_NEAR(alpha[k], 1.0 / (64 - k), 1e-7);
         CHECK_NEAR(sink[k], k >= 61, 0);
     }
-    free(alpha);
-    free(sink);
     fake_close(&f);
 }
 
@@ -98,15 +105,12 @@ static void check_strictly_greater(void) {
     *weight_at(&f, 1, 0, 0) = 1;
     *weight_at(&f, 1, 1, 0) = 0.5f; /* alpha_1 = 0.75 */
     *weight_at(&f, 1, 1, 1) = 0.5f;
-    float *at_eps = measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL);
-    float *below_eps = measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL);
-    float *near_eps = measure(&f.trace, "near_eps", 0.5f, 0, 0, 0, NULL);
+    const float *at_eps = keep(&f, measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL));
+    const float *below_eps = keep(&f, measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL));
+    const float *near_eps = keep(&f, measure(&f.trace, "near_eps", 0.5f, 0, 0, 0, NULL));
     CHECK_NEAR(at_eps[0], 0.5, 0);
     CHECK_NEAR(below_eps[0], 1, 0);
     CHECK_NEAR(near_eps[0], 1, 0);
-    free(at_eps);
-    free(below_eps);
-    free(near_eps);
     fake_close(&f);
 }
 
@@ -117,9 +121,8 @@ static void check_near_the_threshold(void) {
     fake f;
     fake_open(&f, 1, HEADS, 1, 1, "softmax");
     for (int h = 0; h < HEADS; h++) *weight_at(&f, h, 0, 0) = alphas[h];
-    float *near_eps = measure(&f.trace, "near_eps", 0.3f, 0, 0, 0, NULL);
+    const float *near_eps = metric_of(&f, "near_eps");
     CHECK_NEAR(near_eps[0], 3, 0);
-    free(near_eps);
     fake_close(&f);
 }
 
@@ -135,11 +138,11 @@ static void check_uniform_baseline(void) {
         for (int t = 0; t < table[i].T; t++)
             for (int j = 0; j <= t; j++) *weight_at(&f, 0, t, j) = 1.0f / (float)(t + 1);
         for (int t = 0; t < table[i].T; t++) ss_floats(&f.trace, SS_FIELD_V)[t] = 2;
-        float *uniform = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
-        float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-        float *contribution = measure(&f.trace, "contribution_at", 0.3f, 0, 0, 0, NULL);
-        float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
-        float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
+        const float *uniform = metric_of(&f, "alpha_uniform");
+        const float *alpha = metric_of(&f, "alpha");
+        const float *contribution = metric_of(&f, "contribution_at");
+        const float *sink = metric_of(&f, "sink_ratio");
+        const float *entropy = metric_of(&f, "entropy");
         CHECK_NEAR(uniform[0], table[i].alpha_1, 5e-5);
         for (int k = 0; k < table[i].T; k++) {
             CHECK_NEAR(alpha[k], uniform[k], 1e-6);
@@ -147,11 +150,6 @@ static void check_uniform_baseline(void) {
             CHECK_NEAR(sink[k], 0, 0);
             CHECK_NEAR(entropy[k], k > 0, 1e-6);
         }
-        free(uniform);
-        free(alpha);
-        free(contribution);
-        free(sink);
-        free(entropy);
         fake_close(&f);
     }
 }
@@ -166,11 +164,9 @@ static void check_long_prefix(void) {
         int seen = i < PREFIX ? PREFIX : i + 1;
         for (int j = 0; j < seen; j++) *weight_at(&f, 0, i, j) = 1.0f / (float)seen;
     }
-    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *uniform = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    const float *alpha = metric_of(&f, "alpha");
+    const float *uniform = metric_of(&f, "alpha_uniform");
     for (int k = 0; k < T; k++) CHECK_NEAR(alpha[k], uniform[k], 1e-6);
-    free(alpha);
-    free(uniform);
     fake_close(&f);
 }
 
@@ -185,12 +181,10 @@ static void check_prefix_of_tokens(void) {
             *weight_at(&full, 0, i, j) = w;
             if (i < 5) *weight_at(&part, 0, i, j) = w;
         }
-    free(measure(&full.trace, "alpha", 0.3f, 0, 0, 0, NULL));
-    float *a = measure(&full.trace, "alpha", 0.3f, 5, 0, 0, NULL);
-    float *b = measure(&part.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    metric_of(&full, "alpha");
+    const float *a = keep(&full, measure(&full.trace, "alpha", 0.3f, 5, 0, 0, NULL));
+    const float *b = metric_of(&part, "alpha");
     CHECK_BITS(a, b, 5 * sizeof *a);
-    free(a);
-    free(b);
     fake_close(&full);
     fake_close(&part);
 }
@@ -202,18 +196,15 @@ static void check_proxies(void) {
     *weight_at(&f, 0, 0, 0) = 0.0001f;
     *weight_at(&f, 0, 1, 0) = 0.0003f;
     *weight_at(&f, 0, 1, 1) = 0.0001f;
-    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *raw_alpha = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
-    float *mass = measure(&f.trace, "row_mass_summary", 0.3f, 0, 0, 0, NULL);
+    const float *alpha = metric_of(&f, "alpha");
+    const float *raw_alpha = metric_of(&f, "alpha_raw");
+    const float *mass = metric_of(&f, "row_mass_summary");
     CHECK_NEAR(alpha[0], (1.0 + 0.75) / 2,
                1e-4); /* the sink has the attention but contributes nothing */
     CHECK_NEAR(raw_alpha[0], 0.0002, 1e-9);
     CHECK_NEAR(mass[0], 0.00025, 1e-9);
     CHECK_NEAR(mass[1], 0.0001, 1e-9);
     CHECK_NEAR(mass[2], 0.0004, 1e-9);
-    free(alpha);
-    free(raw_alpha);
-    free(mass);
 
     fake_close(&f);
 
@@ -222,22 +213,18 @@ static void check_proxies(void) {
     *weight_at(&f, 0, 0, 0) = -2;
     *weight_at(&f, 0, 1, 0) = -3;
     *weight_at(&f, 0, 1, 1) = 1;
-    alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    raw_alpha = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
+    alpha = metric_of(&f, "alpha");
+    raw_alpha = metric_of(&f, "alpha_raw");
     CHECK_NEAR(alpha[0], 0.875, 1e-6);
     CHECK_NEAR(raw_alpha[0], -2.5, 1e-6);
-    free(alpha);
-    free(raw_alpha);
     fake_close(&f);
 
     CASE("a row without mass has no entropy, and its share is 0, not NaN");
     fake_open(&f, 1, 1, 2, 1, "relu");
-    float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
-    alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    const float *entropy = metric_of(&f, "entropy");
+    alpha = metric_of(&f, "alpha");
     CHECK(isnan(entropy[1]));
     CHECK_NEAR(alpha[0], 0, 0);
-    free(entropy);
-    free(alpha);
     fake_close(&f);
 }
 
@@ -250,20 +237,16 @@ static void check_norms_and_ratios(void) {
         ss_floats(&f.trace, SS_FIELD_HIDDEN)[8 + 2 * t + 1] = t ? 4 : 40;
         ss_floats(&f.trace, SS_FIELD_V)[2 * t] = t ? 2.0f : 0.5f;
     }
-    float *norm = measure(&f.trace, "hidden_norm", 0.3f, 0, 0, 0, NULL);
-    float *ratio = measure(&f.trace, "hidden_ratio", 0.3f, 0, 0, 0, NULL);
-    float *value_ratio = measure(&f.trace, "value_ratio", 0.3f, 0, 0, 0, NULL);
-    float *first_ratio = measure(&f.trace, "value_ratio", 0.3f, 1, 0, 0, NULL);
+    const float *norm = metric_of(&f, "hidden_norm");
+    const float *ratio = metric_of(&f, "hidden_ratio");
+    const float *value_ratio = metric_of(&f, "value_ratio");
+    const float *first_ratio = keep(&f, measure(&f.trace, "value_ratio", 0.3f, 1, 0, 0, NULL));
     CHECK_NEAR(norm[4], 50, 1e-5);
     CHECK_NEAR(norm[5], 5, 1e-6);
     CHECK(isnan(ratio[0])); /* all embeddings are zero */
     CHECK_NEAR(ratio[1], 10, 1e-5);
     CHECK_NEAR(value_ratio[0], 0.25, 1e-6);
     CHECK(isnan(first_ratio[0])); /* there is no other token */
-    free(norm);
-    free(ratio);
-    free(value_ratio);
-    free(first_ratio);
     fake_close(&f);
 }
 
@@ -273,13 +256,11 @@ static void check_massive_activations(void) {
     fake_open(&f, 0, 1, 2, 3, "softmax");
     const float h[6] = {1, -900, 0.5f, 2, 0.25f, -300};
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), h, sizeof h);
-    float *largest = measure(&f.trace, "massive", 0.3f, 0, 0, 0, NULL);
-    float *places = measure(&f.trace, "massive_at", 0.3f, 0, 0, 0, NULL);
+    const float *largest = metric_of(&f, "massive");
+    const float *places = metric_of(&f, "massive_at");
     const float expected[4] = {900, 300, 2, 1}, expected_places[6] = {1, 0, 2, 1, 0, 1};
     CHECK_BITS(largest, expected, sizeof expected);
     CHECK_BITS(places, expected_places, sizeof expected_places);
-    free(largest);
-    free(places);
     fake_close(&f);
 }
 
@@ -290,11 +271,11 @@ static void check_geometry(void) {
     const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
     memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
     memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
-    float *dot = measure(&f.trace, "qk_dot", 0.3f, 0, 0, 0, NULL);
-    float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
-    float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
-    float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
-    float *single_token_gap = measure(&f.trace, "cos_gap", 0.3f, 1, 0, 0, NULL);
+    const float *dot = metric_of(&f, "qk_dot");
+    const float *cosine = metric_of(&f, "qk_cos");
+    const float *norm = metric_of(&f, "qk_norm");
+    const float *gap = metric_of(&f, "cos_gap");
+    const float *single_token_gap = keep(&f, measure(&f.trace, "cos_gap", 0.3f, 1, 0, 0, NULL));
     for (int i = 0; i < 9; i++)
         if (i % 3 > i / 3)
             CHECK(isnan(dot[i]) && isnan(cosine[i]) && isnan(norm[i]));
@@ -303,12 +284,7 @@ static void check_geometry(void) {
     CHECK_NEAR(dot[7], 15, 1e-6);
     CHECK_NEAR(cosine[8], -1, 1e-6);
     CHECK_NEAR(*gap, (1 + 1 + 0) / 3.0 - (0 + 1 - 1) / 3.0, 1e-6);
-    free(dot);
-    free(cosine);
-    free(norm);
     CHECK(isnan(*single_token_gap)); /* there is no other key */
-    free(gap);
-    free(single_token_gap);
     fake_close(&f);
 }
 
@@ -319,9 +295,9 @@ static void check_no_direction(void) {
     const float q[6] = {1, 0, 0, 0, 0, 3}, k[6] = {0, 0, 0, 5, 0, -1};
     memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
     memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
-    float *dot = measure(&f.trace, "qk_dot", 0.3f, 0, 0, 0, NULL);
-    float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
-    float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
+    const float *dot = metric_of(&f, "qk_dot");
+    const float *cosine = metric_of(&f, "qk_cos");
+    const float *norm = metric_of(&f, "qk_norm");
     for (int t = 0; t < 3; t++)
         for (int j = 0; j <= t; j++) {
             bool is_zero = t == 1 || j == 0; /* the vectors of query 1 and of key 0 are zero */
@@ -329,9 +305,6 @@ static void check_no_direction(void) {
             if (is_zero) CHECK_NEAR(dot[3 * t + j], 0, 0);
             if (is_zero) CHECK_NEAR(norm[3 * t + j], 0, 0);
         }
-    free(dot);
-    free(cosine);
-    free(norm);
     fake_close(&f);
 }
 
@@ -344,12 +317,10 @@ static void check_wide_gap(void) {
         ss_row(&f.trace, SS_FIELD_Q, 0, t)[K - 1] = 2;
         ss_row(&f.trace, SS_FIELD_K, 0, t)[t ? 0 : K - 1] = 3;
     }
-    float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
-    float *two_token_gap = measure(&f.trace, "cos_gap", 0.3f, 2, 0, 0, NULL);
+    const float *gap = metric_of(&f, "cos_gap");
+    const float *two_token_gap = keep(&f, measure(&f.trace, "cos_gap", 0.3f, 2, 0, 0, NULL));
     CHECK_NEAR(*gap, 1, 1e-6);
     CHECK_NEAR(*two_token_gap, 1, 1e-6);
-    free(gap);
-    free(two_token_gap);
     fake_close(&f);
 }
 
@@ -432,6 +403,28 @@ static void check_bad_bases(void) {
     fake_close(&other_run);
 }
 
+static void check_hits(void) {
+    CASE("a hit is an earlier key with more than an even share that the cache still holds");
+    fake base, evicted;
+    fake_open(&base, 1, 3, 3, 1, "softmax");
+    fake_open(&evicted, 1, 3, 3, 1, "softmax");
+    evicted.trace.model = base.trace.model = &base.model;
+    const float maps[3][9] = {{1, 0, 0, 0.9f, 0.1f, 0, 0.6f, 0.3f, 0.1f},
+                              {-1, 0, 0, 0.2f, 0.8f, 0, 0, -0.5f, 0.25f},
+                              {1, 0, 0, 0.5f, 0.5f, 0, 0.25f, 0.25f, 0.25f}};
+    const float evicted_at[3][3] = {{2, NAN, NAN}, {1, NAN, NAN}, {1, 2, NAN}};
+    const float shares[2] = {0.5f, 1};
+    memcpy(ss_floats(&base.trace, SS_FIELD_ATT), maps, sizeof maps);
+    memcpy(ss_floats(&evicted.trace, SS_FIELD_EVICTED), evicted_at, sizeof evicted_at);
+    float *out = measure_args(&evicted.trace, "cache_hits",
+                              (ss_metric_args){0.3f, 3, 0, 0, &base.trace}, NULL);
+    for (int h = 0; h < 2; h++) CHECK_NEAR(out[h], shares[h], 0);
+    CHECK(isnan(out[2]));
+    free(out);
+    fake_close(&base);
+    fake_close(&evicted);
+}
+
 static const float *golden(const opened_file *file, const char *group, const char *name,
                            size_t *dims) {
     char key[64];
@@ -461,14 +454,12 @@ static void check_group(const opened_file *file, const char *maps_of, const char
         fake_open(&f, L, H, T, 1, operation);
         memcpy(ss_floats(&f.trace, SS_FIELD_ATT), maps + s * map_rows * (size_t)T,
                map_rows * (size_t)T * sizeof *maps);
-        float *out = measure(&f.trace, metric, 0.3f, 0, 0, 0, NULL);
+        const float *out = metric_of(&f, metric);
         for (size_t i = 0; i < map_rows; i++)
             worst = fmaxf(worst, fabsf(out[i] - expected[s * map_rows + i]));
         const char *sink = strcmp(metric, "alpha_raw") ? "sink_ratio" : "sink_ratio_raw";
-        float *ratio = measure(&f.trace, sink, 0.3f, 0, 0, 0, NULL);
+        const float *ratio = metric_of(&f, sink);
         for (int k = 0; k < T; k++) sums[k] += ratio[k];
-        free(out);
-        free(ratio);
         fake_close(&f);
     }
     printf("  %-12s %-10s off by %.1e\n", group, name, (double)worst);
@@ -503,10 +494,8 @@ static float spectrum(const float *rows, int T, int D, bool without_first) {
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
     /* The working memory is filled with NaN, as if an earlier measurement had left them there. */
     for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
-    float *values = measure(&f.trace, without_first ? "matrix_entropy_others" : "matrix_entropy",
-                            0.3f, 0, 0, 0, NULL);
+    const float *values = metric_of(&f, without_first ? "matrix_entropy_others" : "matrix_entropy");
     float entropy = values[0];
-    free(values);
     fake_close(&f);
     return entropy;
 }
@@ -617,7 +606,7 @@ static void check_diagonals(void) {
         *weight_at(&f, 1, t, t ? t - 1 : 0) = 1;
         for (int k = 0; k <= t; k++) *weight_at(&f, 2, t, k) = 1.0f / (float)(t + 1);
     }
-    float *shares = measure(&f.trace, "diagonal", 0.3f, 0, 0, 0, NULL);
+    const float *shares = metric_of(&f, "diagonal");
     const float expected[12] = {1,
                                 0,
                                 0,
@@ -631,12 +620,10 @@ static void check_diagonals(void) {
                                 0,
                                 0};
     for (int i = 0; i < 12; i++) CHECK_NEAR(shares[i], expected[i], 1e-7);
-    free(shares);
     CASE("a diagonal share is NaN for a text that is too short to have one");
-    shares = measure(&f.trace, "diagonal", 0.3f, 1, 0, 0, NULL);
+    shares = keep(&f, measure(&f.trace, "diagonal", 0.3f, 1, 0, 0, NULL));
     CHECK_NEAR(shares[0], 1, 0);
     CHECK(isnan(shares[1]) && isnan(shares[2]));
-    free(shares);
     fake_close(&f);
 }
 
@@ -663,9 +650,9 @@ static void check_gates(void) {
     fake_open(&f, 3, 4, 8, 1, "softmax");
     for (int head = 0; head < 12; head++)
         for (int t = 0; t < 8; t++) *weight_at(&f, head, t, head < 2 || head == 7 ? t : 0) = 1;
-    float *gate = measure(&f.trace, "head_gate", 0.3f, 0, 0, 0, NULL);
-    float *load = measure(&f.trace, "head_load", 0.3f, 0, 0, 0, NULL);
-    float *gini = measure(&f.trace, "head_gini", 0.3f, 0, 0, 0, NULL);
+    const float *gate = metric_of(&f, "head_gate");
+    const float *load = metric_of(&f, "head_load");
+    const float *gini = metric_of(&f, "head_gini");
     CHECK(isnan(gate[0]) && isnan(gate[8]));
     for (int head = 0; head < 4; head++) {
         CHECK_NEAR(load[head], head < 2, 0);
@@ -675,9 +662,6 @@ static void check_gates(void) {
     CASE("the Gini coefficient is (H-1)/H with one active head, and NaN with none");
     CHECK_NEAR(gini[1], 0.75, 1e-7);
     CHECK(isnan(gini[2]));
-    free(gate);
-    free(load);
-    free(gini);
     fake_close(&f);
 }
 
@@ -693,10 +677,9 @@ static void check_gate_of_a_bias_key(void) {
         *weight_at(&f, 1, t, 0) = 0.25f;
         *weight_at(&f, 1, t, t) += 0.25f;
     }
-    float *load = measure(&f.trace, "head_load", 0.3f, 0, 0, 0, NULL);
+    const float *load = metric_of(&f, "head_load");
     CHECK_NEAR(load[0], 0, 0);
     CHECK_NEAR(load[1], 0.25, 0);
-    free(load);
     fake_close(&f);
 }
 
@@ -706,12 +689,10 @@ static void check_accuracy(void) {
     fake f;
     fake_open(&f, 1, 1, 5, 1, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_RANK), (float[]){NAN, 0, 3, 0, 1}, 5 * sizeof(float));
-    float *accuracy = measure(&f.trace, "accuracy", 0.3f, 0, 0, 0, NULL);
-    float *first_accuracy = measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL);
+    const float *accuracy = metric_of(&f, "accuracy");
+    const float *first_accuracy = keep(&f, measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL));
     CHECK_NEAR(*accuracy, 0.5, 0);
     CHECK(isnan(*first_accuracy));
-    free(accuracy);
-    free(first_accuracy);
     fake_close(&f);
 }
 
@@ -737,6 +718,7 @@ int main(void) {
     check_wide_gap();
     check_bad_requests();
     check_bad_bases();
+    check_hits();
     check_random_maps();
     return check_done();
 }

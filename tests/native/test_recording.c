@@ -2,10 +2,10 @@
  * Recordings: a file with the reference's maps and vectors gives the reference's metrics without a
  * model; missing fields are named; a broken file is refused, and the error says where it is broken.
  */
-#include "check.h"
 #include "goldens.h"
 #include "math/unpack.h"
 #include "recordings.h"
+#include "tables.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -212,7 +212,7 @@ static ss_status request_shape(const ss_trace *trace, const char *metric, int T,
     return ss_metric_shape(dims, trace, metric_index(metric), &args, err) < 0 ? err->code : SS_OK;
 }
 
-static void check_refusal(const ss_trace *trace, const char *metric, int T, const char *text) {
+static void check_missing(const ss_trace *trace, const char *metric, int T, const char *text) {
     ss_error err = {0};
     CHECK_INT(request_shape(trace, metric, T, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, metric));
@@ -232,16 +232,14 @@ static void check_missing_fields(void) {
     add_claimed(&w, "0.value_norm", "F32", "[1,1,2]", sums, 2 * sizeof *sums);
     opened_trace opened;
     open_trace(&opened, end_recording(&w, 0));
-    check_refusal(&opened.trace, "entropy", 2, "att in full, kept here as maps pooled to 2 x 2");
-    check_refusal(&opened.trace, "contribution", 2, "att in full");
-    check_refusal(&opened.trace, "hidden_norm", 2, "the field hidden, not recorded");
-    check_refusal(&opened.trace, "kurtosis", 2, "the field hidden, not recorded");
-    check_refusal(&opened.trace, "loss_mean", 2, "the field loss, not recorded");
-    check_refusal(&opened.trace, "gate_mean", 2, "the field gate, not recorded");
-    check_refusal(&opened.trace, "alpha_bias", 2, "the field att_bias, not recorded");
-    check_refusal(&opened.trace, "kl_mean", 2, "the field logits, not recorded");
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "missing")) {
+        int T = cJSON_GetArrayItem(row, 1)->valueint;
+        ss_error err = {0};
+        ss_status status = request_shape(&opened.trace, text_in(row, 0), T, &err);
+        check_refusal(row, 2, status, &err);
+    }
     CASE("alpha without maps serves only metrics of all tokens");
-    check_refusal(&opened.trace, "alpha", 1, "expected all 2 tokens");
     ss_error err;
     CHECK_INT(request_shape(&opened.trace, "value_ratio", 2, &err), SS_OK);
     size_t n;
@@ -256,7 +254,7 @@ static void check_missing_fields(void) {
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
     open_trace(&opened, end_recording(&w, 0));
-    check_refusal(&opened.trace, "alpha", 2, "the field att, not recorded");
+    check_missing(&opened.trace, "alpha", 2, "the field att, not recorded");
     close_trace(&opened);
 }
 
@@ -328,20 +326,21 @@ static void check_refused(ss_bytes file, ss_status status, const char *where, co
     close_recording(&opened);
 }
 
+static void check_row(cJSON *row, int at, recording_writer *w) {
+    opened_recording opened = {.bytes = end_recording(w, 0)};
+    ss_error err = {0};
+    ss_status status = try_open_recording(&opened, &err);
+    check_refusal(row, at, status, &err);
+    close_recording(&opened);
+}
+
 static void check_metadata(void) {
     CASE("unknown versions and missing metadata are refused");
     const char *valid = conditions_of("softmax");
-    static const struct {
-        const char *version;
-        ss_status status;
-        const char *text;
-    } table[] = {{"3", SS_UNSUPPORTED, "newer"},     {"17.3", SS_UNSUPPORTED, "newer"},
-                 {"one", SS_BAD_FILE, "number"},     {"", SS_BAD_FILE, "number"},
-                 {"-1", SS_BAD_FILE, "number"},      {"nan", SS_BAD_FILE, "number"},
-                 {NULL, SS_BAD_FILE, "no recording"}};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        recording_writer w = begin_recording(table[i].version, valid);
-        check_refused(end_recording(&w, 0), table[i].status, "sinkscope.recording", table[i].text);
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "versions")) {
+        recording_writer w = begin_recording(text_in(row, 0), valid);
+        check_row(row, 1, &w);
     }
     recording_writer w = begin_recording("1", NULL);
     check_refused(end_recording(&w, 0), SS_BAD_FILE, "sinkscope", "no recording");
@@ -370,65 +369,11 @@ static const char *replace_condition(const char *old_text, const char *new_text)
 
 static void check_conditions(void) {
     CASE("wrong conditions are refused by their key");
-    static const struct {
-        const char *old_text, *new_text;
-        ss_status status;
-        const char *where, *text;
-    } table[] = {
-        {"\"L\":1", "\"L\":0", SS_BAD_CONFIG, "L", "from 1 to 1024"},
-        {"\"L\":1", "\"L\":1e300", SS_BAD_CONFIG, "L", "from 1 to 1024"},
-        {"\"L\":1", "\"L\":\"1\"", SS_BAD_CONFIG, "L", "something else"},
-        {"\"L\":1,", "", SS_BAD_CONFIG, "L", "missing"},
-        {"\"L\":1", "\"L\":1024", SS_OK, "", ""},
-        {"\"L\":1,\"H\":2", "\"L\":1024,\"H\":65536", SS_BAD_CONFIG, "H", "65536 heads"},
-        {"\"G\":1", "\"G\":3", SS_BAD_CONFIG, "G", "divides"},
-        {"\"V\":9", "\"V\":4294967296", SS_BAD_CONFIG, "V", "whole number"},
-        {"\"id\":\"m\"", "\"id\":7", SS_BAD_CONFIG, "id", "text"},
-        {"\"operation\":\"softmax\"", "\"operation\":\"magic\"", SS_UNSUPPORTED, "operation",
-         "magic"},
-        {"\"operation\":\"softmax\"", "\"mask\":{\"kind\":\"diagonal\"}", SS_BAD_CONFIG,
-         "mask.kind", "causal"},
-        {"\"operation\":\"softmax\"", "\"mask\":{\"kind\":\"window\"}", SS_BAD_CONFIG, "window",
-         "missing"},
-        {"\"operation\":\"softmax\"", "\"windows\":[1,2]", SS_BAD_CONFIG, "windows", "each"},
-        {"\"operation\":\"softmax\"", "\"windows\":[-1]", SS_BAD_CONFIG, "windows", "each"},
-        {"\"operation\":\"softmax\"", "\"windows\":[]", SS_BAD_CONFIG, "windows", "each"},
-        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[]", SS_BAD_CONFIG, "tokens", "as many"},
-        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[\"a\"]]", SS_OK, "", ""},
-        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[]]", SS_BAD_CONFIG, "tokens", "one token"},
-        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[[1]]", SS_BAD_CONFIG, "tokens", "strings"},
-        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":[\"a\"]", SS_BAD_CONFIG, "tokens", "strings"},
-        {"\"tokens\":[[\"a\",\"b\"]]", "\"tokens\":{}", SS_BAD_CONFIG, "tokens", "list"},
-        {"\"tokens\":[[\"a\",\"b\"]],", "", SS_BAD_CONFIG, "tokens", "list"},
-        {"\"kept\":1", "\"kept\":5", SS_BAD_CONFIG, "kept", "from 0 to 4"},
-        {"\"count\":4", "\"count\":0", SS_BAD_CONFIG, "count", "from 1"},
-        {"\"prompts\":", "\"prompt\":", SS_BAD_CONFIG, "prompts", "missing"},
-        {"\"eps\":[0.3]", "\"eps\":0.3", SS_BAD_CONFIG, "eps", "list"},
-        {"\"eps\":[0.3]", "\"eps\":[null]", SS_BAD_CONFIG, "eps", "finite"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"license\":{}", SS_BAD_CONFIG, "license", "text"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":{}", SS_BAD_CONFIG, "edits", "list"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":[1]", SS_BAD_CONFIG, "edits", "label"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":[{\"kind\":\"evict\"}]", SS_BAD_CONFIG, "edits",
-         "label"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":[{\"kind\":\"new\",\"label\":\"x\",\"a\":1}]",
-         SS_OK, "", ""},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"versions\":{\"a\":1}", SS_BAD_CONFIG, "versions",
-         "texts"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"token\":1}", SS_BAD_CONFIG, "token", "text"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"position\":2}", SS_BAD_CONFIG,
-         "first.position", "below T"},
-        {"\"L\":1", "\"L\":1,\"blocks\":2", SS_BAD_CONFIG, "blocks", "layers"},
-        {"\"L\":1", "\"L\":1,\"layers\":[1]", SS_BAD_CONFIG, "layers", "below"},
-        {"\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[1,2]", SS_BAD_CONFIG, "layers", "as many"},
-        {"\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[1.5]", SS_BAD_CONFIG, "layers", "ascending"},
-        {"\"L\":1", "\"L\":1,\"blocks\":1025,\"layers\":[1]", SS_BAD_CONFIG, "blocks", "1024"},
-        {"\"L\":1", "\"L\":1,\"blocks\":1024,\"layers\":[1023]", SS_OK, "", ""},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"later\":[{\"x\":1}]", SS_OK, "", ""},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "conditions")) {
         recording_writer w =
-            begin_recording("1", replace_condition(table[i].old_text, table[i].new_text));
-        check_refused(end_recording(&w, 0), table[i].status, table[i].where, table[i].text);
+            begin_recording("1", replace_condition(text_in(row, 0), text_in(row, 1)));
+        check_row(row, 2, &w);
     }
 }
 
@@ -472,7 +417,7 @@ static void check_cross(void) {
         opened_trace opened;
         open_trace(&opened, file);
         CHECK(!(opened.trace.fields & SS_BIT(SS_FIELD_ATT)));
-        check_refusal(&opened.trace, "alpha", 2, "cross-attention");
+        check_missing(&opened.trace, "alpha", 2, "cross-attention");
         close_trace(&opened);
     }
     recording_writer w =
@@ -506,59 +451,14 @@ static void check_first_token(void) {
 
 static void check_shapes(void) {
     CASE("wrong tensors are refused by their name");
-    static const struct {
-        const char *name, *dtype, *shape;
-        size_t bytes;
-        ss_status status;
-        const char *text;
-    } table[] = {
-        {"0.att", "F32", "[1,2,2,2]", 32, SS_BAD_TENSOR, "number 0 is NaN or infinite"},
-        {"0.att", "F16", "[1,2,2,2]", 16, SS_BAD_TENSOR, "number 0 is NaN or infinite"},
-        {"0.att", "F32", "[1,2,2]", 16, SS_BAD_TENSOR, "[1, 2, 2, 2]"},
-        {"0.att", "F32", "[2,1,2,2]", 32, SS_BAD_TENSOR, "[2, 1, 2, 2]"},
-        {"0.att", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "U8"},
-        {"0.att", "I32", "[1,2,2,2]", 32, SS_BAD_TENSOR, "I32"},
-        {"0.att", "F64", "[1,2,2,2]", 64, SS_BAD_TENSOR, "found F64 of"},
-        {"0.att", "F32", "[1,2,2,2]", 28, SS_BAD_FILE, "28"},
-        {"0.att", "F32", "[65536,65536,65536,65536]", 32, SS_BAD_FILE, "product"},
-        {"0.att", "F32", "[-1,2,2,2]", 32, SS_BAD_FILE, "shape"},
-        {"0.tokens", "I64", "[2]", 16, SS_BAD_TENSOR, "I32"},
-        {"0.tokens", "I32", "[3]", 12, SS_BAD_TENSOR, "[2]"},
-        {"0.tokens", "I32", "[2]", 8, SS_BAD_TOKEN, "below V = 9"},
-        {"0.loss", "F32", "[1]", 4, SS_OK, ""},
-        {"0.loss", "F32", "[2]", 8, SS_OK, ""},
-        {"0.loss", "F32", "[0]", 0, SS_BAD_TENSOR, "[2]"},
-        {"0.alpha", "F16", "[1,2,2]", 8, SS_BAD_TENSOR, "F32"},
-        {"0.alpha", "F32", "[2,2]", 16, SS_BAD_TENSOR, "[1, 2, 2]"},
-        {"0.att", "F32", "[2,2,2]", 32, SS_BAD_TENSOR, "[1, 2, 2, 2]"},
-        {"0.value_norm", "F32", "[1,2,2]", 16, SS_BAD_TENSOR, "[1, 1, 2]"},
-        {"0.att_pooled", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "scales"},
-        {"0.att_pooled", "U8", "[1,2,2,1]", 4, SS_BAD_TENSOR, "[1, 2, 1, 1]"},
-        {"0.att_pooled", "U8", "[1,2,3,3]", 18, SS_BAD_TENSOR, "128 cells"},
-        {"0.att_pooled", "U8", "[1,2,0,0]", 0, SS_BAD_TENSOR, "128 cells"},
-        {"1.att", "F32", "[7]", 28, SS_OK, ""},
-        {"mean.alpha", "F32", "[2,2]", 16, SS_OK, ""},
-        {"mean.alpha", "F32", "[2,1,2]", 16, SS_OK, ""},
-        {"mean.alpha", "F32", "[2,3]", 24, SS_BAD_TENSOR, "[1, 2, 2]"},
-        {"mean.sink_ratio", "F32", "[1,2]", 8, SS_OK, ""},
-        {"mean.sink_ratio", "F32", "[2,2]", 16, SS_BAD_TENSOR, "[1, 2]"},
-        {"mean.loss_mean", "F32", "[]", 4, SS_OK, ""},
-        {"deviation.row_mass_summary", "F32", "[2,3]", 24, SS_OK, ""},
-        {"mean.qk_dot", "F32", "[5]", 20, SS_OK, ""},
-        {"mean.nothing", "F32", "[5]", 20, SS_OK, ""},
-        {"prompt.sink_1", "F32", "[4,1]", 16, SS_OK, ""},
-        {"prompt.sink_1", "F32", "[4,2]", 32, SS_BAD_TENSOR, "[4, 1]"},
-        {"prompt.failed", "F32", "[4]", 16, SS_BAD_TENSOR, "U8"},
-        {"", "F32", "[1]", 4, SS_OK, ""},
-    };
     unsigned char bytes[64];
     memset(bytes, 0xff, sizeof bytes); /* NaN as floats, and -1 as ids */
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+    cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "tensors")) {
         recording_writer w = begin_small("softmax");
-        add_claimed(&w, table[i].name, table[i].dtype, table[i].shape, bytes, table[i].bytes);
-        const char *where = table[i].status == SS_OK ? "" : table[i].name;
-        if (strstr(table[i].text, "scales")) where = "0.att_scale";
-        check_refused(end_recording(&w, 0), table[i].status, where, table[i].text);
+        add_claimed(&w, text_in(row, 0), text_in(row, 1), text_in(row, 2), bytes,
+                    (size_t)cJSON_GetArrayItem(row, 3)->valueint);
+        check_row(row, 4, &w);
     }
     CASE("a tensor name that occurs twice is refused");
     recording_writer w = begin_small("softmax");
@@ -625,6 +525,7 @@ static void check_million_tensors(void) {
 }
 
 int main(void) {
+    open_tables("recording.json");
     check_reference();
     check_missing_fields();
     check_halves();
@@ -638,5 +539,6 @@ int main(void) {
     check_undefined_metrics();
     check_finite_weights();
     check_million_tensors();
+    close_tables("recording.json");
     return check_done();
 }

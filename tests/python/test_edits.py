@@ -98,7 +98,7 @@ def test_the_edit_mask_equals_a_model_with_this_window() -> None:
     assert masked_head["seen"][1, 1].tolist() == [1.0] + [2.0] * (T - 1)
 
 
-@pytest.mark.parametrize("policy", ["tova", "h2o", "vatp", "random"])
+@pytest.mark.parametrize("policy", ["tova", "lru", "h2o", "vatp", "random"])
 def test_a_cache_keeps_its_first_keys_and_its_budget_for_any_number_of_recent_keys(policy: str) -> None:
     model, tokens = make_model(T, 1)
     result = run_edited(model, tokens, [parse_edit(f"evict(policy={policy},budget=5,first=2,recent=5)")])

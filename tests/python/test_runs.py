@@ -64,15 +64,15 @@ def test_a_run_is_a_process_whose_exit_status_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "python"
-    # The fifth word is the seed; the fake program exits with it as its status.
-    program.write_text('#!/bin/sh\necho "$@"; pwd; echo "$MALLOC_TOP_PAD_" >&2; exit $5\n')
+    # The fourth word ends with the seed; the fake program exits with it as its status.
+    program.write_text('#!/bin/sh\necho "$@"; pwd; echo "$MALLOC_TOP_PAD_" >&2; exit ${4#--seed=}\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(everything, "sys", SimpleNamespace(executable=str(program)))
     monkeypatch.delenv("MALLOC_TOP_PAD_", raising=False)
     assert everything.train("relu", 0, Path("/texts"), tmp_path, "--until", "200") == 0
     assert everything.train("relu", 3, Path("/texts"), tmp_path) == 3
     assert everything.train("relu", 0, Path("/texts"), tmp_path) == 0
-    command = f"-m models.train.train relu --seed 0 --corpora /texts --runs {tmp_path}"
+    command = f"-m models.train.train relu --seed=0 --corpora=/texts --runs={tmp_path}"
     ends = [str(everything.ROOT), str(2**27)]
     assert (tmp_path / "relu-0.out").read_text().splitlines() == [f"{command} --until 200", *ends, command, *ends]
     assert capsys.readouterr().out.splitlines() == [

@@ -280,7 +280,7 @@ test('a block has room for its values, is reused from its start, and is freed', 
   assert.equal(errorOf(() => binary({ ss_wasm_reserve: () => 0 }))[0], 'no_memory');
 });
 
-test('views are read as texts, bytes, values and tensors', () => {
+test('views are read as texts, bytes and tensors', () => {
   const { module, showView, bytesAt, log, memory } = binary();
   bytesAt(8192).set(Buffer.from('{"a":1}'));
   showView('text', 8192, 2, 1, 7);
@@ -295,13 +295,6 @@ test('views are read as texts, bytes, values and tensors', () => {
     errorOf(() => module.json('numbers')),
     ['abi', 'numbers', 'expected text'],
   );
-  showView('value', 8192, 3, 5, 1, 1);
-  const bytes = Uint8Array.of(0, 34, 97);
-  assert.deepEqual(module.value('value', 1), { bytes, type: 5, count: 1, isArray: true });
-  showView('value', 8192, 3, 5, 1, 0);
-  assert.equal(module.value('value').isArray, false);
-  showView('value', 0, 3, 5, 1, 0);
-  assert.equal(module.value('value'), undefined);
   new Float32Array(memory.buffer, 8192, 24).set(Array.from({ length: 24 }, (_, i) => i));
   showView('tensor', 8192, 0, 2, 2, 3, 0, 0, 3, 1);
   const tensor = module.tensor('tensor', 7);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { guardTokenizer, openTokenizer } from '../../wasm/index.ts';
 import { createGuard } from '../../wasm/text/guard.ts';
+import { headerOf } from '../gguf.mjs';
 import { failure, golden, softmax } from './helper.mjs';
 
 const text = readFileSync(new URL('tokenizer.json', softmax), 'utf8');
@@ -153,15 +154,16 @@ test('a text read with the vocab.txt of BERT is between [CLS] and [SEP]', async 
 test('vocab.json with merges.txt and a GGUF are opened, and invalid sources are rejected', async () => {
   const contentOf = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
   const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(contentOf);
-  const gguf = new Map(Object.entries(JSON.parse(contentOf('gemma.gguf.json'))));
+  const gguf = headerOf(JSON.parse(contentOf('gemma.gguf.json')));
   for (const source of [{ vocab, merges }, { gguf }]) {
     const tokenizer = await guardTokenizer(source);
     const ids = (await tokenizer.encode('Hello there', { special: 'none' })).map(({ id }) => id);
     assert.equal(await tokenizer.decode(ids), 'Hello there');
     tokenizer.close();
   }
-  for (const source of [{ tokenizer: '{' }, { vocab, merges: 'a' }, { gguf: new Map() }])
+  for (const source of [{ tokenizer: '{' }, { vocab, merges: 'a' }, { gguf: headerOf({}) }])
     assert.match((await failure(guardTokenizer(source))).code, /bad_tokenizer|unsupported/);
+  assert.equal((await failure(guardTokenizer({ gguf: Buffer.from('GGUF') }))).code, 'bad_file');
 });
 
 /** Makes workers that report the slowness of their machine at once, and answer when the test lets them. */
@@ -217,7 +219,7 @@ test('the timeout grows for a slow machine, for large files, and for a repeated 
   assert.equal(await openingSeconds(IDLE_MS, smallSource, { limit: 2000 }), 3);
   assert.equal(await openingSeconds(IDLE_MS, largeSource), 45);
   assert.equal(await openingSeconds(4 * IDLE_MS, largeSource), 180);
-  assert.equal(await openingSeconds(IDLE_MS, { gguf: new Map([['tokens', Array(2 ** 20)]]) }), 25);
+  assert.equal(await openingSeconds(IDLE_MS, { gguf: new Uint8Array(2 ** 24) }), 25);
 
   const { start, workers } = stubWorker({ benchmarkMs: 2 * IDLE_MS });
   const guardPromise = createGuard(start)(smallSource);

@@ -2,7 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { decodeValue } from '../../wasm/abi/metadata.ts';
+import { createServer } from 'node:http';
+import { copyHeader, decodeValue, readMetadata } from '../../wasm/abi/metadata.ts';
+import { openPlan } from '../../wasm/load/open_plan.ts';
+import { entry, ggufHeader, headerOf } from '../gguf.mjs';
 import { files, golden, tiny, withEngine } from './helper.mjs';
 
 const weights = readFileSync(new URL('gguf-llama-gqa-f32/model.gguf', golden));
@@ -96,4 +99,86 @@ test('numbers of every type of the format are read, single and in lists', () => 
   }
   assert.deepEqual(decode(Buffer.of(0, 1, 2), 7, 3, true), [false, true, true]);
   assert.throws(() => decode(Buffer.alloc(8), 13, 1, false), { code: 'unsupported' });
+});
+
+test('the header of a file is known once its last byte is there, whatever the bytes before say', () => {
+  const header = copyHeader(new Uint8Array(weights));
+  assert.equal(header.length, weights.indexOf('token_embd.weight') - 8);
+  for (let n = 0; n < header.length; n++)
+    assert.equal(copyHeader(header.subarray(0, n)), undefined);
+  const read = readMetadata(header);
+  assert.equal(read('llama.block_count'), 2);
+  const twice = ggufHeader(['first', 'second'].map((text) => entry('key', 8, text)));
+  assert.equal(readMetadata(twice)('key'), 'first');
+  assert.equal(readMetadata(headerOf({}))('key'), undefined);
+  // Each of the first bytes with each of some values: the header ends within the bytes, or there is none.
+  for (let i = 0; i < 200; i++)
+    for (const value of [0, 1, 8, 9, 127, 255]) {
+      const bytes = Uint8Array.from(header);
+      bytes[i] = value;
+      const copy = copyHeader(bytes);
+      assert.ok(copy === undefined || copy.length <= header.length);
+    }
+});
+
+/** Serves a GGUF file whose last half waits until `proceed` is called. */
+async function serveHalves(t) {
+  let proceed = () => {};
+  const waiting = new Promise((resolve) => (proceed = resolve));
+  const server = createServer(async (_, response) => {
+    response.writeHead(200, { 'content-length': weights.length });
+    response.write(weights.subarray(0, weights.length / 2));
+    await waiting;
+    response.end(weights.subarray(weights.length / 2));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return { url: new URL(`http://127.0.0.1:${server.address().port}/model.gguf`), proceed };
+}
+
+for (const worker of [false, true])
+  test(`the header comes while the weights are on their way ${worker ? 'to a worker' : 'to this thread'}`, async (t) => {
+    const { url, proceed } = await serveHalves(t);
+    await withEngine({ worker }, async (engine) => {
+      const stages = [];
+      let early;
+      const onHeader = (header) => {
+        early = header;
+        proceed();
+      };
+      const onProgress = ({ stage }) => void stages.push(stage);
+      const model = await engine.open({ weights: url }, { onHeader, onProgress });
+      assert.deepEqual(model.header, early);
+      assert.deepEqual(early, copyHeader(new Uint8Array(weights)));
+      assert.ok(!stages.includes('header'), 'the header is no progress');
+    });
+  });
+
+test('a model and its tokenizer open together, and the one closes if the other fails', async () => {
+  const tokens = ['<unk>', 'a'];
+  const header = headerOf({
+    ...{ 'tokenizer.ggml.model': 'llama', 'tokenizer.ggml.tokens': tokens },
+    ...{ 'tokenizer.ggml.token_type': [2, 1], 'tokenizer.ggml.scores': [0, -1.5] },
+  });
+  const plan = { id: 'own', format: 'gguf', files: { weights: [{ name: 'a', url: 'http://a/' }] } };
+  let closedCount = 0;
+  const model = { close: async () => void closedCount++ };
+  const open = (end, ...headers) => ({
+    open: async (_, { onHeader }) => {
+      for (const bytes of headers) onHeader(bytes);
+      return end();
+    },
+  });
+  const opened = () => ({ ...model, header });
+  for (const headers of [[], [header], [header, header]]) {
+    const { tokenizer } = await openPlan(open(opened, ...headers), plan, {});
+    assert.equal(tokenizer.size, tokens.length);
+    tokenizer.close();
+  }
+  assert.equal(closedCount, 0);
+  await assert.rejects(openPlan(open(opened, headerOf({})), plan, {}), { code: 'unsupported' });
+  assert.equal(closedCount, 1);
+  // The process would not end if the worker of the tokenizer lived on.
+  const broken = open(() => Promise.reject(new Error('cut')), header);
+  await assert.rejects(openPlan(broken, plan, {}), /cut/);
 });

@@ -123,15 +123,11 @@ static ss_status open_weights(wasm_model *handle, const ss_arch *arch,
     return status;
 }
 
-static bool is_gguf(const wasm_model *model) {
-    return ss_container_format(model->files[0]) == SS_GGUF;
-}
-
 /* Reads the architecture. A GGUF file describes its model, so a config is ignored; the PyTorch file
  * of nanoGPT does where there is no config. */
 static ss_status read_arch(ss_arch *arch, const wasm_model *handle, ss_bytes config) {
     ss_bytes file = handle->files[0];
-    if (is_gguf(handle)) return ss_arch_read_gguf(arch, file, &wasm_error);
+    if (ss_container_format(file) == SS_GGUF) return ss_arch_read_gguf(arch, file, &wasm_error);
     if (config.n || ss_container_format(file) != SS_TORCH_FILE)
         return ss_arch_read(arch, config, &wasm_error);
     void *block;
@@ -201,29 +197,6 @@ wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const was
     if (handle && open_files(handle, (ss_bytes){config, config_bytes}) == SS_OK) return handle;
     free_model(handle);
     return NULL;
-}
-
-/* A value of metadata for JavaScript; address 0 means that the key is missing. */
-typedef struct wasm_value {
-    uint32_t address, bytes, type, count, is_array;
-} wasm_value;
-
-/* Finds the value at key (UTF-8, NUL-ended) in the file of a GGUF model. Returns a status. */
-int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value) {
-    *value = (wasm_value){0};
-    if (!is_gguf(model)) return SS_OK;
-    ss_gguf gguf;
-    ss_gguf_pair pair;
-    ss_status status = ss_gguf_begin(&gguf, model->files[0], &wasm_error);
-    for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
-        status = ss_gguf_next_pair(&gguf, &pair, &wasm_error);
-        if (status != SS_OK || pair.key.n != strlen(key) || memcmp(pair.key.data, key, pair.key.n))
-            continue;
-        *value = (wasm_value){address_of(pair.value.data), (uint32_t)pair.value.n, pair.type,
-                              (uint32_t)pair.count, pair.is_array};
-        break;
-    }
-    return (int)status;
 }
 
 int ss_wasm_architecture(const wasm_model *model, wasm_view *view) {

@@ -13,12 +13,6 @@ const VIEW_BYTES = 2;
  */
 export const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-/**
- * A value of a GGUF file's metadata, not yet decoded. `type` is the type of the value or of its
- * `count` elements.
- */
-export type RawValue = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
-
 export type Exports = Record<string, (...args: number[]) => number> & {
   memory: WebAssembly.Memory;
 };
@@ -94,17 +88,6 @@ export class Module {
 
   file(name: string, ...args: number[]) {
     return this.bytesOf(name, ...args).slice();
-  }
-
-  /**
-   * Calls a function that makes a view of a metadata value: [address, bytes, type, count, isArray],
-   * with address 0 for a missing key. Its bytes are copied.
-   */
-  value(name: string, ...args: number[]): RawValue | undefined {
-    this.check(name, ...args, this.#view);
-    const [address, bytes, type, count, isArray] = this.#viewWords();
-    if (!address) return undefined;
-    return { bytes: this.bytes(address, bytes).slice(), type, count, isArray: isArray !== 0 };
   }
 
   /** Reserves a block of memory, which the caller releases. */

@@ -11,7 +11,7 @@ import { parseCount, parseNumber, parsePositive, parseThresholds } from './value
 import { openOut } from './out_folder.ts';
 import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
-import { headerOf, openSeries } from '../recording/series.ts';
+import { markOf, openSeries } from '../recording/series.ts';
 import type { Engine } from '../load/types.ts';
 import type { CommandInput, Values } from './values.ts';
 import type { Recording, StudyOptions } from '../recording/types.ts';
@@ -29,12 +29,10 @@ export async function recordingAt(path: string) {
   const [, file, step] = ((await isFile(path)) ? null : /^(.+)@(\d+)$/s.exec(path)) ?? [path, path];
   if (!(await isFile(file))) return undefined;
   const blob = await openAsBlob(file);
-  const header = await headerOf(blob);
-  if (step === undefined && header?.text.includes('"sinkscope.recording"')) return blob;
+  const mark = await markOf(blob);
+  if (step === undefined && mark === 'recording') return blob;
   // Node.js 24.19 ends where a Blob of several slices of a file is read, so that a series is read into memory.
-  const series = header?.text.includes('"sinkscope.series"')
-    ? await openSeries(new Blob([await readFile(file)]))
-    : undefined;
+  const series = mark === 'series' ? await openSeries(new Blob([await readFile(file)])) : undefined;
   if (!series) return undefined;
   const chosen = Number(step ?? series.steps.at(-1));
   expect(

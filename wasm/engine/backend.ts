@@ -27,7 +27,9 @@ import type { Trainer } from './trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';
 import type { OpenRecordings } from './open_recordings.ts';
 
-type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
+/** `header`: that of a GGUF file, once it has been read. */
+export type Facts = ReadFacts & { header?: Uint8Array };
+type Progress = (stage: string, done: number, total: number, facts?: Facts) => void;
 export type Report = (job: number, ...progress: Parameters<Progress>) => void;
 export type RunRequest = Pick<
   RunOptions,
@@ -220,12 +222,15 @@ export class Backend {
     try {
       for (const [i, source] of sources.entries()) {
         const laterBytes = sizes.slice(i + 1).reduce((sum, bytes) => sum + bytes, 0);
-        const block = await readWeights(this.#module, source, signal, (done, total, facts) => {
+        const onProgress = (done: number, total: number, facts?: ReadFacts) => {
           const totalBytes = offset + total + laterBytes;
           const remaining = (totalBytes - offset - done) / (facts?.rate ?? NaN);
           report('read', offset + done, totalBytes, facts && { ...facts, remaining });
-        });
+        };
+        const findHeader = i === 0 ? this.#headerFinder(report) : undefined;
+        const block = await readWeights(this.#module, source, signal, onProgress, findHeader);
         blocks.push(block);
+        await findHeader?.(block.address, block.bytes, true);
         offset += block.bytes;
       }
       return blocks;
@@ -233,6 +238,27 @@ export class Backend {
       this.#releaseAll(blocks);
       throw error;
     }
+  }
+
+  /** Returns a function that reports the header of a GGUF file once the bytes that are read contain all of it. */
+  #headerFinder(report: Progress) {
+    // Each search starts at the first byte, so it waits for twice the bytes of the last search.
+    let nextBytes = 0;
+    return async (address: number, count: number, isWhole: boolean = false) => {
+      if (count < nextBytes && !(isWhole && nextBytes < Infinity)) return;
+      nextBytes = 2 * count;
+      if (this.#startOf(address, count) !== 'GGUF') return;
+      // Lazy import: only GGUF files need this module.
+      const { copyHeader } = await import('../abi/metadata.ts');
+      const header = copyHeader(this.#module.bytes(address, count));
+      if (!header) return;
+      nextBytes = Infinity;
+      report('header', 0, 1, { header });
+    };
+  }
+
+  #startOf(address: number, bytes: number) {
+    return String.fromCharCode(...this.#module.bytes(address, Math.min(bytes, 4)));
   }
 
   #releaseAll(blocks: { address: number }[]) {
@@ -244,7 +270,7 @@ export class Backend {
    * PyTorch, which has one if nanoGPT wrote it.
    */
   #expectConfig({ address, bytes }: { address: number; bytes: number }, source: Source) {
-    const start = String.fromCharCode(...this.#module.bytes(address, Math.min(bytes, 4)));
+    const start = this.#startOf(address, bytes);
     if (start === 'GGUF' || start === 'PK\x03\x04') return;
     const text = `expected a GGUF file, which begins with GGUF, or a config.json; found ${JSON.stringify(start)}`;
     throw new SinkscopeError('bad_file', nameOf(source), text);
@@ -263,13 +289,6 @@ export class Backend {
     this.#models.set(model, { address, architecture, runs: new Set() });
     const bytes = blocks.reduce((sum, block) => sum + block.bytes, 0);
     return { model, architecture, bytes };
-  }
-
-  async metadata(id: number, key: string) {
-    const { address } = this.#model(id);
-    const text = new TextEncoder().encode(`${key}\0`);
-    const value = this.#module.lend(text, (name) => this.#module.value('metadata', address, name));
-    return value && transfer(value, [value.bytes.buffer as ArrayBuffer]);
   }
 
   async closeModel(id: number) {

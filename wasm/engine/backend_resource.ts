@@ -1,8 +1,7 @@
 import { closedError } from '../abi/errors.ts';
 import { QUIET_JOB } from './job.ts';
 import type { Job } from './job.ts';
-import type { BackendApi, Link } from './link.ts';
-import type { Options } from '../abi/types.ts';
+import type { BackendApi, JobOptions, Link } from './link.ts';
 
 /**
  * A model or a recording at one backend. It opens at first use, and again after its backend was
@@ -26,7 +25,7 @@ export class BackendResource<Handle> {
     this.#open = open;
   }
 
-  open(options: Options) {
+  open(options: JobOptions) {
     return this.link.job(options, (backend, job) => this.openAt(backend, job));
   }
 

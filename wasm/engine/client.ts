@@ -22,6 +22,7 @@ import type {
   Model as ModelShape,
   Run as RunShape,
   EngineOptions,
+  OpenOptions,
   RunOptions,
   Edit,
   FieldWhere,
@@ -178,9 +179,10 @@ export class ModelEngine {
     return readTexts(new URL(this.parts.addressOf('sinkscope.describe.json')), this.describe);
   }
 
-  async open(files: ModelFiles, options: Options = {}) {
+  async open(files: ModelFiles, options: OpenOptions = {}) {
     check(files, 'object', 'files');
-    checkOptions(options, JOB_OPTIONS);
+    checkOptions(options, { ...JOB_OPTIONS, onHeader: 'call' });
+    const { signal, onProgress, onHeader } = options;
     const { config, weights } = files;
     const allWeights = Array.isArray(weights) ? [...weights] : [weights];
     expect(allWeights.length > 0, 'weights', 'at least one file', weights);
@@ -189,13 +191,21 @@ export class ModelEngine {
     const { links, describe } = this.parts;
     const open = makeModelOpener({ config, weights: allWeights });
     const copy: Copy = new BackendResource(links[0], 'model', open);
-    const { architecture, bytes } = await copy.open(options);
+    let header: Uint8Array | undefined;
+    const { architecture, bytes } = await copy.open({
+      signal,
+      onProgress: ({ header: readHeader, ...progress }) => {
+        if (!readHeader) return onProgress?.(progress);
+        header = readHeader;
+        onHeader?.(header);
+      },
+    });
     // slice rounds this number of copies down.
     const otherLinks = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
     const otherCopies = otherLinks.map((link): Copy => new BackendResource(link, 'model', open));
-    const properties = { architecture, describe, recordRun: this.#recordRun };
+    const properties = { architecture, describe, header, recordRun: this.#recordRun };
     const model = new Model(copy, properties, otherCopies);
-    await dropIfAborted(options.signal, model);
+    await dropIfAborted(signal, model);
     return model;
   }
 
@@ -228,7 +238,9 @@ const makeModelOpener =
     return backend.open(job, transfer(sources, streams));
   };
 
-type ModelProperties = Pick<ModelShape, 'architecture' | 'describe'> & { recordRun: RecordRun };
+type ModelProperties = Pick<ModelShape, 'architecture' | 'describe' | 'header'> & {
+  recordRun: RecordRun;
+};
 
 class Model implements ModelShape {
   #copy;
@@ -237,22 +249,24 @@ class Model implements ModelShape {
 
   readonly architecture;
   readonly describe;
+  readonly header;
   /** @param otherCopies the copies of the replicas, which are not open yet */
   constructor(copy: Copy, properties: ModelProperties, otherCopies: readonly Copy[] = []) {
     this.#copy = copy;
     this.#recordRun = properties.recordRun;
     this.architecture = properties.architecture;
     this.describe = properties.describe;
+    this.header = properties.header;
     this.replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
   }
 
   async metadata(key: string) {
     expect(typeof key === 'string', 'key', 'a string', key);
-    const value = await this.#copy.ask((backend, { model }) => backend.metadata(model, key));
-    if (!value) return undefined;
-    // Lazy import: only the tokenizers of GGUF files need this module.
-    const { decodeValue } = await import('../abi/metadata.ts');
-    return decodeValue(value, key);
+    this.#copy.checkOpen();
+    if (!this.header) return undefined;
+    // Lazy import: only GGUF files need this module.
+    const { readMetadata } = await import('../abi/metadata.ts');
+    return readMetadata(this.header)(key);
   }
 
   async run(tokens: ArrayLike<number>, options: RunOptions = {}) {

@@ -3,11 +3,11 @@ import { hasWorkers } from '#host';
 import { startWorker } from '#start';
 import { SinkscopeError, closedError, unpackError } from '../abi/errors.ts';
 import { callThrough } from './messages.ts';
-import type { Backend, Report } from './backend.ts';
+import type { Backend, Facts, Report } from './backend.ts';
 import type { Job } from './job.ts';
 import type { ThreadOptions } from './thread_pool.ts';
 import type { Starter } from './worker.ts';
-import type { Options } from '../abi/types.ts';
+import type { Progress } from '../abi/types.ts';
 
 /** A backend, in this thread or reached by messages. */
 export type BackendApi = { [Method in keyof Backend]: Backend[Method] };
@@ -27,6 +27,10 @@ let lastJob = 0;
 /** A call whose answer is awaited; `repeat` makes it again, at the next backend. */
 type PendingCall = { signal?: AbortSignal; reject: (error: Error) => void; repeat: () => void };
 
+type Listener = (progress: Progress & Facts) => void;
+/** Options whose listener also gets what the caller does not. */
+export type JobOptions = { signal?: AbortSignal; onProgress?: Listener };
+
 export class Link {
   #address;
   #inWorker;
@@ -38,7 +42,7 @@ export class Link {
   #end = () => {};
   #closed = false;
   #pendingCalls: Set<PendingCall> = new Set();
-  #listeners: Map<number, NonNullable<Options['onProgress']>> = new Map();
+  #listeners: Map<number, Listener> = new Map();
 
   constructor(
     address: string,
@@ -86,7 +90,7 @@ export class Link {
   }
 
   async job<T>(
-    { signal, onProgress }: Options,
+    { signal, onProgress }: JobOptions,
     use: (backend: BackendApi, job: Job) => Promise<T>,
   ) {
     signal?.throwIfAborted();

@@ -36,6 +36,11 @@ export interface NamedEdit {
  */
 export type Edit = OperationEdit | MaskEdit | NamedEdit;
 
+export interface OpenOptions extends Options {
+  /** Called with the `header` of the model as soon as it has been read, before the weights. */
+  readonly onHeader?: (header: Uint8Array) => void;
+}
+
 export interface RunOptions extends Options {
   /** Names from describe.fields; default: the fields that are `standard`. */
   readonly fields?: readonly string[];
@@ -177,6 +182,8 @@ export interface Model {
    * closes with this model. There are fewer replicas of large models: all copies take up to 1 GiB.
    */
   readonly replicas: readonly Replica[];
+  /** The start of a GGUF file, which holds its metadata and so its tokenizer; other files have none. */
+  readonly header?: Uint8Array;
   run(tokens: ArrayLike<number>, options?: RunOptions): Promise<Run>;
   /**
    * Returns the bytes that a run of `tokens` tokens will take, without the model.
@@ -184,7 +191,7 @@ export interface Model {
    */
   runBytes(tokens: number, options?: Omit<RunOptions, 'from' | keyof Options>): Promise<number>;
   /**
-   * Reads a value of a GGUF file's metadata; undefined if the file lacks the key or has another
+   * Returns a value of a GGUF file's metadata; undefined if the file lacks the key or has another
    * format.
    * @example const name = await model.metadata('general.name');
    */

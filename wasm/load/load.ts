@@ -2,9 +2,8 @@
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { createEngine } from './engine.ts';
 import { findPlan } from '../loading/find.ts';
-import { modelFiles } from '../loading/plan.ts';
-import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { LoadedModel } from './loaded_model.ts';
+import { openPlan } from './open_plan.ts';
 import type { ModelSource } from '../loading/types.ts';
 import type { LoadOptions } from './types.ts';
 
@@ -24,10 +23,8 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
   const plan = await findPlan(source, { endpoint, zoo, ...accessOptions });
   const engine = sharedEngine ?? (await createEngine({ base, worker, workers, threads }));
   try {
-    const files = modelFiles(plan, { token, cache });
-    const model = await engine.open(files, { signal, onProgress });
-    const tokenizer = await planTokenizer(plan, model, accessOptions);
-    return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !sharedEngine });
+    const parts = await openPlan(engine, plan, { ...accessOptions, onProgress });
+    return new LoadedModel({ plan, engine, ...parts, isOwner: !sharedEngine });
   } catch (error) {
     // Without a tokenizer, `load` fails; an engine that it started would keep the process alive.
     if (!sharedEngine) await engine.close();

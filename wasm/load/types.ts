@@ -1,6 +1,6 @@
 /** The engine with all its parts, and types of `load`, which opens a model that takes text in one call. */
 import type { Describe, Options, Tensor } from '../abi/types.ts';
-import type { Edit, EngineOptions, GenerateOptions, Model } from '../engine/types.ts';
+import type { Edit, EngineOptions, GenerateOptions, Model, OpenOptions } from '../engine/types.ts';
 import type { TrainOptions, Training } from '../lab/types.ts';
 import type { FindOptions, ModelFiles, Source } from '../loading/types.ts';
 import type { Recording } from '../recording/types.ts';
@@ -14,7 +14,7 @@ export interface Engine {
    * to the binaries.
    */
   explain(): Promise<Describe>;
-  open(files: ModelFiles, options?: Options): Promise<Model>;
+  open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
   /**
    * Opens a recording: what a model did on some prompts, without the model. The first call fetches
    * the binary of `lab`.

@@ -15,6 +15,7 @@ export type { ReadFacts } from './types.ts';
 
 export type Source = import('./types.ts').Source | StreamSource;
 type Report = (done: number, total: number, facts?: ReadFacts) => void;
+type OnBytes = (address: number, bytes: number) => Promise<void>;
 type Hash = Awaited<ReturnType<typeof createSha256>>;
 
 /** Limit on the bytes of a file that is read at once: a config.json or a tokenizer is shorter. */
@@ -67,12 +68,14 @@ export async function readUtf8(
 /**
  * Reserves a block and fills it with the weights; the caller releases it.
  * @param report receives the progress in bytes
+ * @param onBytes receives the part of the block that is read
  */
 export async function readWeights(
   module: Module,
   weights: Source,
   signal: AbortSignal,
   report: Report,
+  onBytes?: OnBytes,
 ) {
   if (weights instanceof Uint8Array) {
     const address = module.reserve(Math.max(weights.length, 1));
@@ -92,7 +95,7 @@ export async function readWeights(
   const block =
     bytes === undefined
       ? await readUnknownLength(module, pieces, name, reporter.progress)
-      : await readKnownLength(module, pieces, bytes, name, reporter.progress);
+      : await readKnownLength(module, pieces, bytes, name, reporter.progress, onBytes);
   if (!hash || !remote) return block;
   try {
     const digest = hash.digest();
@@ -205,6 +208,7 @@ async function readKnownLength(
   length: number,
   where: string,
   report: Report,
+  onBytes?: OnBytes,
 ) {
   const address = module.reserve(Math.max(length, 1));
   const isDue = createReportTimer();
@@ -216,6 +220,7 @@ async function readKnownLength(
       }
       module.bytes(address + count, chunk.length).set(chunk);
       count += chunk.length;
+      await onBytes?.(address, count);
       if (count === length || isDue()) report(count, length);
     }
     return { address, bytes: count };

@@ -9,13 +9,19 @@ const [SERIES_KEY, SERIES_VERSION] = ['sinkscope.series', '1'];
 const STEP_MAX = 1e9;
 
 /** Returns the header of a safetensors file, and where its numbers begin; undefined for other files. */
-export async function headerOf(file: Blob): Promise<{ text: string; end: number } | undefined> {
+async function headerOf(file: Blob): Promise<{ text: string; end: number } | undefined> {
   const MAX_HEADER = 10 ** 8;
   if (file.size < 10) return undefined;
   const lengthView = new DataView(await file.slice(0, 8).arrayBuffer());
   const end = 8 + Number(lengthView.getBigUint64(0, true));
   if (end - 8 > Math.min(MAX_HEADER, file.size - 8)) return undefined;
   return { text: await file.slice(8, end).text(), end };
+}
+
+/** Returns what the header of a file names it; undefined for files of other programs. */
+export async function markOf(file: Blob): Promise<'recording' | 'series' | undefined> {
+  const [, mark] = /"sinkscope\.(recording|series)"/.exec((await headerOf(file))?.text ?? '') ?? [];
+  return mark as 'recording' | 'series' | undefined;
 }
 
 export interface Series {
@@ -26,9 +32,11 @@ export interface Series {
 }
 
 interface Entry {
+  readonly name: string;
   readonly dtype: unknown;
   readonly shape: unknown;
-  readonly data_offsets: readonly [number, number];
+  readonly from: number;
+  readonly to: number;
 }
 
 /** @throws SinkscopeError 'bad_file' unless the condition holds */
@@ -46,17 +54,17 @@ function parse(text: string, where: string): unknown {
 }
 
 /** Returns the entries of each checkpoint, without its number, in the order of their bytes. */
-function entriesOfParts(entries: object, count: number, size: number): [string, Entry][][] {
-  const parts = Array.from({ length: count }, (): [string, Entry][] => []);
-  for (const [name, entry] of Object.entries(entries) as [string, Entry | null][]) {
+function entriesOfParts(entries: object, count: number, size: number): Entry[][] {
+  const parts = Array.from({ length: count }, (): Entry[] => []);
+  for (const [name, entry] of Object.entries(entries)) {
     const [, index = '', rest = ''] = /^(\d{1,9})\/(.+)$/s.exec(name) ?? [];
     expect(Boolean(parts[Number(index || NaN)]), name, `a number below ${count} before /`, index);
     const [from = NaN, to = NaN] = Array.isArray(entry?.data_offsets) ? entry.data_offsets : [];
     const isRange = [from, to].every(Number.isInteger) && from >= 0 && from <= to && to <= size;
     expect(isRange, name, `data_offsets within ${size} bytes`, entry?.data_offsets);
-    parts[Number(index)]!.push([rest, entry!]);
+    parts[Number(index)]!.push({ name: rest, dtype: entry.dtype, shape: entry.shape, from, to });
   }
-  for (const part of parts) part.sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0]);
+  for (const part of parts) part.sort((a, b) => a.from - b.from);
   return parts;
 }
 
@@ -92,20 +100,11 @@ export async function openSeries(file: Blob): Promise<Series | undefined> {
   const part = (step: number) => {
     const index = steps.indexOf(step);
     let end = 0;
-    const moved = parts[index]!.map(
-      ([
-        name,
-        {
-          dtype,
-          shape,
-          data_offsets: [from, to],
-        },
-      ]) => {
-        const start = end;
-        end += to - from;
-        return [name, { dtype, shape, data_offsets: [start, end] }];
-      },
-    );
+    const moved = parts[index]!.map(({ name, dtype, shape, from, to }) => {
+      const start = end;
+      end += to - from;
+      return [name, { dtype, shape, data_offsets: [start, end] }];
+    });
     const conditions = JSON.stringify(recordings[index]);
     const __metadata__ = { 'sinkscope.recording': '1', sinkscope: conditions };
     const json = JSON.stringify({ ...Object.fromEntries(moved), __metadata__ });
@@ -114,13 +113,8 @@ export async function openSeries(file: Blob): Promise<Series | undefined> {
     const padding = ' '.repeat((8 - (bytes.length % 8)) % 8);
     const length = new DataView(new ArrayBuffer(8));
     length.setBigUint64(0, BigInt(bytes.length + padding.length), true);
-    const slices = parts[index]!.map(
-      ([
-        ,
-        {
-          data_offsets: [from, to],
-        },
-      ]) => file.slice(header.end + from, header.end + to),
+    const slices = parts[index]!.map(({ from, to }) =>
+      file.slice(header.end + from, header.end + to),
     );
     return new Blob([length, bytes, padding, ...slices]);
   };

@@ -26,11 +26,8 @@ const LIMIT_MS = 5000;
 
 /** The time limit of a text grows by one LIMIT_MS per this many UTF-16 units. */
 const TEXT_UNITS_PER_LIMIT = 2 ** 20;
-/** The time limit of other steps grows by one LIMIT_MS per this many UTF-16 units of the files. */
+/** The time limit of other steps grows by one LIMIT_MS per this many UTF-16 units, or bytes, of the files. */
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
-
-/** An entry of a list counts as this many UTF-16 units. */
-const ENTRY_UNITS = 16;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
 const BENCHMARK_MS = 30;
@@ -82,14 +79,8 @@ export function createGuard(startWorker: () => Worker) {
   };
 }
 
-function sizeOf(source: Source) {
-  const parts = 'gguf' in source ? [...source.gguf.values()] : Object.values(source);
-  const sizes = parts.map((part) => {
-    if (typeof part === 'string') return part.length;
-    return ENTRY_UNITS * (Object(part).length || 0);
-  });
-  return sizes.reduce((sum, size) => sum + size, 0);
-}
+const sizeOf = (source: Source) =>
+  Object.values(source).reduce((sum, part) => sum + (part?.length ?? 0), 0);
 
 function tooSlowError(where: string, limit: number, slowness: number) {
   const expected = `expected an answer within ${(limit / 1000).toFixed(1)} s, none came, and the worker was ended`;

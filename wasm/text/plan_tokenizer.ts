@@ -8,25 +8,6 @@ import type { Model } from '../engine/types.ts';
 import type { Plan, PlanFile } from '../loading/types.ts';
 import type { GuardedTokenizer, TokenizerSource } from './types.ts';
 
-const GGUF_KEYS = [
-  'general.architecture',
-  ...[
-    'model',
-    'pre',
-    'tokens',
-    'scores',
-    'token_type',
-    'merges',
-    'bos_token_id',
-    'eos_token_id',
-    'unknown_token_id',
-    'padding_token_id',
-    'add_bos_token',
-    'add_eos_token',
-    'add_space_prefix',
-  ].map((name) => `tokenizer.ggml.${name}`),
-];
-
 /**
  * Opens the tokenizer of a plan in its own worker, from the plan's files or the opened GGUF model.
  * A plan of nanoGPT may have its characters instead (meta.pkl).
@@ -36,7 +17,7 @@ const GGUF_KEYS = [
  */
 export async function planTokenizer(
   plan: Plan,
-  model: Pick<Model, 'metadata'>,
+  model: Pick<Model, 'header'>,
   options: {
     readonly token?: string;
     readonly cache?: boolean;
@@ -71,9 +52,8 @@ async function readSource(
   options: NonNullable<Parameters<typeof planTokenizer>[2]>,
 ): Promise<TokenizerSource | undefined> {
   if (plan.format === 'gguf') {
-    const gguf = new Map();
-    for (const key of GGUF_KEYS) gguf.set(key, await model.metadata(key));
-    return { gguf };
+    check(model.header, 'list', 'model.header');
+    return { gguf: model.header as Uint8Array };
   }
   const { tokenizer, words, vocab, merges } = plan.files;
   const readFile = (file: PlanFile) => planText(plan, file, options);

@@ -60,7 +60,8 @@ export type TokenizerSource =
     }
   /** The vocab.txt of BERT, with one token per line. */
   | { readonly words: string; readonly config?: string }
-  | { readonly gguf: ReadonlyMap<string, ReturnType<GgufReader>> };
+  /** The start of a GGUF file. */
+  | { readonly gguf: Uint8Array };
 
 /** A Tokenizer in a worker that can be ended. Its `encode` and `decode` return promises. */
 export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
@@ -88,4 +89,4 @@ export interface TokenizerFiles {
 /** Returns the value of a GGUF file's metadata key, or undefined if the key is missing. */
 export type GgufReader = (
   key: string,
-) => string | number | boolean | readonly string[] | ArrayLike<number> | undefined;
+) => string | number | boolean | readonly unknown[] | ArrayLike<number> | undefined;

@@ -5,6 +5,7 @@
  */
 import { listen, reply } from '#inside';
 import { packError } from '../abi/errors.ts';
+import { readMetadata } from '../abi/metadata.ts';
 import { tokenizerOfGguf } from './gguf_tokenizer.ts';
 import { openTokenizer } from './tokenizer.ts';
 import { tokenizerOfVocabulary } from './vocabulary.ts';
@@ -22,7 +23,7 @@ export type EncodedText = ReturnType<typeof encode>;
 let tokenizer: Tokenizer;
 
 function convertFiles(source: Source) {
-  if ('gguf' in source) return tokenizerOfGguf((key) => source.gguf.get(key));
+  if ('gguf' in source) return tokenizerOfGguf(readMetadata(source.gguf));
   if ('tokenizer' in source) return { json: source.tokenizer, config: source.config };
   if ('words' in source) return tokenizerOfWords(source.words, source.config);
   const { vocab, merges, config, special_tokens_map } = source;

@@ -17,6 +17,7 @@ import {
 } from 'sinkscope';
 import { tokenizerOfGguf } from 'sinkscope/internal';
 import { vi } from 'vitest';
+import { readMetadata } from '../../wasm/abi/metadata';
 import { questionKey, questionOf, textsOf } from '../src/ask/question';
 import { idOfRecordingFile } from '../src/ask/recordings';
 import { defaults, type State } from '../src/ask/state';
@@ -51,17 +52,6 @@ function serveFiles(): void {
     WebAssembly.instantiate(await (await source).arrayBuffer(), imports),
   );
 }
-
-/** What a byte-level tokenizer in a GGUF file consists of. */
-const GGUF_KEYS = [
-  'model',
-  'pre',
-  'tokens',
-  'token_type',
-  'merges',
-  'bos_token_id',
-  'eos_token_id',
-];
 
 const SLOW_READS = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
@@ -111,13 +101,7 @@ export async function openPage() {
       const file = (await openAsBlob(new URL(path, root))) as Blob;
       const [plan] = await planFiles([{ path: name, file }]);
       const model = await engine.open(modelFiles(plan!));
-      const metadata = new Map<string, never>();
-      for (const key of GGUF_KEYS)
-        metadata.set(
-          `tokenizer.ggml.${key}`,
-          (await model.metadata(`tokenizer.ggml.${key}`)) as never,
-        );
-      const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
+      const { json, config } = tokenizerOfGguf(readMetadata(model.header!));
       return adopt(name, model, openTokenizer(json, config));
     },
     openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {

@@ -19,7 +19,7 @@ import { likeness } from '../src/views/likeness';
 import { perturbations } from '../src/views/perturbations';
 import { frameOf, tensor } from './fixture';
 
-const POLICIES = ['window', 'first', 'h2o', 'tova', 'snapkv', 'random'];
+const POLICIES = ['window', 'first', 'h2o', 'tova', 'lru', 'snapkv', 'random'];
 const describe_ = {
   operations: [],
   edits: [
@@ -271,19 +271,21 @@ describe('the cache experiment', () => {
 
   it('measures the chosen size first, and only the policies that can use it', () => {
     const { edits, measures, pair } = planOf(cache);
-    expect(edits.slice(0, 5)).toEqual([
-      ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
+    expect(edits.slice(0, 6)).toEqual([
+      ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(lru,24)', '~evict(h2o,24)'],
+      '~evict(tova,24)',
     ]);
     const budgets = edits.slice(1).map((edit) => Number(/,(\d+)/.exec(edit)![1]));
     expect([...new Set(budgets)]).toEqual([24, 8, 64]);
     expect([edits.length, measures, pair]).toEqual([
-      13,
-      ['loss_mean,keeps_first,kl_mean'],
+      16,
+      ['loss_mean,keeps_first,kl_mean,cache_hits'],
       ['~evict(window,24)', '~evict(h2o,24)'],
     ]);
     expect(planOf(cache, { budget: 1 }, undefined, 24).edits).toEqual([
-      ...['', '~evict(window,1)', '~evict(h2o,1)', '~evict(tova,1)'],
-      ...['~evict(window,8)', '~evict(first,8,1)', '~evict(h2o,8)', '~evict(tova,8)'],
+      ...['', '~evict(window,1)', '~evict(lru,1)', '~evict(h2o,1)', '~evict(tova,1)'],
+      ...['~evict(window,8)', '~evict(first,8,1)', '~evict(lru,8)', '~evict(h2o,8)'],
+      '~evict(tova,8)',
     ]);
     const snapkvPlan = planOf(cache, { policy: 'snapkv', budget: 20 }, undefined, 41);
     expect(snapkvPlan.pair[1]).toBe('~evict(snapkv,20,prompt=20,queries=16)');
@@ -296,12 +298,12 @@ describe('the cache experiment', () => {
       [24, 4, 8, 12, 16, 32, 48, 64].map((budget) => `~evict(h2o,${budget})`),
     );
     expect([fullPlan.edits.length, fullPlan.measures]).toEqual([
-      1 + 4 * 8,
+      1 + 5 * 8,
       ['loss_mean,keeps_first'],
     ]);
     expect(fullPlan.edits.some((one) => /snapkv|random|unknown/.test(one))).toBe(false);
     expect(planOf(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual([
-      'loss_mean,keeps_first,kl_mean',
+      'loss_mean,keeps_first,kl_mean,cache_hits',
     ]);
   });
 
@@ -329,16 +331,20 @@ describe('the cache experiment', () => {
     expect(says(...closeLosses).text).toBe('');
   });
 
-  it('lists KL and the share of heads that keep the first token, and charts KL once all is measured', () => {
+  it('lists KL, hits and the share of heads that keep the first token, and charts KL once all is measured', () => {
     const row = evictedFrame('h2o', 3, 0.5);
     const groups = [
       groupOf('A', settingFrame(2), {
         ...row,
-        tensors: { ...row.tensors, kl_mean: tensor([1], [0.125]) },
+        tensors: {
+          ...row.tensors,
+          kl_mean: tensor([1], [0.125]),
+          cache_hits: tensor([3], [0.5, NaN, 1]),
+        },
       }),
     ];
     const { texts, ranges, checks, turn, options, enter } = draw(cache, {}, groups);
-    expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 50% >_');
+    expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 75% 50% >_');
     expect([ranges, checks.length, options.slice(0, 2)]).toEqual([
       ['keys kept 1..120: 24'],
       1,

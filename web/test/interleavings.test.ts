@@ -26,6 +26,8 @@ const hub = vi.hoisted(() => ({
 }));
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), ...hub }));
 vi.mock('sinkscope/internal', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('../../wasm/loading/plan', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('../../wasm/text/plan_tokenizer', () => hub);
 afterEach(() => void vi.unstubAllGlobals());
 
 const HUB = 'hub:o/n';

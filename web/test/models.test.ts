@@ -16,6 +16,8 @@ const hub = vi.hoisted(() => ({
 }));
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), ...hub }));
 vi.mock('sinkscope/internal', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('../../wasm/loading/plan', async (load) => ({ ...(await load<object>()), ...hub }));
+vi.mock('../../wasm/text/plan_tokenizer', () => hub);
 
 const card = (id: string, change: Partial<Card> = {}) =>
   ({
@@ -182,6 +184,7 @@ describe('a model of the zoo', () => {
     await expect(models.get('relu', watcher)).resolves.toMatchObject({ id: 'relu' });
     hub.openTokenizer.mockRejectedValueOnce(new Error('no tokenizer'));
     await expect(models.get('own', watcher)).rejects.toThrow('no tokenizer');
+    expect(openCalls.at(-1)!.close).toHaveBeenCalledTimes(1);
     await expect(models.get('own', watcher)).resolves.toMatchObject({ id: 'own' });
   });
 
@@ -313,6 +316,10 @@ describe('a model of a hub or disk', () => {
     await vi.waitUntil(() => openCalls.length, PATIENCE);
     const signal = openCalls[0]!.options.signal as AbortSignal;
     models.pin(HUB);
+    models.stopOpening(HUB);
+    expect(signal.aborted).toBe(false);
+    // A room that shows the model unpins it only once it is open.
+    await models.release(new Set([HUB]));
     models.stopOpening(HUB);
     expect(signal.aborted).toBe(false);
     models.unpin(HUB);

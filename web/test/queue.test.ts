@@ -1072,6 +1072,25 @@ describe('the queue', () => {
     expect(log).not.toContain('open a');
   });
 
+  it('reads nothing from a run of the exact weights into the text of a preview', async () => {
+    const { queue, ask, idle, hold, log } = stageOf({}, 80);
+    ask(['a'], { isPreview: true });
+    await idle();
+    await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
+    // The run of the exact weights is there, but its numbers come too late.
+    const release = hold('read a');
+    ask(['a'], { headReads: ['scores'] });
+    await vi.waitUntil(() => /^read/.test(log.at(-1)!), PATIENCE);
+    queue.stop();
+    release();
+    await idle();
+    log.length = 0;
+    ask(['a'], { reads: ['value_ratio'] });
+    queue.retry();
+    await idle();
+    expect(log).toContain('open a');
+  });
+
   it('reads nothing from a run with a token that no frame has', async () => {
     const { queue, ask, idle, hold, log, entryOf } = stageOf();
     ask(['a']);

@@ -365,6 +365,14 @@ describe('a completed frame', () => {
       { field: 'q', layer: 1, head: 0 },
     ]);
     expect(firstFrame.head).toEqual({ layer: 1, head: 0, tensors: { q: zeroTensor } });
+    // A frame with its own alpha asks no earlier frame, which may have another strongest head.
+    const { alpha: _, ...others } = frameOf().tensors;
+    const previousFrame = { ...frameOf(), tensors: others };
+    await completeFrame(describe_, frameOf({}, rawTensors), { run, openModel }, request, {
+      headOf: strongestHead,
+      previousFrame,
+    });
+    expect(requests.splice(1).flat()).toEqual(requests.flat());
     const secondFrame = await completeFrame(describe_, firstFrame, { run, openModel }, request, {
       headOf: strongestHead,
     });
@@ -451,6 +459,7 @@ describe('a completed frame', () => {
     expect(isAnswered(zoomedFrame, table, { ...request, cells: 100 }, at)).toBe(false);
     const wholeFrame = await complete(zoomedFrame, { cells: 100 });
     expect(requests.flat()).toContainEqual({ field: 'att', ...at });
+    expect(requests.flat()).toContainEqual({ field: 'att' });
     expect(wholeFrame).not.toHaveProperty('pooled');
     expect(wholeFrame.head!.tensors).toHaveProperty('qk_cos');
   });

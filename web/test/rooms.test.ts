@@ -411,36 +411,32 @@ describe('Training', () => {
     return softmax({ subject: `${id}@0`, model, head: own } as never, { alpha, sink_ratio });
   };
 
-  it('shows one head before training and now, and counts the heads of each model at the step', async () => {
-    const room = await trainingRoom({}, [
-      softmax(),
-      sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) }),
-      early('softmax'),
-    ]);
+  const mapsOf = (room: Awaited<ReturnType<typeof trainingRoom>>) =>
+    room.texts('.view-attention .cell-head :is(strong, .hint)');
+
+  it('shows a head before training and one of each model now, and counts the heads at the step', async () => {
+    const frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })];
+    const room = await trainingRoom({}, [...frames, early('softmax')]);
     expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0']);
-    // The head is the trained model's strongest in both maps.
-    expect(room.asked().heads).toEqual({
-      softmax: { layer: 1, head: 0 },
-      'softmax@0': { layer: 1, head: 0 },
-    });
-    expect(room.texts('.before .which, .now .which')).toMatchSnapshot();
+    // The head is the trained model's strongest in both of its maps.
+    expect(room.asked().heads).toEqual(
+      Object.fromEntries(room.asked().subjects.map((id: string) => [id, { layer: 1, head: 0 }])),
+    );
+    expect(mapsOf(room)).toMatchSnapshot();
     expect(room.text('.lead')).toMatchSnapshot();
     expect(room.text('.explanation')).toMatchSnapshot();
     room.click('Choose models');
     expect(room.calls.pickModels).toHaveBeenCalled();
-    room.all('.numbers .segmented button')[1]!.click();
-    expect(room.state.value.at).toBe(1);
-    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'sigmoid@0']);
+    // A link may choose the model whose beginning is shown.
+    const second = await trainingRoom({ at: 1 }, [...frames, early('sigmoid')]);
+    expect(second.asked().subjects).toEqual(['softmax', 'sigmoid', 'sigmoid@0']);
   });
 
   it('shows one map of a model without checkpoints', async () => {
-    const frame = softmax({ subject: 'hub:a/b', title: 'b' });
+    const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
+    const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(room.all('.before')[0]!.hidden).toBe(true);
-    expect(room.texts('.before .which, .now .which').filter(Boolean)).toEqual([
-      'b L1H0 gives <s> 90%, strongest head',
-    ]);
-    expect(room.text('.explanation')).toBe('');
+    expect(mapsOf(room)).toEqual(['b', 'strongest head L1H0 gives <s> 90%']);
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
@@ -495,17 +491,20 @@ describe('Training', () => {
 
   it('goes to the step that a reader selects in the curve', async () => {
     const { all, state, asked } = await trainingRoom();
-    const place = all('.inspector .figure')[0]!;
+    const place = all('.view-training')[0]!;
     place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
-    expect(asked().subjects).toEqual(['softmax@40', 'sigmoid@40', 'softmax@0', 'softmax']);
+    expect(asked().subjects).toEqual([
+      ...['softmax@40', 'sigmoid@40', 'softmax@0', 'softmax', 'sigmoid'],
+    ]);
   });
 
-  it('has the two maps and the course, and controls that a link may hide', async () => {
+  it('has the maps and the course, and controls that a link may hide', async () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
-    expect(viewsOf(room)).toEqual(['attention', 'attention', 'training']);
+    expect(viewsOf(room)).toEqual(['attention', 'training']);
+    expect(mapsOf(room)).toHaveLength(6);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
-    expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('2');
+    expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('3');
     const bareRoom = await trainingRoom({ hide: ['subjects', 'text'] });
     expect(bareRoom.all('.add, textarea')).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
-import { courseWords, emergenceOf, training } from '../src/views/training';
+import { emergenceOf, headsAt, loadCourses, neverWords, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
 import { drawView } from './drawn';
 import { frameOf, tensor, turn } from './fixture';
@@ -98,14 +98,32 @@ describe('the emergence of the sink', () => {
       answerOf(choiceOf('training', [frameAt(id)]), frameAt(id), { layer: 0, head: 0 }, defaults);
     expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answerFor)).toMatchSnapshot();
     const architecture = { ...frameOf().architecture, L: 6, H: 4 };
-    const curveWords = (id: string) => courseWords([frameAt(id, { architecture })]);
-    expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toMatchSnapshot();
+    const curveWords = (id: string) => neverWords(frameAt(id, { architecture }));
+    // 2% and 9.9% of 24 heads.
+    expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
+      ...['', ' (never over 1)', ' (never over 3)', ''],
+    ]);
+    const counts = [0, 0.62, 60, 100].map((x) => headsAt(frameAt('softmax', { architecture }), x));
+    expect(counts).toEqual(['none', 'under 1 of 24', '14 of 24', '24 of 24']);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(wordsFor)).toMatchSnapshot();
   });
 });
 
 describe('the curves of training', () => {
+  it('are built once for the room and its chart, and again if one was missing', async () => {
+    const calls: string[] = [];
+    const read = await timelines();
+    const counted = { ...read, get: async (id: string) => (calls.push(id), read.get(id)) };
+    const load = () => loadCourses((async () => counted) as never, () => {});
+    await load();
+    await load();
+    expect(calls).toEqual(['softmax', 'sigmoid']);
+    const broken = { ...counted, get: async (id: string) => Promise.reject(calls.push(id)) };
+    for (let i = 0; i < 2; i++) await loadCourses((async () => broken) as never, () => {});
+    expect(calls).toHaveLength(6);
+  });
+
   it('show all models, with the shown ones on top', async () => {
     const { chart, texts, click, set, root } = await drawTraining([frameAt('sigmoid@20')]);
     expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
@@ -160,6 +178,17 @@ describe('the curves of training', () => {
       shown: ['softmax', 'sigmoid'],
     });
     expect(twins.chart().series).toHaveLength(2);
+    // The axis counts heads, of which there are four, like the room's sentence.
+    expect(twins.chart()).toMatchObject({
+      domain: [0, 2.4],
+      yLabel: 'heads with a sink, of 4 · mean of 20 other passages',
+    });
+    expect(seriesOf(twins.chart(), 'softmax').values).toEqual([0, 1.2, 2.4]);
+    const architecture = { ...frameOf().architecture, L: 3 };
+    const unlike = await drawTraining([frameAt('softmax'), frameAt('sigmoid', { architecture })], {
+      isAnswered: true,
+    });
+    expect(seriesOf(unlike.chart(), 'softmax').values).toEqual([0, 30, 60]);
     const otherView = await drawTraining([frameAt('sigmoid@20')]);
     expect((otherView.all('details')[0] as HTMLElement).hidden).toBe(true);
   });

@@ -154,7 +154,7 @@ describe('the slider', () => {
 describe('playing the slider', () => {
   it('begins at step 0, and shows the next checkpoint half a second after the last one is drawn', async () => {
     const { button, shown, draw, calls } = await renderSlider(['softmax']);
-    button('Play').click();
+    button('Play from step 0').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
     await vi.advanceTimersByTimeAsync(2000);
     expect(shown()).toBe('softmax@0');
@@ -171,7 +171,7 @@ describe('playing the slider', () => {
       await vi.advanceTimersByTimeAsync(450);
       expect(shown()).toBe(nextSubject);
     }
-    expect(button('Play')).toBeDefined();
+    expect(button('Play from step 0')).toBeDefined();
     await draw();
     await vi.advanceTimersByTimeAsync(2000);
     expect([shown(), calls.preloaded]).toEqual([
@@ -196,7 +196,7 @@ describe('playing the slider', () => {
 
   it('stays at a step to which the reader moves it, until that one is drawn', async () => {
     const { go, button, shown, draw } = await renderSlider(['softmax']);
-    button('Play').click();
+    button('Play from step 0').click();
     await draw();
     await vi.advanceTimersByTimeAsync(300);
     go(1000);

@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { WINDOW, FIRST, H2O, TOVA, SNAPKV, KEY_NORM, VATP, RANDOM };
+enum { WINDOW, FIRST, H2O, TOVA, LRU, SNAPKV, KEY_NORM, VATP, RANDOM };
 enum { IN_TEXT, IN_CACHE };
 
 /* The edit's values, in the order of its parameters in table.c. */
@@ -151,7 +151,7 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
     const ss_arch *arch = &trace->model->arch;
     int slot = hook->query_slot, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
-    cache->score[slot] = 0.0f;
+    cache->score[slot] = e->policy == LRU ? (float)hook->t : 0.0f;
     cache->score_factor[slot] = 1.0f;
     if (e->policy == KEY_NORM) {
         const float *k = ss_row(trace, SS_FIELD_K, group, slot);
@@ -169,16 +169,29 @@ static void add_key(const ss_hook *hook, const eviction *e, const head_cache *ca
 
 static bool uses_weights(const eviction *e) {
     int policy = e->policy;
-    return policy == H2O || policy == VATP || policy == TOVA || policy == SNAPKV;
+    return policy == H2O || policy == VATP || policy == TOVA || policy == LRU || policy == SNAPKV;
+}
+
+float ss_even_share(const float *row, size_t keys) {
+    float sum = 0.0f, n = 0.0f;
+    for (size_t j = 0; j < keys; j++) {
+        sum += fabsf(row[j]);
+        n += row[j] != 0.0f;
+    }
+    return n > 0.0f ? sum / n : 0.0f;
 }
 
 static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int policy = e->policy, t = hook->t;
     bool is_last_of_prompt = t < e->prompt && t >= e->prompt - e->queries;
     if (!uses_weights(e) || (policy == SNAPKV && !is_last_of_prompt)) return;
+    float even_share = policy == LRU ? ss_even_share(hook->rows, hook->keys) : 0.0f;
     for (size_t j = 0; j < hook->keys; j++) {
         float weight = fabsf(hook->rows[j]);
-        cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
+        if (policy == LRU)
+            cache->score[j] = weight > even_share ? (float)t : cache->score[j];
+        else
+            cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
     }
 }
 

@@ -19,6 +19,10 @@ int ss_eviction_key_bound(const float *values, const ss_arch *arch);
  * long the text. */
 bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
+/* Returns the even share of a row of weights: the mean of their sizes, without those that are 0. A
+ * query uses the keys to which it gives more. */
+float ss_even_share(const float *row, size_t keys);
+
 void ss_evict_reset(ss_pass *pass);
 
 /* Adds the weights of the first p queries, which `source` has recorded, to the eviction scores. */

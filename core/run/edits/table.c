@@ -40,12 +40,13 @@
     }
 
 static const char *const clamps[] = {"zero", "mean", "value", NULL};
-static const char *const policies[] = {"window",   "first", "h2o",    "tova", "snapkv",
-                                       "key_norm", "vatp",  "random", NULL};
+static const char *const policies[] = {"window", "first",    "h2o",  "tova",   "lru",
+                                       "snapkv", "key_norm", "vatp", "random", NULL};
 static const char *const policy_labels[] = {"the most recent keys",
                                             "the first and the most recent keys",
                                             "the most attended keys (H2O)",
                                             "the keys the last query attends to (TOVA)",
+                                            "the most recently used keys (LRU)",
                                             "the keys the prompt's end attends to (SnapKV)",
                                             "keys with small norms (key_norm)",
                                             "keys by attention and value norm (VATP)",
@@ -164,16 +165,19 @@ static const ss_edit_kind table[] = {
          "KV cache of {budget} keys, policy {policy}[, first tokens kept: {first}][, positions in "
          "the {positions}]{at}",
          "Xiao et al. 2024 (window, first, positions); Zhang et al. 2023 (h2o); Oren et al. 2024 "
-         "(tova); Li et al. 2024 (snapkv); Devoto et al. 2024 (key_norm); Guo et al. 2024 (vatp)",
+         "(tova); Mattson et al. 1970 (lru); Li et al. 2024 (snapkv); Devoto et al. 2024 "
+         "(key_norm); Guo et al. 2024 (vatp)",
          .needs = SS_NEEDS_CAUSAL, .fields = SS_BIT(SS_FIELD_EVICTED),
          .hook_points = SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS, .replays = SS_AT_WEIGHTS,
          PARAMETERS(
-             PARAMETER("policy",
-                       "which key is evicted: the oldest (window, first), the one with the "
-                       "smallest attention from all queries (h2o), from the last query (tova), "
-                       "from the last queries of the prompt (snapkv, once), the longest key "
-                       "(key_norm), the smallest attention times value norm (vatp), any (random)",
-                       CHOICE(policies), .labels = policy_labels, REQUIRED),
+             PARAMETER(
+                 "policy",
+                 "which key is evicted: the oldest (window, first), the one with the "
+                 "smallest attention from all queries (h2o), from the last query (tova), the "
+                 "one used least recently, that is, with more than an even share (lru), the "
+                 "smallest from the last queries of the prompt (snapkv, once), the longest key "
+                 "(key_norm), the smallest attention times value norm (vatp), any (random)",
+                 CHOICE(policies), .labels = policy_labels, REQUIRED),
              PARAMETER("budget", "number of keys kept; snapkv: of the prompt", COUNT, .low = 1,
                        REQUIRED),
              PARAMETER("first", "first keys that are never evicted", COUNT),

@@ -205,7 +205,7 @@ def unigram(more_tokens: list[str] | None = None, **options: Any) -> models.Unig
     return models.Unigram([*special_pieces, *scored_pieces], **({"unk_id": 0} | options))
 
 
-Case = tuple[str, Tokenizer]
+Cases = dict[str, Tokenizer]
 
 
 def build_tokenizer(
@@ -253,151 +253,109 @@ def template(tokens: str) -> processors.TemplateProcessing:
     return processors.TemplateProcessing(single=tokens, special_tokens=[("<s>", 1), ("<unk>", 0)])
 
 
-def bpe_cases() -> list[Case]:
+def bpe_cases() -> Cases:
     space = pre_tokenizers.Whitespace()
     partial_bytes = [byte for byte in BYTES if byte not in ("<0xF0>", "<0x80>")]
-    return [
-        ("bpe", build_tokenizer(bpe(unk_token="<unk>"), split=space)),
-        ("bpe fuse_unk", build_tokenizer(bpe(unk_token="<unk>", fuse_unk=True), split=space)),
-        ("bpe without unk_token", build_tokenizer(bpe(), split=space)),
-        ("bpe unk_token not in the vocabulary", build_tokenizer(bpe(letters=list("abcdehimnorst ")), split=space)),
-        ("bpe prefix and suffix", build_tokenizer(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>"))),
-        (
-            "bpe byte_fallback",
-            build_tokenizer(
-                bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
-                SPACES_TO_BLOCKS,
-                decoder=LLAMA_DECODER,
-                post=template("<s> $A"),
-                added_tokens=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)],
-            ),
+    return {
+        "bpe": build_tokenizer(bpe(unk_token="<unk>"), split=space),
+        "bpe fuse_unk": build_tokenizer(bpe(unk_token="<unk>", fuse_unk=True), split=space),
+        "bpe without unk_token": build_tokenizer(bpe(), split=space),
+        "bpe unk_token not in the vocabulary": build_tokenizer(bpe(letters=list("abcdehimnorst ")), split=space),
+        "bpe prefix and suffix": build_tokenizer(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>")),
+        "bpe byte_fallback": build_tokenizer(
+            bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
+            SPACES_TO_BLOCKS,
+            decoder=LLAMA_DECODER,
+            post=template("<s> $A"),
+            added_tokens=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)],
         ),
-        (
-            "bpe byte_fallback, bytes missing",
-            build_tokenizer(
-                bpe(partial_bytes, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS
-            ),
+        "bpe byte_fallback, bytes missing": build_tokenizer(
+            bpe(partial_bytes, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS
         ),
-        (
-            "bpe metaspace first",
-            build_tokenizer(
-                bpe(unk_token="<unk>"),
-                split=pre_tokenizers.Metaspace(prepend_scheme="first"),
-                decoder=decoders.Metaspace(prepend_scheme="first"),
-                added_tokens=flagged_tokens(),
-            ),
+        "bpe metaspace first": build_tokenizer(
+            bpe(unk_token="<unk>"),
+            split=pre_tokenizers.Metaspace(prepend_scheme="first"),
+            decoder=decoders.Metaspace(prepend_scheme="first"),
+            added_tokens=flagged_tokens(),
         ),
-        (
-            "bpe metaspace never, no split",
-            build_tokenizer(
-                bpe(unk_token="<unk>", fuse_unk=True),
-                split=pre_tokenizers.Metaspace("_", prepend_scheme="never", split=False),
-                decoder=decoders.Metaspace("_", prepend_scheme="never"),
-            ),
+        "bpe metaspace never, no split": build_tokenizer(
+            bpe(unk_token="<unk>", fuse_unk=True),
+            split=pre_tokenizers.Metaspace("_", prepend_scheme="never", split=False),
+            decoder=decoders.Metaspace("_", prepend_scheme="never"),
         ),
-        ("bpe dropout", build_tokenizer(bpe(unk_token="<unk>", dropout=0.5), split=space)),
-        *byte_level_cases(),
-    ]
+        "bpe dropout": build_tokenizer(bpe(unk_token="<unk>", dropout=0.5), split=space),
+        **byte_level_cases(),
+    }
 
 
-def byte_level_cases() -> list[Case]:
-    return [
-        (
-            "byte-level",
+def byte_level_cases() -> Cases:
+    return {
+        "byte-level": build_tokenizer(
+            byte_bpe(),
+            split=byte_level(),
+            decoder=decoders.ByteLevel(),
+            post=processors.ByteLevel(trim_offsets=True),
+        ),
+        "byte-level prefix space": build_tokenizer(
+            byte_bpe(),
+            split=byte_level(add_prefix_space=True),
+            decoder=decoders.ByteLevel(),
+            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)),
+            added_tokens=flagged_tokens(lstrip=True),
+        ),
+        "byte-level, bytes missing": build_tokenizer(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel()),
+        "byte-level ignore_merges, GPT-4": build_tokenizer(
+            byte_bpe(ignore_merges=True),
+            decoder=decoders.ByteLevel(),
+            split=pre_tokenizers.Sequence(
+                [pre_tokenizers.Split(Regex(CL100K_PATTERN), "isolated"), byte_level(use_regex=False)]
+            ),
+        ),
+        "byte-level, o200k": build_tokenizer(
+            byte_bpe(),
+            decoder=decoders.ByteLevel(),
+            split=pre_tokenizers.Sequence(
+                [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]
+            ),
+        ),
+        "byte-level digits, NFC": build_tokenizer(
+            byte_bpe(),
+            normalizers.NFC(),
+            pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
+            decoder=decoders.ByteLevel(),
+            added_tokens=flagged_tokens(rstrip=True),
+        ),
+        **space_run_cases(),
+    }
+
+
+def space_run_cases() -> Cases:
+    return {
+        # Tokens for runs of spaces and tabs, as in codegen and phi, and, with NFC, in mpt and gpt_neox.
+        "byte-level, runs of spaces": build_tokenizer(
+            byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens()
+        ),
+        "byte-level, runs of spaces, NFC": build_tokenizer(
+            byte_bpe(),
+            normalizers.NFC(),
+            byte_level(),
+            decoder=decoders.ByteLevel(),
+            added_tokens=space_run_tokens(),
+        ),
+        "byte-level normalizer": build_tokenizer(
+            byte_bpe(),
+            normalizers.Sequence([normalizers.NFKC(), normalizers.ByteLevel()]),
+            decoder=decoders.ByteLevel(),
+            added_tokens=flagged_tokens(),
+        ),
+        "byte-level truncation and padding": enable_truncation(
             build_tokenizer(
                 byte_bpe(),
                 split=byte_level(),
-                decoder=decoders.ByteLevel(),
-                post=processors.ByteLevel(trim_offsets=True),
-            ),
+                post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")]),
+            )
         ),
-        (
-            "byte-level prefix space",
-            build_tokenizer(
-                byte_bpe(),
-                split=byte_level(add_prefix_space=True),
-                decoder=decoders.ByteLevel(),
-                post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)),
-                added_tokens=flagged_tokens(lstrip=True),
-            ),
-        ),
-        (
-            "byte-level, bytes missing",
-            build_tokenizer(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel()),
-        ),
-        (
-            "byte-level ignore_merges, GPT-4",
-            build_tokenizer(
-                byte_bpe(ignore_merges=True),
-                decoder=decoders.ByteLevel(),
-                split=pre_tokenizers.Sequence(
-                    [pre_tokenizers.Split(Regex(CL100K_PATTERN), "isolated"), byte_level(use_regex=False)]
-                ),
-            ),
-        ),
-        (
-            "byte-level, o200k",
-            build_tokenizer(
-                byte_bpe(),
-                decoder=decoders.ByteLevel(),
-                split=pre_tokenizers.Sequence(
-                    [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]
-                ),
-            ),
-        ),
-        (
-            "byte-level digits, NFC",
-            build_tokenizer(
-                byte_bpe(),
-                normalizers.NFC(),
-                pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
-                decoder=decoders.ByteLevel(),
-                added_tokens=flagged_tokens(rstrip=True),
-            ),
-        ),
-        *space_run_cases(),
-    ]
-
-
-def space_run_cases() -> list[Case]:
-    return [
-        # Tokens for runs of spaces and tabs, as in codegen and phi, and, with NFC, in mpt and gpt_neox.
-        (
-            "byte-level, runs of spaces",
-            build_tokenizer(
-                byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens()
-            ),
-        ),
-        (
-            "byte-level, runs of spaces, NFC",
-            build_tokenizer(
-                byte_bpe(),
-                normalizers.NFC(),
-                byte_level(),
-                decoder=decoders.ByteLevel(),
-                added_tokens=space_run_tokens(),
-            ),
-        ),
-        (
-            "byte-level normalizer",
-            build_tokenizer(
-                byte_bpe(),
-                normalizers.Sequence([normalizers.NFKC(), normalizers.ByteLevel()]),
-                decoder=decoders.ByteLevel(),
-                added_tokens=flagged_tokens(),
-            ),
-        ),
-        (
-            "byte-level truncation and padding",
-            enable_truncation(
-                build_tokenizer(
-                    byte_bpe(),
-                    split=byte_level(),
-                    post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")]),
-                )
-            ),
-        ),
-    ]
+    }
 
 
 def space_run_tokens() -> list[AddedToken]:
@@ -424,7 +382,7 @@ def bert(normalizer: normalizers.Normalizer, **options: Any) -> Tokenizer:
     )
 
 
-def word_cases() -> list[Case]:
+def word_cases() -> Cases:
     split = pre_tokenizers.Split
     behaviors = ("removed", "isolated", "contiguous", "merged_with_previous", "merged_with_next")
     splits = {
@@ -445,54 +403,41 @@ def word_cases() -> list[Case]:
         **{f"Split pattern {behavior} inverted": split(Regex(r"\w+|\s"), behavior, True) for behavior in behaviors},
         "Split what may be empty": split(Regex(r"x*(?=[aeiou])|\b"), "merged_with_next"),
     }
-    return [
-        ("wordpiece uncased", bert(normalizers.BertNormalizer())),
-        ("wordpiece cased", bert(normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False))),
-        (
-            "wordpiece cased, no accents",
-            bert(
-                normalizers.BertNormalizer(lowercase=False, clean_text=False, strip_accents=True),
-                max_input_chars_per_word=8,
-            ),
+    return {
+        "wordpiece uncased": bert(normalizers.BertNormalizer()),
+        "wordpiece cased": bert(normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False)),
+        "wordpiece cased, no accents": bert(
+            normalizers.BertNormalizer(lowercase=False, clean_text=False, strip_accents=True),
+            max_input_chars_per_word=8,
         ),
-        (
-            "wordpiece without prefix",
-            build_tokenizer(
-                word_piece(""), split=pre_tokenizers.Whitespace(), decoder=decoders.WordPiece("", cleanup=False)
-            ),
+        "wordpiece without prefix": build_tokenizer(
+            word_piece(""), split=pre_tokenizers.Whitespace(), decoder=decoders.WordPiece("", cleanup=False)
         ),
-        (
-            "wordpiece without unk_token",
-            build_tokenizer(word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace()),
+        "wordpiece without unk_token": build_tokenizer(
+            word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace()
         ),
-        ("wordlevel without unk_token", build_tokenizer(word_level("<none>"), split=pre_tokenizers.WhitespaceSplit())),
-        *((f"wordlevel {name}", build_tokenizer(word_level(), split=stage)) for name, stage in splits.items()),
-    ]
+        "wordlevel without unk_token": build_tokenizer(word_level("<none>"), split=pre_tokenizers.WhitespaceSplit()),
+        **{f"wordlevel {name}": build_tokenizer(word_level(), split=stage) for name, stage in splits.items()},
+    }
 
 
-def unigram_cases() -> list[Case]:
+def unigram_cases() -> Cases:
     space = pre_tokenizers.Metaspace()
-    return [
-        ("unigram", build_tokenizer(unigram(), split=space, decoder=decoders.Metaspace(), post=template("$A <s>"))),
-        ("unigram without unk_id", build_tokenizer(unigram(unk_id=None), split=space)),
-        ("unigram byte_fallback", build_tokenizer(unigram(BYTES, byte_fallback=True), split=space)),
-        (
-            "unigram byte_fallback, bytes missing",
-            build_tokenizer(unigram(BYTES[:200], byte_fallback=True), split=space),
+    return {
+        "unigram": build_tokenizer(unigram(), split=space, decoder=decoders.Metaspace(), post=template("$A <s>")),
+        "unigram without unk_id": build_tokenizer(unigram(unk_id=None), split=space),
+        "unigram byte_fallback": build_tokenizer(unigram(BYTES, byte_fallback=True), split=space),
+        "unigram byte_fallback, bytes missing": build_tokenizer(unigram(BYTES[:200], byte_fallback=True), split=space),
+        "unigram of the whole text": build_tokenizer(
+            unigram(),
+            normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]),
         ),
-        (
-            "unigram of the whole text",
-            build_tokenizer(
-                unigram(),
-                normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]),
-            ),
-        ),
-        ("unigram CTC", build_tokenizer(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁"))),
-        ("unigram Precompiled", build_tokenizer(unigram(), normalizers.Precompiled(empty_charsmap()), space)),
-    ]
+        "unigram CTC": build_tokenizer(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁")),
+        "unigram Precompiled": build_tokenizer(unigram(), normalizers.Precompiled(empty_charsmap()), space),
+    }
 
 
-def normalizer_cases() -> list[Case]:
+def normalizer_cases() -> Cases:
     normalizers_by_name = {
         "NFC": normalizers.NFC(),
         "NFD": normalizers.NFD(),
@@ -514,16 +459,15 @@ def normalizer_cases() -> list[Case]:
     }
     letters = [*LETTERS, ">", "!", *(chr(c) for c in range(0x300, 0x330)), *"\u1112\u1161\u11ab\u1100"]
     split = pre_tokenizers.WhitespaceSplit()
-    return [
-        (
-            f"normalizer {name}",
-            build_tokenizer(bpe(letters=letters, unk_token="<unk>"), normalizer, split, added_tokens=flagged_tokens()),
+    return {
+        f"normalizer {name}": build_tokenizer(
+            bpe(letters=letters, unk_token="<unk>"), normalizer, split, added_tokens=flagged_tokens()
         )
         for name, normalizer in normalizers_by_name.items()
-    ]
+    }
 
 
-def added_token_cases() -> list[Case]:
+def added_token_cases() -> Cases:
     flags = ("single_word", "lstrip", "rstrip")
     combinations = [chosen_flags for n in range(4) for chosen_flags in itertools.combinations(flags, n)]
     lowercase = normalizers.Lowercase()
@@ -537,36 +481,29 @@ def added_token_cases() -> list[Case]:
         AddedToken("é"),
         AddedToken("😀"),
     ]
-    return [
-        *(
-            (
-                f"added {' '.join(chosen_flags) or 'tokens'}",
-                build_tokenizer(
-                    word_level(),
-                    lowercase,
-                    pre_tokenizers.WhitespaceSplit(),
-                    added_tokens=flagged_tokens(**dict.fromkeys(chosen_flags, True)),
-                ),
+    return {
+        **{
+            f"added {' '.join(chosen_flags) or 'tokens'}": build_tokenizer(
+                word_level(),
+                lowercase,
+                pre_tokenizers.WhitespaceSplit(),
+                added_tokens=flagged_tokens(**dict.fromkeys(chosen_flags, True)),
             )
             for chosen_flags in combinations
+        },
+        "added, one within another": build_tokenizer(
+            bpe(unk_token="<unk>"), normalizers.NFC(), added_tokens=overlapping_tokens
         ),
-        (
-            "added, one within another",
-            build_tokenizer(bpe(unk_token="<unk>"), normalizers.NFC(), added_tokens=overlapping_tokens),
+        "added, with a prefix": build_tokenizer(
+            bpe(unk_token="<unk>"),
+            SPACES_TO_BLOCKS,
+            added_tokens=[
+                AddedToken("the", normalized=True),
+                AddedToken("old", normalized=False),
+                AddedToken("<mask>"),
+            ],
         ),
-        (
-            "added, with a prefix",
-            build_tokenizer(
-                bpe(unk_token="<unk>"),
-                SPACES_TO_BLOCKS,
-                added_tokens=[
-                    AddedToken("the", normalized=True),
-                    AddedToken("old", normalized=False),
-                    AddedToken("<mask>"),
-                ],
-            ),
-        ),
-    ]
+    }
 
 
 def empty_charsmap() -> bytes:
@@ -612,8 +549,9 @@ def hash_results(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
 
 def main() -> None:
     texts = all_texts()
+    all_cases = bpe_cases() | word_cases() | unigram_cases() | normalizer_cases() | added_token_cases()
     cases = []
-    for name, tokenizer in [*bpe_cases(), *word_cases(), *unigram_cases(), *normalizer_cases(), *added_token_cases()]:
+    for name, tokenizer in all_cases.items():
         file = tokenizer.to_str()
         cases.append({"name": name, "file": json.loads(file), **hash_results(Tokenizer.from_str(file), texts)})
     header = {

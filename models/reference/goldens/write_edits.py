@@ -51,6 +51,7 @@ EDITS: dict[str, tuple[str, ...]] = {
     "evict-first": ("evict(policy=first,first=1,budget=4)",),
     "evict-h2o": ("evict(policy=h2o,budget=5)",),
     "evict-tova": ("evict(policy=tova,budget=4)",),
+    "evict-lru": ("evict(policy=lru,budget=5)",),
     "evict-snapkv": ("evict(policy=snapkv,budget=4,prompt=8,queries=2,pool=3)",),
     "evict-key_norm": ("evict(policy=key_norm,budget=5,first=1,recent=2)",),
     "evict-vatp": ("evict(policy=vatp,budget=5)",),
@@ -166,13 +167,15 @@ def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor
 def write(family: str, name: str) -> None:
     model, tokens, _ = read_case_model(family)
     edits = [parse_edit(text) for text in EDITS[name]]
-    result = run_edited(model, tokens, edits)
+    result, baseline = run_edited(model, tokens, edits), run_edited(model, tokens, [])
+    is_eviction = name.startswith("evict")
     folder = GOLDEN / f"edit-{family}-{name}"
     store(
         folder,
         {"tokens": tokens, "loss": metrics.loss(result["logits"], tokens)}
         | {field: result[field] for field in FIELDS}
-        | change_metrics(run_edited(model, tokens, []), result, tokens)
+        | change_metrics(baseline, result, tokens)
+        | ({"metric.cache_hits": metrics.cache_hits(baseline["att"], result["evicted"])} if is_eviction else {})
         | (rounding_metrics(family, result) if name in ACTIVATION_CASES else {})
         | (weight_rounding_metrics(model, edits) if name in WEIGHT_CASES else {}),
     )

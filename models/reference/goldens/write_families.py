@@ -119,7 +119,7 @@ class Case:
     model: type[transformers.PreTrainedModel]
     config: dict[str, Any]
     notes: str
-    dtype: torch.dtype = torch.float32
+    dtype: torch.dtype = torch.bfloat16
     center: float = 1.0  # mean of the gains
     part: str = ""  # name of the member of the model that is stored; the whole model if empty
     edit: Edit | None = None  # changes config.json
@@ -427,6 +427,7 @@ CASES: dict[str, Case] = {
             + ("the head is the embedding." if config.get("tie_word_embeddings") else "no head, so no logits."),
             part=model.base_model_prefix,
             has_head=bool(config.get("tie_word_embeddings")),
+            dtype=torch.float32,
         )
         for model, config in BASE_MODELS.items()
     },
@@ -447,6 +448,7 @@ CASES: dict[str, Case] = {
             rope_parameters=rotary(500.0, partial_rotary_factor=0.5),
         ),
         "Serial residual, no attention biases, tied head, the keys of transformers 5.",
+        dtype=torch.float32,
     ),
     "hf-gpt_neo": Case(
         transformers.GPTNeoForCausalLM,
@@ -483,13 +485,13 @@ CASES: dict[str, Case] = {
         transformers.GPTBigCodeForCausalLM,
         BIGCODE_SIZES | dict(n_inner=44),
         "All queries share a key.",
-        dtype=torch.bfloat16,
     ),
     "hf-gpt_bigcode-heads": Case(
         transformers.GPTBigCodeForCausalLM,
         BIGCODE_SIZES | dict(multi_query=False, scale_attn_weights=False, activation_function="gelu"),
         "q, k and v of each head side by side; unscaled scores; names without a prefix.",
         part="transformer",
+        dtype=torch.float32,
     ),
     "hf-mpt": Case(
         transformers.MptForCausalLM,
@@ -502,6 +504,7 @@ CASES: dict[str, Case] = {
         MPT_SIZES,
         "Neither; names without a prefix.",
         part="transformer",
+        dtype=torch.float32,
     ),
     "hf-opt": Case(
         transformers.OPTForCausalLM,
@@ -514,6 +517,7 @@ CASES: dict[str, Case] = {
         OPT_SIZES | dict(enable_bias=False),
         "Names begin with decoder., as the base model writes them; no biases.",
         part="model",
+        dtype=torch.float32,
     ),
     "hf-opt-350m": Case(
         transformers.OPTForCausalLM,
@@ -534,35 +538,35 @@ CASES: dict[str, Case] = {
         "Names without a prefix and no head, as the base model writes them: logits are NaN.",
         part="bert",
         has_head=False,
+        dtype=torch.float32,
     ),
     "hf-bert-old": Case(
         transformers.BertForMaskedLM,
         BERT_SIZES,
         "The names of published files: LayerNorm.gamma and .beta.",
         rename=to_old_bert_name,
+        dtype=torch.float32,
     ),
     "hf-bert-untied": Case(
         transformers.BertForMaskedLM,
         BERT_SIZES | dict(tie_word_embeddings=False),
         "The decoder has weights and a bias of its own: predictions.bias, beside it, is not used.",
+        dtype=torch.float32,
     ),
     "hf-falcon": Case(
         transformers.FalconForCausalLM,
         FALCON_SIZES | dict(rope_parameters=rotary(100.0)),
         "One norm for attention and feed-forward side by side; all queries share a key.",
-        dtype=torch.bfloat16,
     ),
     "hf-falcon-groups": Case(
         transformers.FalconForCausalLM,
         FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=True, ffn_hidden_size=44),
         "A norm for each of both, two groups of queries; biases.",
-        dtype=torch.bfloat16,
     ),
     "hf-falcon-serial": Case(
         transformers.FalconForCausalLM,
         FALCON_SIZES | dict(parallel_attn=False, multi_query=False, bias=True),
         "The feed-forward behind attention; each query head has its key.",
-        dtype=torch.bfloat16,
     ),
     "hf-bloom": Case(
         transformers.BloomForCausalLM,
@@ -575,19 +579,18 @@ CASES: dict[str, Case] = {
         BLOOM_SIZES | dict(hidden_size=32, n_head=4),
         "Names without a prefix, as published files have them.",
         part="transformer",
+        dtype=torch.float32,
     ),
     "hf-mistral": Case(
         transformers.MistralForCausalLM,
         SIZES | dict(head_dim=10, sliding_window=6),
         "Every layer has a window of 6 keys; head_dim is explicit, H*K != D.",
-        dtype=torch.bfloat16,
         edit=to_old_and_new_rope,
     ),
     "hf-qwen2": Case(
         transformers.Qwen2ForCausalLM,
         SIZES | dict(tie_word_embeddings=True),
         "q, k and v have biases, o has none; a sliding_window that is not used; tied.",
-        dtype=torch.bfloat16,
         edit=to_old_qwen,
     ),
     "hf-qwen2-window": Case(
@@ -602,14 +605,12 @@ CASES: dict[str, Case] = {
             rope_parameters=rotary(100.0, "yarn", factor=4.0, original_max_position_embeddings=64),
         ),
         "Layers from max_window_layers on have a window of 5 keys; YaRN with rounded bounds.",
-        dtype=torch.bfloat16,
         edit=to_old_qwen,
     ),
     "hf-qwen3": Case(
         transformers.Qwen3ForCausalLM,
         SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=rotary(1e6)),
         "Queries and keys are normed per head before they are rotated; H*K != D.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-qwen3_moe": Case(
@@ -625,7 +626,6 @@ CASES: dict[str, Case] = {
             sliding_window=6,
         ),
         "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-qwen3_moe-dense": Case(
@@ -641,26 +641,22 @@ CASES: dict[str, Case] = {
             mlp_only_layers=[3],
         ),
         "Experts in the second of four layers alone, a feed-forward of another width in the others.",
-        dtype=torch.bfloat16,
     ),
     "hf-seed_oss": Case(
         transformers.SeedOssForCausalLM,
         SIZES | dict(head_dim=12, mlp_bias=True, rope_parameters=rotary(100.0)),
         "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-ernie4_5": Case(
         transformers.Ernie4_5ForCausalLM,
         SIZES | dict(head_dim=10, use_bias=True, rope_parameters=rotary(100.0)),
         "The two numbers of a rotary pair are neighbors; biases everywhere; H*K != D; tied.",
-        dtype=torch.bfloat16,
     ),
     "hf-helium": Case(
         transformers.HeliumForCausalLM,
         SIZES | dict(head_dim=8, attention_bias=True, rope_parameters=rotary(100.0)),
         "The two numbers of a rotary pair are neighbors; q, k and v have biases.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-stablelm": Case(
@@ -686,7 +682,6 @@ CASES: dict[str, Case] = {
         transformers.Starcoder2ForCausalLM,
         SIZES | dict(sliding_window=6, rope_parameters=rotary(100.0)),
         "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-phi": Case(
@@ -707,7 +702,6 @@ CASES: dict[str, Case] = {
         transformers.Phi3ForCausalLM,
         SIZES | dict(sliding_window=6, rope_parameters=HALF_ROTARY),
         "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window of 6 keys.",
-        dtype=torch.bfloat16,
         edit=to_old_partial_rope,
     ),
     "hf-phi3-long": Case(
@@ -721,21 +715,18 @@ CASES: dict[str, Case] = {
             ),
         ),
         "longrope: a factor for each rotary pair, and one of rotated vectors.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo": Case(
         transformers.OlmoForCausalLM,
         SIZES | dict(rope_parameters=rotary(100.0)),
         "LayerNorm without gain and bias.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo-clip": Case(
         transformers.OlmoForCausalLM,
         SIZES | dict(clip_qkv=0.7),
         "Queries, keys and values that reach their limit.",
-        dtype=torch.bfloat16,
     ),
     "hf-smollm3": Case(
         transformers.SmolLM3ForCausalLM,
@@ -748,28 +739,24 @@ CASES: dict[str, Case] = {
             rope_parameters=rotary(100.0),
         ),
         "The second of three layers does not rotate, and has a window of 6 keys; tied.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-granite": Case(
         transformers.GraniteForCausalLM,
         SIZES | GRANITE_FACTORS | dict(rope_parameters=rotary(100.0)),
         "Factors of embeddings, scores, both branches and logits.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo2": Case(
         transformers.Olmo2ForCausalLM,
         SIZES | dict(rope_parameters=rotary(500.0)),
         "No norm before a block, one after it; queries of all heads are normed as one vector.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmo3": Case(
         transformers.Olmo3ForCausalLM,
         OLMO3_SIZES | dict(rope_parameters=OLMO_ROPE, rms_norm_eps=1e-3),
         "Three of four layers have a window of 5 keys; YaRN in the others; the keys of published files.",
-        dtype=torch.bfloat16,
         edit=to_old_olmo,
     ),
     "hf-olmo3-types": Case(
@@ -782,7 +769,6 @@ CASES: dict[str, Case] = {
             rope_parameters={"full_attention": OLMO_ROPE["full_attention"], "sliding_attention": rotary(50.0)},
         ),
         "The keys of transformers 5; attention biases.",
-        dtype=torch.bfloat16,
     ),
     "hf-olmoe": Case(
         transformers.OlmoeForCausalLM,
@@ -796,14 +782,12 @@ CASES: dict[str, Case] = {
         ),
         "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
         "than 1; attention biases.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-olmoe-clip": Case(
         transformers.OlmoeForCausalLM,
         SIZES | dict(intermediate_size=24, num_experts=5, num_experts_per_tok=3, clip_qkv=0.7),
         "Queries, keys and values that reach their limit, queries and keys after their norm.",
-        dtype=torch.bfloat16,
     ),
     "hf-granitemoe": Case(
         transformers.GraniteMoeForCausalLM,
@@ -811,7 +795,6 @@ CASES: dict[str, Case] = {
         | GRANITE_FACTORS
         | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2, rope_parameters=rotary(100.0)),
         "Granite's factors; 2 of 5 experts, which are slices of two tensors.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-exaone4": Case(
@@ -819,14 +802,12 @@ CASES: dict[str, Case] = {
         EXAONE_SIZES | dict(sliding_window=6, sliding_window_pattern=2),
         "Blocks are normed before the sum alone, queries and keys by heads; layers 0 and 2 rotate and "
         "have a window of 6 keys, layer 1 does neither.",
-        dtype=torch.bfloat16,
         edit=to_old_window,
     ),
     "hf-exaone4-global": Case(
         transformers.Exaone4ForCausalLM,
         EXAONE_SIZES | dict(sliding_window=None, layer_types=["full_attention"] * 3),
         "Without a window all layers rotate.",
-        dtype=torch.bfloat16,
     ),
     "hf-cohere": Case(
         transformers.CohereForCausalLM,
@@ -847,20 +828,17 @@ CASES: dict[str, Case] = {
         transformers.GlmForCausalLM,
         SIZES | dict(head_dim=12, rope_parameters=HALF_ROTARY),
         "Half of each head is rotated, in pairs of neighbors; q, k and v have biases; gate and up in one matrix.",
-        dtype=torch.bfloat16,
         edit=to_old_partial_rope,
     ),
     "hf-glm4": Case(
         transformers.Glm4ForCausalLM,
         SIZES | dict(head_dim=16, attention_bias=False, rope_parameters=HALF_ROTARY | {"partial_rotary_factor": 0.375}),
         "Norms before and after both blocks; three pairs of neighbors of each head are rotated.",
-        dtype=torch.bfloat16,
     ),
     "hf-nemotron": Case(
         transformers.NemotronForCausalLM,
         SIZES | dict(head_dim=12, attention_bias=True, mlp_bias=True, rope_parameters=HALF_ROTARY),
         "LayerNorm with gains of 1 + w, the square of relu without a gate, half of each head is rotated; biases.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=to_old_partial_rope,
     ),
@@ -868,20 +846,17 @@ CASES: dict[str, Case] = {
         transformers.HunYuanDenseV1ForCausalLM,
         SIZES | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=HUNYUAN_ROPE),
         "Queries and keys are normed after they are rotated; alpha stretches the base.",
-        dtype=torch.bfloat16,
         edit=to_old_hunyuan,
     ),
     "hf-hunyuan_moe": Case(
         transformers.HunYuanMoEV1ForCausalLM,
         SIZES | dict(head_dim=8, intermediate_size=24, num_experts=5, moe_topk=2, rope_parameters=HUNYUAN_ROPE),
         "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
-        dtype=torch.bfloat16,
     ),
     "hf-gemma": Case(
         transformers.GemmaForCausalLM,
         SIZES | dict(head_dim=10, rope_parameters=rotary(100.0)),
         "Norms of 1 + w, scaled token vectors; the activation that old files call gelu; tied.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=lambda config: to_old_rope(config) | {"hidden_act": "gelu"},
     ),
@@ -889,7 +864,6 @@ CASES: dict[str, Case] = {
         transformers.Gemma3ForCausalLM,
         GEMMA_SIZES | dict(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
         "Every second layer sees all, at a base and a scaling of its own; the keys of published files.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=to_old_gemma,
     ),
@@ -902,14 +876,12 @@ CASES: dict[str, Case] = {
             rope_parameters=GEMMA_ROPE,
         ),
         "The keys of transformers 5; attention biases.",
-        dtype=torch.bfloat16,
         center=0.0,
     ),
     "hf-gemma2": Case(
         transformers.Gemma2ForCausalLM,
         GEMMA_SIZES | dict(attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
         "Soft caps that scores and logits reach; even layers have a window of 5 keys.",
-        dtype=torch.bfloat16,
         center=0.0,
         edit=to_old_rope,
     ),
@@ -923,7 +895,6 @@ CASES: dict[str, Case] = {
             layer_types=["full_attention", "full_attention", "sliding_attention"],
         ),
         "Without caps; attention biases; layer_types of its own.",
-        dtype=torch.bfloat16,
         center=0.0,
     ),
     "hf-gemma3-whole": Case(
@@ -945,7 +916,6 @@ CASES: dict[str, Case] = {
             eoi_token_index=58,
         ),
         "The text model inside one that sees pictures, whose tensors are passed over.",
-        dtype=torch.bfloat16,
         center=0.0,
     ),
     "hf-gemma4": Case(
@@ -963,20 +933,17 @@ CASES: dict[str, Case] = {
         "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two "
         "of seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each "
         "layer.",
-        dtype=torch.bfloat16,
     ),
     "hf-gemma4-narrow": Case(
         transformers.Gemma4ForCausalLM,
         GEMMA4_SIZES
         | dict(global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE, tie_word_embeddings=False),
         "Narrower heads in the last layer, which alone sees all keys; values of its own.",
-        dtype=torch.bfloat16,
     ),
     "hf-gpt_oss": Case(
         transformers.GptOssForCausalLM,
         GPT_OSS_SIZES | dict(intermediate_size=24, sliding_window=6, swiglu_limit=1.5),
         "Sink logits, a window in even layers, YaRN, 2 of 5 experts, limits that are reached.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-qwen3_next": Case(
@@ -992,7 +959,6 @@ CASES: dict[str, Case] = {
         ),
         "Attention in every second layer, with a gate; Gated DeltaNet in the others; the keys of published files.",
         center=0.0,
-        dtype=torch.bfloat16,
         edit=to_old_delta_net,
         length=MIXER_T,
     ),
@@ -1014,6 +980,7 @@ CASES: dict[str, Case] = {
         "Attention in the first of three layers, with biases; shares of all experts; a tied head.",
         center=0.0,
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-qwen3_5": Case(
         transformers.Qwen3_5ForCausalLM,
@@ -1021,6 +988,7 @@ CASES: dict[str, Case] = {
         "One feed-forward for all tokens; attention in the third of four layers.",
         center=0.0,
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-qwen3_5-whole": Case(
         transformers.Qwen3_5ForConditionalGeneration,
@@ -1047,6 +1015,7 @@ CASES: dict[str, Case] = {
         "The text model inside the multimodal one, with its rotary sections, which text does not see.",
         center=0.0,
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-lfm2": Case(
         transformers.Lfm2ForCausalLM,
@@ -1063,6 +1032,7 @@ CASES: dict[str, Case] = {
         ),
         "Short convolutions with biases in two of four layers; a feed-forward of an adjusted width.",
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-lfm2-indices": Case(
         transformers.Lfm2ForCausalLM,
@@ -1075,7 +1045,6 @@ CASES: dict[str, Case] = {
             rope_parameters=rotary(500.0),
         ),
         "A list of the layers with attention; a longer convolution, no biases, a tied head, BF16.",
-        dtype=torch.bfloat16,
         edit=to_old_lfm2,
     ),
     "hf-falcon_h1": Case(
@@ -1096,6 +1065,7 @@ CASES: dict[str, Case] = {
         ),
         "Mamba-2 beside attention in each layer, normed after its gate; every multiplier.",
         length=MIXER_T,
+        dtype=torch.float32,
     ),
     "hf-falcon_h1-biases": Case(
         transformers.FalconH1ForCausalLM,
@@ -1114,27 +1084,23 @@ CASES: dict[str, Case] = {
             tie_word_embeddings=True,
         ),
         "Biases everywhere, steps that are clipped, no norm before the output, one group, a tied head.",
-        dtype=torch.bfloat16,
         length=MIXER_T,
     ),
     "hf-mixtral": Case(
         transformers.MixtralForCausalLM,
         SIZES | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2),
         "2 of 5 experts; their weights sum to 1.",
-        dtype=torch.bfloat16,
     ),
     "hf-qwen2_moe": Case(
         transformers.Qwen2MoeForCausalLM,
         SHARED_EXPERT_SIZES | dict(norm_topk_prob=False),
         "3 of 5 experts whose weights sum to less than 1, and an expert for all tokens.",
-        dtype=torch.bfloat16,
         edit=to_old_qwen,
     ),
     "hf-qwen2_moe-norm": Case(
         transformers.Qwen2MoeForCausalLM,
         SHARED_EXPERT_SIZES | dict(norm_topk_prob=True),
         "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
-        dtype=torch.bfloat16,
     ),
     "hf-deepseek_v2": Case(
         transformers.DeepseekV2ForCausalLM,
@@ -1152,7 +1118,6 @@ CASES: dict[str, Case] = {
         ),
         "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
         "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-deepseek_v2-greedy": Case(
@@ -1170,7 +1135,6 @@ CASES: dict[str, Case] = {
         ),
         "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer; an eps that norms of "
         "compressed vectors do not have.",
-        dtype=torch.bfloat16,
     ),
     "hf-deepseek_v3": Case(
         transformers.DeepseekV3ForCausalLM,
@@ -1189,7 +1153,6 @@ CASES: dict[str, Case] = {
         ),
         "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes; an eps that norms "
         "of compressed vectors do not have.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-deepseek_v3-halves": Case(
@@ -1205,7 +1168,6 @@ CASES: dict[str, Case] = {
             rope_parameters=rotary(100.0),
         ),
         "rope_interleave is false: a rotary pair is not two neighbors.",
-        dtype=torch.bfloat16,
     ),
     "hf-dots1": Case(
         transformers.Dots1ForCausalLM,
@@ -1225,7 +1187,6 @@ CASES: dict[str, Case] = {
         ),
         "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
         "the last layer.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-granite_swa": Case(
@@ -1235,7 +1196,6 @@ CASES: dict[str, Case] = {
         | dict(num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], sliding_window=6),
         "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
         "rotary positions, and layers without them.",
-        dtype=torch.bfloat16,
         maps=trace_with_sink_weights,
     ),
     "hf-granite_swa-types": Case(
@@ -1249,7 +1209,6 @@ CASES: dict[str, Case] = {
             sliding_window=6,
         ),
         "layer_types of its own, one base, biases.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
         maps=trace_with_sink_weights,
     ),
@@ -1258,7 +1217,6 @@ CASES: dict[str, Case] = {
         MIMO_SIZES | dict(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
         "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
         "keys, and scaled; two rotations of four dimensions; layers without experts.",
-        dtype=torch.bfloat16,
     ),
     "hf-mimo_v2_flash-types": Case(
         transformers.MiMoV2FlashForCausalLM,
@@ -1279,7 +1237,6 @@ CASES: dict[str, Case] = {
         ),
         "layer_types of its own; rotations of 8 and of 4 dimensions; values wider than keys and not scaled; groups of "
         "experts; biases of q, k and v.",
-        dtype=torch.bfloat16,
     ),
     "hf-apertus": Case(
         transformers.ApertusForCausalLM,
@@ -1297,7 +1254,6 @@ CASES: dict[str, Case] = {
             ),
         ),
         "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-phimoe": Case(
@@ -1313,7 +1269,6 @@ CASES: dict[str, Case] = {
             rope_parameters=rotary(100.0),
         ),
         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-phimoe-long": Case(
@@ -1333,14 +1288,12 @@ CASES: dict[str, Case] = {
             ),
         ),
         "longrope whose factor of rotated vectors is short_mscale.",
-        dtype=torch.bfloat16,
         edit=to_old_rope,
     ),
     "hf-llama-bidirectional": Case(
         transformers.LlamaForCausalLM,
         SIZES,
         "is_causal is false: every query sees every key.",
-        dtype=torch.bfloat16,
         edit=lambda config: config | {"is_causal": False},
     ),
     "hf-llama-linear": Case(

@@ -2,7 +2,7 @@
 import { html } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
-import { mean, type Frame } from '../frame';
+import { mean, withoutNaN, type Frame } from '../frame';
 import {
   costOf,
   editFields,
@@ -15,7 +15,10 @@ import { formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import { baselineOf, checkbox, choicesIn, choiceWords, costLine, slider } from './parts';
 
-const DEFAULT_SWEEP = { policies: ['window', 'first', 'h2o', 'tova'], budgets: [8, 24, 64] };
+const DEFAULT_SWEEP = {
+  policies: ['window', 'first', 'lru', 'h2o', 'tova'],
+  budgets: [8, 24, 64],
+};
 /** Policies that a full sweep leaves out: one evicts only once, the other at random. */
 const UNSWEPT_POLICIES = ['snapkv', 'random'];
 const BUDGETS = [4, 8, 12, 16, 24, 32, 48, 64];
@@ -33,6 +36,9 @@ function editOf(policy: string, budget: number, T: number): string {
 const DEFAULT_HEADING = 'Which keys should the cache keep?';
 
 const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
+
+const hitShare = ({ tensors }: Frame): string | undefined =>
+  tensors.cache_hits && formatPercent(mean(withoutNaN(tensors.cache_hits.data)), 0);
 
 export const cache: Experiment = {
   name: 'cache',
@@ -54,9 +60,9 @@ export const cache: Experiment = {
     const knownPolicy = policyNames.filter((name) => name === state.policy);
     const policyList = [...new Set([...policies, ...knownPolicy])];
     const budgetList = [...new Set([state.budget, ...budgets])];
-    // A full sweep measures the KL divergence, which takes a quarter longer, only on request.
-    const hasKl = state.sweep === 'some' || state.measure === 'kl';
-    const measures = ['loss_mean', 'keeps_first', ...(hasKl ? ['kl_mean'] : [])];
+    // A full sweep compares with the baseline, which takes a quarter longer, only on request.
+    const isCompared = state.sweep === 'some' || state.measure === 'kl';
+    const measures = ['loss_mean', 'keeps_first', ...(isCompared ? ['kl_mean', 'cache_hits'] : [])];
     const editList = budgetList
       .filter((size) => size < question.T)
       .flatMap((size) =>
@@ -66,7 +72,7 @@ export const cache: Experiment = {
       );
     return ['', ...editList].map((edits) => ({ edits, question, measures }));
   },
-  leadCount: 5,
+  leadCount: 6,
   says: (groups, { budget }) => {
     const results = groups.flatMap(({ title, frames }) => {
       const baseline = baselineOf(frames);
@@ -111,6 +117,7 @@ export const cache: Experiment = {
   caption: 'Loss by eviction policy',
   columnsOf: () => [
     { name: 'KL, nats', valueOfFrame: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4) },
+    { name: 'hits: used keys still kept', valueOfFrame: hitShare },
     {
       name: 'heads that keep the first token',
       valueOfFrame: (frame) => formatPercent(keptShare(frame), 0),

@@ -51,10 +51,7 @@ export class Pair {
     const createLabs = () => [new Lab(0, prepare), new Lab(1, prepare)] as const;
     this.labs = isOwn ? createLabs() : (labs ??= createLabs());
     this.#starts = isOwn ? { last: {} } : starts;
-    if (isOwn) {
-      scope.onEnd(() => void this.#begin());
-      scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
-    }
+    if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
     document.addEventListener('visibilitychange', this.#updateVisibility);
     scope.onEnd(() => document.removeEventListener('visibilitychange', this.#updateVisibility));
     scope.onEnd(() => void this.pause());

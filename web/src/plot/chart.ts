@@ -35,7 +35,7 @@ export interface ChartData {
   readonly label: string;
   readonly log?: boolean;
   /**
-   * Whether the x axis counts steps of training: it is linear up to 100, so that 0 fits on it, and logarithmic above.
+   * Whether the x axis counts steps of training: it is linear up to 100, so that 0 fits on it, and logarithmic above; its ticks end at the last step.
    */
   readonly steps?: boolean;
   /** The smallest range of the y axis; values may extend it. */
@@ -114,7 +114,12 @@ const SHAPES = [
 ];
 /** The horizontal distance between series of points, so that their error bars do not overlap. */
 const SERIES_GAP = 0.08;
-const TRAINING_TICKS = [0, 100, 300, 1000, 3000, 10_000, 30_000, 100_000];
+
+/** Returns the ticks of an axis of training steps: 0, powers of ten, and the last step. */
+const stepTicks = (last: number): number[] => [
+  ...[0, 100, 1000, 10_000, 100_000].filter((tick) => tick < last / 2),
+  last,
+];
 
 /** Returns the points of a series that can be drawn, split at gaps. */
 function segmentsOf(series: Series, from: number, isLog: boolean): [number, number][][] {
@@ -215,7 +220,7 @@ function axesOf(data: ChartData, width: number, height: number) {
     ? scaleLog(yDomain(ys, data), range)
     : scaleLinear(yDomain(ys, data), range).nice(tickCount);
   const xTicks = () => {
-    if (steps) return TRAINING_TICKS.filter((tick) => tick <= xDomain[1]!);
+    if (steps) return stepTicks(xDomain[1]!);
     if (doubling) return [...new Set(xs)];
     if (xNames) return [...xNames.keys()];
     return x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
@@ -419,7 +424,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         )}
         ${axes.xTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
+            svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? (data.steps ? tick.toLocaleString('en') : shortLabel(tick))}</text>`,
         )}
         ${data.series.map((_, i) => drawSeries(data, axes, i))}
         ${nameLines(

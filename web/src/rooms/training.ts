@@ -1,9 +1,9 @@
 /**
- * The room Training: one head before training and now, side by side, with a slider through the stored checkpoints and
- * the course of the number of heads with a sink.
+ * The room Training: one head of each model before training and now, side by side, with a slider through the stored
+ * checkpoints and the course of the number of heads with a sink.
  */
 import { html, nothing, render } from 'lit';
-import { allows, segmentedControl, nameOf, textField, troubleNotes } from '../page/controls';
+import { allows, textField, troubleNotes } from '../page/controls';
 import {
   hideUntilDrawn,
   requestFrames,
@@ -13,20 +13,22 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure } from '../page/figure';
+import { Figure, type FigureLook } from '../page/figure';
 import { claimOf } from '../claims';
 import { selectedHead, type Frame, type Head } from '../frame';
-import type { State } from '../ask/state';
-import { checkpointOf, LOG_SEQUENCES } from '../ask/steps';
+import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import {
   areCoursesSettled,
-  loadCourses,
-  training,
-  courseWords,
+  colorOf,
+  courseTexts,
   emergenceOf,
+  headsAt,
+  loadCourses,
+  neverWords,
+  training,
 } from '../views/training';
 import { addElement, setText } from '../page/view';
 import {
@@ -34,7 +36,7 @@ import {
   formatPercent,
   firstName,
   firstTokenName,
-  headName,
+  headWords,
   modelName,
   mustSpendWords,
   tooShortNote,
@@ -46,18 +48,15 @@ import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
 
-const stepOf = ({ model: { step } }: Frame): string =>
+/** Attention differs from an even spread by less than this where the map says that it is one. */
+const EVEN = 0.03;
+
+/** Names the point of training that a frame shows. */
+const placeOf = ({ model: { step } }: Frame): string =>
   step ? `step ${step.step.toLocaleString('en')}` : 'after training';
 
-/** Names the texts over which the course averages. */
-function courseTexts(frame: Frame | undefined): string {
-  if (!frame?.recording) return `${LOG_SEQUENCES} other passages`;
-  return frame.sequences === 1 ? 'one recorded prompt' : `${frame.sequences} recorded prompts`;
-}
-
-/** Returns a model's name within a sentence, without its step. */
-const nameOfModel = ({ model }: Frame): string =>
-  modelName({ title: model.title.replace(/ at step .*/, '') });
+/** Returns a model's title without its step. */
+const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
 
 /** Returns the room's heading: what the courses of the shown models say of the sink. */
 function headingOf(frames: readonly Frame[]): string {
@@ -79,118 +78,87 @@ export function numbersSentence(frames: readonly Frame[]): string {
   const hasCourses = shares.length === frames.length;
   const short = frames.find((one) => !verdictOf(one).conclusive);
   if (!hasCourses && short) return tooShortNote(short);
-  const threshold = `over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)}`;
-  const sink = hasCourses
-    ? `a sink (${threshold}; mean of ${courseTexts(frame)})`
-    : `a sink ${countedOn(frame)} (${threshold})`;
+  const texts = hasCourses ? `(mean of ${courseTexts(frame)})` : countedOn(frame);
   const clauses = frames.map((one, i) => {
-    const count = hasCourses ? formatPercent(shares[i]! / 100, 0) : countWords(one);
-    const model = `of ${nameOfModel(one)}`;
-    if (i) return `${count} ${model}`;
-    return `${hasCourses ? `${count} of the` : count.replace('none', 'no')} heads ${model} have ${sink}`;
+    const count = hasCourses ? headsAt(one, shares[i]!) : countWords(one);
+    const model = `of ${modelName({ title: titleOf(one) })}${hasCourses ? neverWords(one) : ''}`;
+    return i
+      ? `${count} ${model}`
+      : `${count.replace('none', 'no')} heads ${model} have a sink ${texts}`;
   });
-  const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
+  const place = frame.model.step ? `At ${placeOf(frame)}` : 'After training';
   return `${place}, ${clauses.join(', ')}.`;
 }
 
-/** Returns functions about the chosen model: its subjects before, during and after training, and the head that is shown. */
-function chooseModel(context: Context) {
-  const subjectOf = ({ shown, at }: State): string => shown[Math.min(at, shown.length - 1)]!;
-  const trainedSubject = (state: State): string => trainedSubjects([subjectOf(state)])[0]!;
-  /** The chosen model before its training; the model itself if its first checkpoint is not shipped with the page. */
-  const firstSubject = (state: State): string => {
+/** Returns functions about the shown models: their subjects before and after training, and the head that is shown. */
+function chooseHeads(context: Context) {
+  const trainedSubject = (subject: string): string => trainedSubjects([subject])[0]!;
+  /** The model before its training; the model itself if its first checkpoint is not shipped with the page. */
+  const firstSubject = (subject: string): string => {
     const models = context.engine.value?.models;
-    const subject = subjectOf(state);
     const isShipped = models && !checkpointOf(subject);
     return isShipped ? subjectsAtStep(models, [subject], 0, Infinity)[0]! : subject;
   };
-  const entryOf = (subject: string): SubjectEntry => entriesOf(context, [subject])[0]!;
+  const isWalked = (subject: string): boolean => parseSubject(firstSubject(subject))?.step === 0;
   /** The selected head, or else the one that gives the first token most after training. */
-  const pinnedHead = (state: State): Head | undefined => {
-    const { frame, isStale } = entryOf(trainedSubject(state));
-    return frame && !isStale ? selectedHead(frame, state) : undefined;
+  const pinnedHead = (subject: string): Head | undefined => {
+    const [trained] = entriesOf(context, [trainedSubject(subject)]);
+    const { frame, isStale } = trained!;
+    return frame && !isStale ? selectedHead(frame, context.state.value) : undefined;
   };
   const headOf = (frame: Frame): Head =>
-    pinnedHead(context.state.peek()) ?? selectedHead(frame, context.state.peek());
+    pinnedHead(frame.subject) ?? selectedHead(frame, context.state.peek());
   const claimAt = (frame: Frame) => claimOf(frame, headOf(frame), context.state.peek());
-  const isEven = (frame: Frame): boolean => {
-    const { isShare, attention: share, uniform } = claimAt(frame);
-    return isShare && Math.abs(share - uniform) < 0.03;
+  /** The shown subjects, with the chosen one before its training in front. */
+  const drawnSubjects = (): string[] => {
+    const { shown, at } = context.state.value;
+    const chosen = shown[Math.min(at, shown.length - 1)]!;
+    return isWalked(chosen) ? [firstSubject(chosen), ...shown] : [...shown];
   };
-  return { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead, headOf, claimAt, isEven };
+  return { trainedSubject, isWalked, pinnedHead, headOf, claimAt, drawnSubjects };
 }
 
-type Chosen = ReturnType<typeof chooseModel>;
+type Chosen = ReturnType<typeof chooseHeads>;
 
-/** Draws the map before training, the one now, and the course. */
-function addFigures(
-  [beforePlace, nowPlace, curvesPlace]: readonly HTMLElement[],
-  context: Context,
-  scope: Scope,
-  { headOf, claimAt, isEven }: Chosen,
-) {
-  const beforeFigure = new Figure(beforePlace!, attention, context, scope, {
-    isBare: true,
-    headOf,
-    extra: (frame) => ({
-      isPlain: true,
-      ...(isEven(frame)
-        ? { remark: { kind: 'corner', text: '◀ early rows share 100% among few tokens' } }
-        : {}),
-    }),
-  });
-  // Two regions of one page need names of their own.
-  beforeFigure.root.ariaLabel = 'Attention map before training';
-  const nowFigure = new Figure(nowPlace!, attention, context, scope, {
+/** Returns how the maps are drawn: each with its model, its step and its number. */
+function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
+  const isEven = (frame: Frame): boolean => {
+    const { attention: share, uniform } = claimAt(frame);
+    return Math.abs(share - uniform) < EVEN;
+  };
+  return {
     isMain: true,
     isUnstamped: true,
     headOf,
-    extra: (frame) => ({
-      isPlain: true,
-      remark: {
-        kind: claimAt(frame).attention > frame.eps ? 'sink' : 'weak',
-        text: `◀ ${firstName(frame)}: ${wholePercent(claimAt(frame).attention)}`,
-      },
-    }),
-  });
-  const curvesFigure = new Figure(curvesPlace!, training, context, scope, {
-    isMain: true,
-    isUnstamped: true,
-    extra: () => ({ isAnswered: true }),
-  });
-  return { beforeFigure, nowFigure, curvesFigure };
+    about: (frame) => {
+      const { attention: share, isStrongest } = claimAt(frame);
+      const place = isWalked(frame.subject) ? `, ${placeOf(frame)}` : '';
+      const head = `${isStrongest ? 'strongest ' : ''}${headWords(headOf(frame), frame)}`;
+      const note = isEven(frame) ? ', as if spread evenly' : '';
+      const words = `${head} gives ${firstName(frame)} ${wholePercent(share)}${note}`;
+      const text = html`<span class="hint">${words}</span>`;
+      return { title: `${titleOf(frame)}${place}`, text, color: colorOf(frame) };
+    },
+    extra: (frame) => {
+      const { attention: share } = claimAt(frame);
+      const kind = share > frame.eps ? 'sink' : 'weak';
+      const remark = isEven(frame)
+        ? { kind: 'corner', text: '◀ early rows see few tokens' }
+        : { kind, text: `◀ ${firstName(frame)}: ${wholePercent(share)}` };
+      return { isPlain: true, remark };
+    },
+  };
 }
 
-/** Says why training changes the first map. */
-function explanation(
-  state: State,
-  { entryOf, firstSubject, trainedSubject, claimAt }: Chosen,
-): string {
-  const trained = entryOf(trainedSubject(state)).frame;
-  if (!entryOf(firstSubject(state)).frame?.model.step || !trained) return '';
-  const isLearned =
-    trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
-  const why = isLearned ? ` ${mustSpendWords(firstTokenName(trained))}` : '';
-  return `Training only rewards guessing the next token.${why}`;
-}
-
-/** Names a map and its number. */
-function mapTitle(frame: Frame, name: string, { headOf, claimAt, isEven }: Chosen) {
-  const { attention, isStrongest } = claimAt(frame);
-  const note = isEven(frame) ? ', as if spread evenly' : isStrongest ? ', strongest head' : '';
-  return html`<h2>${name}</h2>
-    <p class="hint">
-      ${headName(headOf(frame), frame)} gives ${firstName(frame)} ${wholePercent(attention)}${note}
-    </p>`;
-}
-
-function modelChoice(entries: readonly SubjectEntry[], context: Context) {
-  const { at } = context.state.value;
-  const names = entries.map(
-    (entry, i) => [i, nameOf(entry, context).replace(/( model)?( at step.*)?$/, '')] as const,
+/** Says what a head and a sink are, and why softmax makes one if the drawn softmax model has it. */
+function explanation(frames: readonly Frame[], { claimAt }: Chosen): string {
+  const [frame] = frames;
+  if (!frame) return '';
+  const definition = `A head (one map) has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)} of its attention.`;
+  const hasSink = frames.some(
+    (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
-  return html`${names.length > 1 ? segmentedControl('Model', names, Math.min(at, names.length - 1), (at) => context.set({ at }), true) : nothing}
-    <button type="button" class="add" @click=${context.pickModels}>Choose models</button>`;
+  return `${definition}${hasSink ? ` ${mustSpendWords(firstName(frame))}` : ''}`;
 }
 
 function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen: Chosen) {
@@ -198,30 +166,37 @@ function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen
   const frames = framesOf(entries.filter(({ isStale }) => !isStale));
   const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
   return html`<h1>${headingOf(frames)}</h1>
-    <p class="hint explanation">${explanation(state, chosen)}</p>
     <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-      ${frames.length ? `${numbersSentence(frames)} ${courseWords(frames)}`.trim() : waiting}
+      ${frames.length ? numbersSentence(frames) : waiting}
     </p>
+    <p class="hint explanation">${explanation(frames, chosen)}</p>
     ${troubleNotes(entries, context)}`;
 }
 
-/** Adds what stands below both maps: their scale, their text, and the choice of the model. */
+/** Adds what all maps share: their scale, their text, and the choice of the models. */
 function addControls(grid: HTMLElement, context: Context) {
   const root = addElement(grid, 'below-maps');
   const legend = addElement(root, 'map-legend');
   const scalePlace = addElement(legend, 'scale-place', 'span');
   const legendWords = addElement(legend, '', 'span');
   const choices = addElement(root, '');
-  return (entries: readonly SubjectEntry[], frames: readonly Frame[]): void => {
+  return (frames: readonly Frame[]): void => {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
     setText(legendWords, mapWords(frames));
     drawScale(scalePlace, weightScale({ frames, state, theme }));
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(
       html`<div class="question" ?hidden=${!hasText}>
-          <span class="hint">Both maps read:</span> ${hasText ? textField(context, 2) : nothing}
+          <p class="hint">The maps read:</p>
+          ${hasText ? textField(context, 3) : nothing}
         </div>
-        ${allows(state, 'subjects') ? html`<div class="numbers">${modelChoice(entries, context)}</div>` : nothing}`,
+        ${
+          allows(state, 'subjects')
+            ? html`<button type="button" class="add" @click=${context.pickModels}>
+                Choose models
+              </button>`
+            : nothing
+        }`,
       choices,
     );
   };
@@ -231,31 +206,30 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
   const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
-  const [beforePlace, nowPlace, curvesPlace] = ['before', 'now', 'inspector'].map((name) =>
-    addElement(grid, name),
-  ) as [HTMLElement, HTMLElement, HTMLElement];
-  const [beforeWords, nowWords, courseTitle] = [beforePlace, nowPlace, curvesPlace].map((place) =>
-    addElement(place, 'which'),
-  ) as [HTMLElement, HTMLElement, HTMLElement];
-  render(html`<h2>Heads with a sink</h2>`, courseTitle);
-  const chosen = chooseModel(context);
-  const { subjectOf, trainedSubject, firstSubject, entryOf, pinnedHead } = chosen;
-  const places = [beforePlace, nowPlace, curvesPlace];
-  const { beforeFigure, nowFigure, curvesFigure } = addFigures(places, context, scope, chosen);
+  const chosen = chooseHeads(context);
+  const { trainedSubject, pinnedHead, drawnSubjects } = chosen;
+  const mapsFigure = new Figure(grid, attention, context, scope, mapLook(chosen));
+  const curvesFigure = new Figure(grid, training, context, scope, {
+    isMain: true,
+    isUnstamped: true,
+    extra: () => ({ isAnswered: true }),
+  });
   const updateControls = addControls(grid, context);
-  curvesPlace.addEventListener('choose-step', (event) =>
-    goToStep((event as CustomEvent<number>).detail),
-  );
+  grid.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
   const currentEntries = () => entriesOf(context, context.state.value.shown);
+  const drawnEntries = () => entriesOf(context, drawnSubjects());
 
-  requestFrames(context, scope, (state) => {
-    const compared = [subjectOf(state), firstSubject(state), trainedSubject(state)];
-    const at = pinnedHead(state);
+  requestFrames(context, scope, ({ shown }) => {
+    const subjects = [...new Set([...shown, ...drawnSubjects(), ...shown.map(trainedSubject)])];
+    const heads = subjects.flatMap((subject) => {
+      const at = pinnedHead(subject);
+      return at ? [[subject, at] as const] : [];
+    });
     return {
       views: [attention, training],
       more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
-      subjects: [...new Set([...state.shown, ...compared])],
-      heads: at ? Object.fromEntries(compared.map((subject) => [subject, at])) : {},
+      subjects,
+      heads: Object.fromEntries(heads),
     };
   });
   // The heading follows the courses. Their chart, which may lie below the window, reports why they cannot be loaded.
@@ -267,42 +241,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         () => {},
       );
   });
-  hideUntilDrawn(root, scope, currentEntries, () => areCoursesSettled.value);
+  hideUntilDrawn(root, scope, drawnEntries, () => areCoursesSettled.value);
 
   scope.effect(() => {
-    const state = context.state.value;
     void context.theme.value;
     const entries = currentEntries();
     render(headTemplate(entries, context, chosen), headingPlace);
-    const [before, now] = [firstSubject(state), subjectOf(state)].map(entryOf) as [
-      SubjectEntry,
-      SubjectEntry,
-    ];
-    const isWalked = parseSubject(before.subject)?.step === 0;
-    beforePlace.hidden = !isWalked;
-    render(
-      isWalked && before.frame
-        ? mapTitle(
-            before.frame,
-            `One head of ${nameOfModel(before.frame)}, ${stepOf(before.frame)}`,
-            chosen,
-          )
-        : nothing,
-      beforeWords,
-    );
-    render(
-      now.frame
-        ? mapTitle(
-            now.frame,
-            isWalked ? `Same head, ${stepOf(now.frame)}` : now.frame.title,
-            chosen,
-          )
-        : nothing,
-      nowWords,
-    );
-    beforeFigure.update(isWalked ? [before] : []);
-    nowFigure.update([now]);
+    mapsFigure.update(drawnEntries());
     curvesFigure.update(entries);
-    updateControls(entries, framesOf([now]));
+    updateControls(framesOf(entries));
   });
 }

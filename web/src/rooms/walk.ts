@@ -120,7 +120,7 @@ function sliderTemplate(
     </button>`;
   return html`<div class="walk-buttons">
       <button type="button" class="walk-play primary" @click=${togglePlaying}>
-        ${isPlaying ? 'Pause' : 'Play'}
+        ${isPlaying ? 'Pause' : index < lastIndex ? 'Play' : `Play from step ${steps[0]!.toLocaleString('en')}`}
       </button>
       ${button('Previous checkpoint', index - 1, '◀')} ${button('Next checkpoint', index + 1, '▶')}
     </div>

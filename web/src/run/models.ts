@@ -3,16 +3,14 @@
  * closed once no room shows it; its plan is kept for the rest of the visit.
  */
 import {
-  modelFiles,
   openTokenizer,
-  planTokenizer,
   SinkscopeError,
   type Describe,
   type Engine,
   type Plan,
   type Tokenizer,
 } from 'sinkscope';
-import { cacheClear } from 'sinkscope/internal';
+import { cacheClear, openPlan } from 'sinkscope/internal';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
@@ -195,22 +193,13 @@ export class Models {
     { watch }: OpenOptions,
   ): Promise<UnnamedModel> {
     const { signal } = watch;
-    const options = { token, cache: true };
+    const onProgress = loadingProgress(watch, title);
+    const options = { token, cache: true, limit: this.#stepLimit, signal, onProgress };
     try {
-      const onProgress = loadingProgress(watch, title);
-      const model = await this.#engine.open(modelFiles(plan, options), { signal, onProgress });
-      onProgress({ stage: 'tokenizer', done: 0, total: NaN });
-      const tokenizer = await planTokenizer(plan, model, {
-        ...options,
-        signal,
-        limit: this.#stepLimit,
-      }).catch(async (error: unknown) => {
-        if (isTimeout(error)) this.#stepLimit *= 2;
-        await model.close();
-        throw error;
-      });
-      return { title, source, model, tokenizer, commit: plan.commit };
+      const parts = await openPlan(this.#engine, plan, options);
+      return { title, source, ...parts, commit: plan.commit };
     } catch (error) {
+      if (isTimeout(error)) this.#stepLimit *= 2;
       if (source !== 'hub' || !isBadFileError(error)) throw error;
       await cacheClear(plan.id).catch(() => {});
       const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;

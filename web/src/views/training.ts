@@ -28,7 +28,7 @@ import {
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
 import type { Timelines } from '../timeline/timelines';
-import { capitalize, modelName, verdictOf } from '../words';
+import { verdictOf } from '../words';
 import { addElement, addFold, setText, type View } from '../page/view';
 
 /**
@@ -148,20 +148,30 @@ export function emergenceOf(frame: Frame) {
   return { isNone, step, from: points[0]!.value, last: lastValue, shown, maximum };
 }
 
-/** Says of the shown models without a sink how many of their heads pass the threshold at any step. */
-export function courseWords(frames: readonly Frame[]): string {
-  void loadedCourses.value;
-  return frames
-    .flatMap((frame) => {
-      const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
-      const { L, H } = frame.architecture;
-      if (!isNone || !maximum) return [];
-      const heads = Math.round((maximum * L * H) / 100);
-      const few = heads === 1 ? ', about one head' : heads === 2 ? ', about two heads' : '';
-      const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
-      return `${capitalize(modelName(course))} never passes ${maximum.toFixed(0)}%${few}.`;
-    })
-    .join(' ');
+/** Returns the color of the model's curve. */
+export const colorOf = (frame: Frame): string =>
+  loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id)?.style.color ?? '--ink';
+
+/** Names the texts over which the course averages. */
+export function courseTexts({ recording, sequences }: Frame): string {
+  if (!recording) return `${LOG_SEQUENCES} other passages`;
+  return sequences === 1 ? 'one recorded prompt' : `${sequences} recorded prompts`;
+}
+
+const headCountOf = ({ architecture: { L, H } }: Frame): number => L * H;
+
+/** Returns how many of a model's heads a percentage is: "14 of 24", "under 1 of 24" or "none". */
+export function headsAt(frame: Frame, percent: number): string {
+  const [all, count] = [headCountOf(frame), (percent * headCountOf(frame)) / 100];
+  return count ? `${count < 1 ? 'under 1' : Math.round(count)} of ${all}` : 'none';
+}
+
+/** Says of a model without a sink how many of its heads pass the threshold at most at any step. */
+export function neverWords(frame: Frame): string {
+  const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
+  return isNone && maximum
+    ? ` (never over ${Math.ceil((maximum * headCountOf(frame)) / 100)})`
+    : '';
 }
 
 /**
@@ -217,6 +227,21 @@ function shownStep({ model }: Frame): number {
   return step ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step ?? NaN;
 }
 
+/** Returns the number of heads that all shown models have; undefined if they differ. */
+function sharedHeadCount(frames: readonly Frame[]): number | undefined {
+  const [count, ...others] = new Set(frames.map(headCountOf));
+  return others.length ? undefined : count;
+}
+
+/** Returns a line of percentages as a line of numbers of heads. */
+function inHeads(line: Series, headCount: number): Series {
+  const scale = (values: ArrayLike<number>) =>
+    Array.from(values, (value) => (value * headCount) / 100);
+  const { values, band } = line;
+  const heads = { ...line, values: scale(values) };
+  return band ? { ...heads, band: { low: scale(band.low), high: scale(band.high) } } : heads;
+}
+
 function axisLabel({ axis, title, shortTitle, unit }: Quantity, frames: readonly Frame[]): string {
   // The prompts of a recording need not be held out.
   const areRecorded = frames.every(({ recording }) => recording);
@@ -248,11 +273,17 @@ function loadSeries(
   }
 }
 
-/** Loads the courses of the page's own models. */
+/** The timelines whose courses are all loaded. */
+const readTimelines = new WeakSet<Timelines>();
+
+/** Loads the courses of the page's own models, each once. */
 export const loadCourses = (timelines: () => Promise<Timelines>, fail: (error: unknown) => void) =>
   timelines()
-    .then((loaded) => coursesOf(loaded))
-    .then((courses) => {
+    .then(async (loaded) => {
+      if (readTimelines.has(loaded)) return;
+      const courses = await coursesOf(loaded);
+      if (readTimelines.has(loaded)) return;
+      if (courses.length === loaded.cards.length) readTimelines.add(loaded);
       loadedCourses.value = [...courses, ...loadedCourses.peek().filter(({ series }) => series)];
     })
     .catch(fail)
@@ -374,20 +405,28 @@ export const training: View = {
         const shownIds = [...state.shown, ...frames.map((one) => zooStepOf(one).id)];
         const chosenCourses = loadedCourses.peek().filter(({ id }) => shownIds.includes(id));
         const titles = new Set(chosenCourses.map(({ title }) => title));
+        // Below a sentence that counts heads, the axis counts them, too.
+        const headCount =
+          isAnswered && quantity === SINK_QUANTITY ? sharedHeadCount(frames) : undefined;
+        const { domain } = quantity;
         drawChart(chart, {
           kind: 'lines',
           steps: true,
-          xLabel: 'training step (log above 100)',
-          yLabel: axisLabel(quantity, frames),
+          xLabel: 'training step (log scale)',
+          yLabel: headCount
+            ? `heads with a sink, of ${headCount} · mean of ${courseTexts(frame)}`
+            : axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
-          ...(quantity.domain ? { domain: quantity.domain } : {}),
-          ...(isAnswered ? { cursorWords: 'shown', named: true, height: 290 } : {}),
+          ...(domain && { domain: headCount ? [0, (domain[1] * headCount) / 100] : domain }),
+          ...(isAnswered ? { cursorWords: 'shown', named: true, height: 200 } : {}),
           cursor: shownStep(frame),
           label: `${quantity.title} by training step. ${captions}`,
-          series: seriesOf(frames, quantity).filter(
-            (curve) =>
-              !isAnswered || showsRuns || titles.has(curve.name) || !(curve.faint ?? curve.band),
-          ),
+          series: seriesOf(frames, quantity)
+            .filter(
+              (curve) =>
+                !isAnswered || showsRuns || titles.has(curve.name) || !(curve.faint ?? curve.band),
+            )
+            .map((curve) => (headCount ? inHeads(curve, headCount) : curve)),
           onChoose: (place) =>
             root.dispatchEvent(
               new CustomEvent('choose-step', { detail: Math.max(0, place), bubbles: true }),

@@ -287,3 +287,18 @@ def divergence(base: Tensor, logits: Tensor) -> Tensor:
 def hidden_change(base: Tensor, hidden: Tensor) -> Tensor:
     """|h - h'| / |h'| of each token, where h' is the hidden state of the base run.  [L+1, T, D] -> [L+1, T]"""
     return (hidden - base).norm(dim=-1) / base.norm(dim=-1)
+
+
+def used_keys(weights: Tensor) -> Tensor:
+    """Whether a query uses a key: gives it more than the mean of its weights' sizes, without those that are 0.
+    [..., T] -> [..., T]"""
+    sizes = weights.abs()
+    return sizes * (sizes > 0).sum(-1, keepdim=True) > sizes.sum(-1, keepdim=True)
+
+
+def cache_hits(base: Tensor, evicted: Tensor) -> Tensor:
+    """The share of the earlier keys used by queries of the base run that a KV cache still holds when they are; key j
+    was evicted before query `evicted[j]`, NaN: never.  [L, H, T, T], [L, H, T] -> [L, H]"""
+    uses = used_keys(base).tril(-1)
+    is_held = ~(evicted[..., None, :] <= torch.arange(base.shape[-1])[:, None])
+    return (uses & is_held).sum((-2, -1)) / uses.sum((-2, -1))
