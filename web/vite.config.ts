@@ -131,7 +131,7 @@ export default defineConfig({
       groups: [
         {
           name: 'first',
-          test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/(trust|elapsed))|wasm\/(engine\/client|load\/engine|loading\/cache))\.[jt]s$/,
+          test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/(trust|elapsed))|wasm\/(engine\/client|load\/engine))\.[jt]s$/,
         },
         // Keeps the page's styles apart from the code of the first screen, which figures on other sites load as well.
         {

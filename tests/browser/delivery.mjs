@@ -81,7 +81,7 @@ export const delivery = {
     ]),
   ),
 
-  async 'the first sink is drawn after at most ten requests and 0.87 MB'({ browser, origin }) {
+  async 'the first sink is drawn after at most ten requests and 0.84 MB'({ browser, origin }) {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
     const requestedPaths = new Set();
     page.context().on('request', (request) => requestedPaths.add(new URL(request.url()).pathname));
@@ -91,7 +91,7 @@ export const delivery = {
     const isLater = (path) => /\/sigmoid\/|refinement/.test(path);
     const neededPaths = [...requestedPaths].filter((path) => !isLater(path));
     const bytes = await zippedBytes(neededPaths);
-    assert.ok(neededPaths.length <= 10 && bytes < 0.87e6, `${bytes}\n${neededPaths.join('\n')}`);
+    assert.ok(neededPaths.length <= 10 && bytes < 0.84e6, `${bytes}\n${neededPaths.join('\n')}`);
     return `${neededPaths.length}, ${(bytes / 1e6).toFixed(3)} MB`;
   },
 

@@ -50,7 +50,30 @@ async function printsWholeStory(stage) {
   return `${pages} pages`;
 }
 
+/** What a browser prints from its menu is what is there after its `beforeprint`: no key tells the page before. */
+async function printsFromMenu(stage) {
+  const page = await stage.open();
+  await page.locator('.step-5 .figure').first().waitFor({ state: 'attached' });
+  await settled(page);
+  await page.evaluate(() =>
+    addEventListener('beforeprint', () => {
+      globalThis.printed = [...document.querySelectorAll('.step')].map((step) => ({
+        answer: step.querySelector('.answer')?.textContent ?? '',
+        drawn: step.querySelectorAll('canvas, .cell svg, table, .output').length,
+      }));
+    }),
+  );
+  await page.pdf({ format: 'A4' });
+  const printed = await page.evaluate(() => globalThis.printed);
+  for (const [i, { answer, drawn }] of printed.slice(0, 5).entries())
+    assert.ok(answer && drawn, `step ${i + 1}: “${answer}”, ${drawn} drawn`);
+  assert.equal(printed[3].drawn, 24);
+  assert.deepEqual(page.troubles, []);
+  return printed.map(({ drawn }) => drawn).join(', ');
+}
+
 export const printing = {
+  'on paper, a print from the browser’s menu has the story, too': printsFromMenu,
   'on paper, the keys for printing print Start’s whole story, also in gray': printsWholeStory,
   ...Object.fromEntries(
     Object.entries(ROOMS).map(([name, [hash, conditions, file = 'index.html']]) => [

@@ -147,7 +147,9 @@ export const story = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'the story is fetched when scrolled to, and the page does not shift when it loads'(stage) {
+  async 'the story’s weights are fetched when scrolled to, and the page does not shift when it loads'(
+    stage,
+  ) {
     const shifts = [];
     for (const width of [1280, 390]) {
       const page = await stage.open('', { width, script: WATCHES_SHIFTS });
@@ -157,21 +159,19 @@ export const story = {
       page.on('request', (request) =>
         requestedFiles.push(new URL(request.url()).pathname.split('/').at(-1)),
       );
-      await page.waitForTimeout(500);
-      assert.deepEqual(requestedFiles, []);
+      await page.locator('.step-5 .answer').waitFor({ state: 'attached' });
+      await page.waitForLoadState('networkidle');
+      const isData = (name) => /\.(gz|wasm|safetensors)$/.test(name) && name !== 'refinement.gz';
+      assert.deepEqual(requestedFiles.filter(isData), []);
       const shiftBefore = await page.evaluate(() => globalThis.shifted);
       await goTo(page, 3);
-      const fetched = () => requestedFiles.filter((name) => /\.(gz|wasm|safetensors)$/.test(name));
       // The recorded text needs no model; the story's numbers are those of the exact weights.
-      assert.deepEqual(
-        fetched().filter((name) => name !== 'refinement.gz'),
-        [],
-      );
+      assert.deepEqual(requestedFiles.filter(isData), []);
       await goTo(page, 5);
       await page.waitForFunction(() =>
         /Step 0 of/.test(document.querySelector('.step-5').textContent),
       );
-      assert.ok(fetched().includes('0000.gz'));
+      assert.ok(requestedFiles.includes('0000.gz'));
       await goTo(page, 6);
       await page.waitForLoadState('networkidle');
       // The maps of the untrained models are drawn when the reader comes to them.

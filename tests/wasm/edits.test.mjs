@@ -1,7 +1,8 @@
 /** Tests edits in the core's encoding and as a line of text, by a table made for the test. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';
+import { readEdit } from '../../wasm/engine/edit_text.ts';
+import { encodeEdits } from '../../wasm/engine/edits.ts';
 import { errorOf } from './helper.mjs';
 
 const describe = {

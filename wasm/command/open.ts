@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
-import { readEdit } from '../engine/edits.ts';
+import { readEdit } from '../engine/edit_text.ts';
 import { findPlan } from '../loading/find.ts';
 import { parseHubId } from '../loading/hub.ts';
 import { modelFiles } from '../loading/plan.ts';

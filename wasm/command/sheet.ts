@@ -1,5 +1,5 @@
 /** Writes a measurement, or the values of each prompt, as CSV. README.md describes the columns. */
-import { editLabel } from '../engine/edits.ts';
+import { editLabel } from '../engine/edit_text.ts';
 import { csvOf, type Cell } from '../study/csv.ts';
 import { oneLine } from './output.ts';
 import { layerNumber } from '../abi/layers.ts';

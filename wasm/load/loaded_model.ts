@@ -1,7 +1,7 @@
 /** Implements the model that `load` returns, which takes text. */
 import { JOB_OPTIONS, check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
-import { readEdit } from '../engine/edits.ts';
+import { readEdit } from '../engine/edit_text.ts';
 import { judge, operationOf } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { whyNoLoss } from '../abi/head.ts';

@@ -4,7 +4,7 @@
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
-import { editLabel } from '../engine/edits.ts';
+import { editLabel } from '../engine/edit_text.ts';
 import { sha256 } from '../loading/hash.ts';
 import { FORMAT_VERSION } from '../engine/conditions.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';

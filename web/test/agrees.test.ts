@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
 import type { Frame } from '../src/frame';
-import { toCsv } from '../src/save/numbers';
+import { toCsv } from '../src/save/number_files';
 import { colorsOf, STYLED_MODELS } from '../src/timeline/course';
 import { metricsTable } from '../src/rooms/metrics_table';
 import { tableOf } from '../src/rooms/metrics';

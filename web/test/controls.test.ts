@@ -5,26 +5,28 @@ import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { Scope, type SubjectEntry } from '../src/page/context';
 import {
-  addModelButton,
-  askBar,
-  tokenChips,
   choiceField,
   EXAMPLES,
   exampleField,
-  fileField,
-  startTokenField,
-  generateControls,
-  colorChips,
   nameOf,
-  numberField,
-  roomHeading,
   segmentedControl,
   startTokenButton,
-  subjectList,
   substitutionNotes,
   textField,
   troubleNotes,
 } from '../src/page/controls';
+import {
+  addModelButton,
+  askBar,
+  tokenChips,
+  fileField,
+  startTokenField,
+  generateControls,
+  colorChips,
+  numberField,
+  roomHeading,
+  subjectList,
+} from '../src/page/room_controls';
 import { choiceOf } from '../src/views/index';
 import { PATIENCE, frameOf, tensor } from './fixture';
 import { pageOf, mount } from './page';

@@ -14,7 +14,7 @@ import { parseHash, type ParsedState } from '../src/ask/state';
 import { stateOf } from '../src/embed/attributes';
 import { snippets } from '../src/embed/snippets';
 import { selectedHead } from '../src/frame';
-import { nullForNaN } from '../src/save/numbers';
+import { nullForNaN } from '../src/save/number_files';
 import { viewNamed } from '../src/views/index';
 import { bytesOf, openPage, stubScreen } from './engine';
 import { isBuilt, PATIENCE, UNBUILT } from './fixture';

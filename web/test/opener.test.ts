@@ -91,6 +91,7 @@ describe('a model of a hub', () => {
     enter('#open-name', ' owner/name ', 'input');
     all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true }));
     expect(text('[role=status]')).toBe('Looking up owner/name …');
+    await vi.waitFor(() => expect(hub.resolveHub).toHaveBeenCalled());
     expect(hub.resolveHub.mock.lastCall).toMatchObject([
       'owner/name',
       { endpoint: 'https://huggingface.co', token: undefined, cache: true },
@@ -123,6 +124,7 @@ describe('a model of a hub', () => {
     expect(localStorage.getItem('sinkscope.endpoint')).toBe('https://mirror.example');
     expect(Object.values({ ...localStorage }).join()).not.toContain('hf_secret');
     all('.open-list button')[0]!.click();
+    await vi.waitFor(() => expect(hub.resolveHub).toHaveBeenCalled());
     await turn();
     expect(hub.resolveHub.mock.lastCall).toMatchObject([
       'EleutherAI/pythia-14m',
@@ -143,7 +145,7 @@ describe('a model of a hub', () => {
     hub.resolveHub.mockImplementation(() => new Promise(() => {}));
     void opener.lookUp('owner/name');
     void opener.lookUp('owner/other');
-    expect(isStopped()).toEqual([true, false]);
+    await vi.waitFor(() => expect(isStopped()).toEqual([true, false]));
     opener.hide();
     expect(isStopped()).toEqual([true, true]);
     // A later lookup does not stop an open model.
@@ -335,6 +337,7 @@ describe('a model of a hub', () => {
       return new Promise(() => {});
     });
     void opener.lookUp('owner/name');
+    await vi.waitFor(() => expect(hub.resolveHub).toHaveBeenCalled());
     expect([text('[role=status]'), opener.work]).toMatchSnapshot();
   });
 });
@@ -376,10 +379,15 @@ describe('files of the reader', () => {
     const { opener } = createOpener();
     const openFiles = vi.spyOn(opener, 'openFiles').mockResolvedValue();
     acceptDrops(opener);
+    const items = (kinds: readonly string[]) =>
+      kinds.map((kind) => ({ kind, getAsFile: () => new File(['abc'], `${kind}.gguf`) }));
     const drop = (kinds: string[], name = 'drop') => {
       const event = new Event(name, { cancelable: true, bubbles: true });
-      Object.assign(event, { dataTransfer: { items: kinds.map((kind) => ({ kind })) } });
+      const transfer = { items: items(kinds) };
+      Object.assign(event, { dataTransfer: transfer });
       document.dispatchEvent(event);
+      // A browser clears the items after the event.
+      transfer.items = [];
       return event.defaultPrevented;
     };
     expect([drop([], 'dragover'), drop(['string']), openFiles.mock.calls.length]).toEqual([
@@ -387,7 +395,11 @@ describe('files of the reader', () => {
       true,
       0,
     ]);
+    hub.filesOfDrop.mockImplementation(async ({ items: dropped }) =>
+      dropped.map((item: { webkitGetAsEntry(): File }) => item.webkitGetAsEntry().name),
+    );
     expect([drop(['string', 'file']), openFiles.mock.calls.length]).toEqual([true, 1]);
+    expect(await openFiles.mock.lastCall![0]).toEqual(['file.gguf']);
   });
 });
 

@@ -49,6 +49,8 @@ export function pageOf(
   const pageQueue = {
     ...{ entries, ask: vi.fn(), studyEntry: vi.fn(), retry: vi.fn() },
     ...{ isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn() },
+    // Always busy, so that no room draws ahead of its reader.
+    work: signal<object | undefined>({ text: 'Running' }),
     ...queue,
   };
   const engine = signal<unknown>({

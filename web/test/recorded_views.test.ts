@@ -14,7 +14,7 @@ import { build as explore } from '../src/rooms/explore';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as figure } from '../src/rooms/figure';
 import { build as start } from '../src/rooms/start';
-import { toCsv } from '../src/save/numbers';
+import { toCsv } from '../src/save/number_files';
 import { viewNamed, views } from '../src/views/index';
 import { obstacleOf } from '../src/rooms/compared';
 import { formatPercent, formatValue } from '../src/words';

@@ -22,7 +22,8 @@ import { hiddenLayer, mapsOf, selectedHead, type Frame } from '../src/frame';
 import { hasNumbersOf, lackWords, type View } from '../src/page/view';
 import { completeFrame } from '../src/run/reading';
 import { metricsOf, tableOf } from '../src/rooms/metrics';
-import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
+import { recordedFrame, recordedRun } from '../src/run/recorded_frame';
+import { Recordings } from '../src/run/recordings';
 import { findingWords, headName, headsWords, stampWords } from '../src/words';
 
 describe('ids of recordings', () => {

@@ -11,7 +11,8 @@ import {
   metricsOf,
 } from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
-import { placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
+import type { Facts, Quantity } from '../src/save/numbers';
+import { placesOf, toCsv, toJson } from '../src/save/number_files';
 import { deviation, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
 

@@ -63,6 +63,8 @@ const createCard = (id: string, sink_1: number, ...others: number[]) => ({
   further_seeds: others.map((otherSink, i) => ({ seed: i + 2, sink_1: otherSink })),
 });
 
+const previewOf = (frame: Frame): Frame => ({ ...frame, model: { ...frame.model, bits: 3.3 } });
+
 function startRoom(
   change: Partial<State>,
   frames: readonly Frame[],
@@ -74,6 +76,7 @@ function startRoom(
   const room = roomOf(build, page);
   return {
     ...room,
+    work: page.queue.work,
     ask: page.queue.ask,
     extra: figures.findLast((figure) => figure.extra)!.extra!,
   };
@@ -126,7 +129,7 @@ describe('the lead of Start', () => {
   });
 
   it('says “about” for a preview, and gives the same number without it for exact weights', () => {
-    const previewFrame = { ...softmax(), model: { ...softmax().model, bits: 3.3 } };
+    const previewFrame = previewOf(softmax());
     expect(startRoom({ shown }, [previewFrame]).text('.twin-0 span strong')).toBe('about 90%');
     expect(startRoom({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
   });
@@ -369,13 +372,33 @@ describe('the story on Start', () => {
     expect(all('.step.unread')).toHaveLength(6);
     report([observed[1]!]);
     await waitForStory();
-    const [places, , reachedSteps] = story.made.mock.lastCall!;
+    const [places, , { reachedSteps }] = story.made.mock.lastCall!;
     expect(places).toEqual(all('.step > .step-place'));
     expect([...reachedSteps.value]).toEqual([1]);
     report([observed[0]!, observed[1]!]);
     expect([...reachedSteps.value].sort()).toEqual([0, 1]);
     expect(story.made).toHaveBeenCalledOnce();
     expect(root.querySelectorAll('.step.unread')).toHaveLength(4);
+  });
+
+  it('is drawn ahead once the exact numbers are drawn and nothing runs', async () => {
+    const { work } = startRoom({ shown }, pair());
+    await new Promise((done) => setTimeout(done));
+    expect(story.made).not.toHaveBeenCalled();
+    work.value = undefined;
+    await waitForStory();
+    expect(story.made.mock.lastCall![2].isAhead.value).toBe(true);
+  });
+
+  it.each([
+    ['the weights are a preview', pair().map(previewOf), {}],
+    ['the browser saves data', pair(), { connection: { saveData: true } }],
+  ])('is not drawn ahead while %s', async (_, frames, navigatorFacts) => {
+    vi.stubGlobal('navigator', { ...navigator, ...navigatorFacts });
+    const { work } = startRoom({ shown }, frames);
+    work.value = undefined;
+    await new Promise((done) => setTimeout(done));
+    expect(story.made).not.toHaveBeenCalled();
   });
 
   it('requests what its steps need besides the first screen, in exact weights from the second step on', async () => {

@@ -578,6 +578,7 @@ describe('the story', () => {
       queue: { studyEntry },
     });
     const reachedSteps = signal<ReadonlySet<number>>(new Set());
+    const isAhead = signal(false);
     let needsOf!: ReturnType<typeof createStory>;
     const room = roomOf((root, context, scope) => {
       const places = Array.from({ length: STEPS }, () =>
@@ -585,15 +586,30 @@ describe('the story', () => {
       );
       const takeawaysPlace = root.appendChild(document.createElement('footer'));
       const currentEntries = () => entriesOf(context, context.state.value.shown.slice(0, 2));
-      needsOf = createStory(places, takeawaysPlace, reachedSteps, {
-        context,
-        scope,
-        currentEntries,
-      });
-      reachedSteps.value = new Set([step - 1]);
+      needsOf = createStory(
+        places,
+        takeawaysPlace,
+        { reachedSteps, isAhead },
+        {
+          context,
+          scope,
+          currentEntries,
+        },
+      );
+      if (step) reachedSteps.value = new Set([step - 1]);
+      else isAhead.value = true;
     }, page);
     return { ...room, needs: () => needsOf(frames[0], page.state.value) };
   }
+  it('draws all steps but the lab ahead, without further runs and checkpoints', async () => {
+    const { all, needs } = renderStory(0, [withKeys()]);
+    await turn();
+    expect(all('.answer').length).toBeGreaterThanOrEqual(4);
+    expect(all('[data-recorded-texts], .step-maps')).toHaveLength(2);
+    expect(needs()).toMatchObject({ subjects: ['softmax'], studies: [] });
+    expect(buildLab).not.toHaveBeenCalled();
+  });
+
   it('creates and requests nothing for a step that the reader has not reached', async () => {
     const { all, needs } = renderStory(3, [withKeys()]);
     await turn();

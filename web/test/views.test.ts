@@ -81,6 +81,14 @@ describe('the attention map', () => {
     );
   });
 
+  it('has the colors of the map of heads beside it, on both scales', () => {
+    for (const scale of ['root', 'linear'] as const) {
+      const [map, heads] = [attention, sinks].map((view) => drawView(view, mapFrame(), { scale }));
+      expect(heads!.map.data.scale).toBe(map!.map.data.scale);
+      expect(heads!.texts('.tick')).toEqual(scale === 'root' ? map!.texts('.tick') : []);
+    }
+  });
+
   it('has weights, a scale from 0 to 1, and a description of each cell', () => {
     const view = drawView(attention, mapFrame());
     const { data } = view.map;
@@ -309,7 +317,7 @@ describe('the sink map', () => {
     expect(view.map.data).toMatchObject({ rows: 2, cols: 2, chosen: { row: 1, col: 0 } });
     expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
     expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
-    expect(legendText(view)).toBe('α₁ 01');
+    expect(legendText(view)).toBe('010%25%50%100%');
     const cells = '1,0 0,1 -1,0 0,-1';
     expect(view.wrong()).toEqual([]);
     expect(view.says(cells)).toEqual([

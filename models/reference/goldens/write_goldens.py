@@ -354,27 +354,11 @@ def ref_config(family: str, operation: str) -> dict[str, Any]:
     return config
 
 
-def ref_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
+def ref_shapes(arch: Architecture, config: dict[str, Any]) -> dict[str, torch.Size | tuple[int, ...]]:
     if arch.family == "llama":
-        return shapes(arch)
-    D, F = arch.D, arch.F
-    block = {
-        "ln_1.weight": (D,),
-        "ln_1.bias": (D,),
-        "attn.c_attn.weight": (D, 3 * D),
-        "attn.c_attn.bias": (3 * D,),
-        "attn.c_proj.weight": (D, D),
-        "attn.c_proj.bias": (D,),
-        "ln_2.weight": (D,),
-        "ln_2.bias": (D,),
-        "mlp.c_fc.weight": (D, F),
-        "mlp.c_fc.bias": (F,),
-        "mlp.c_proj.weight": (F, D),
-        "mlp.c_proj.bias": (D,),
-    }
-    end_shapes = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
-    blocks = {f"h.{layer}.{name}": shape for layer in range(arch.L) for name, shape in block.items()}
-    return end_shapes | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
+        return dict(shapes(arch))
+    model = transformers.GPT2LMHeadModel(transformers.GPT2Config.from_dict(config))
+    return {name.removeprefix("transformer."): w.shape for name, w in model.named_parameters()}
 
 
 def write_ref_case(name: str, family: str, operation: str) -> None:
@@ -384,7 +368,7 @@ def write_ref_case(name: str, family: str, operation: str) -> None:
     generator = torch.Generator().manual_seed(7)
     weights = {
         weight_name: draw_large_weights(weight_name, torch.Size(shape), generator)
-        for weight_name, shape in ref_shapes(arch).items()
+        for weight_name, shape in ref_shapes(arch, config).items()
     }
     write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (T,), generator=generator)

@@ -78,25 +78,7 @@ SHARED_SHAPES = VARIANT_SHAPES | {
     f"{ATTENTION}.o_proj.weight": (D, K),
 }
 
-GGUF_NAMES = dict(
-    zip(
-        SHAPES,
-        (
-            "token_embd.weight",
-            "output_norm.weight",
-            "blk.0.attn_norm.weight",
-            "blk.0.attn_q.weight",
-            "blk.0.attn_k.weight",
-            "blk.0.attn_v.weight",
-            "blk.0.attn_output.weight",
-            "blk.0.ffn_norm.weight",
-            "blk.0.ffn_gate.weight",
-            "blk.0.ffn_up.weight",
-            "blk.0.ffn_down.weight",
-        ),
-        strict=True,
-    )
-)
+GGUF_NAMES = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, L)
 
 
 def make_weights(more_shapes: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
@@ -188,7 +170,8 @@ def write_gguf(name: str, type_name: str) -> None:
     block_length, size = gguf.GGML_QUANT_SIZES[quant]
     for hf_name, w in make_weights().items():
         is_half = type_name == "F16" and w.ndim == 2
-        writer.add_tensor(GGUF_NAMES[hf_name], w.astype(np.float16) if is_half else w)
+        gguf_name = GGUF_NAMES.get_name(hf_name, try_suffixes=(".weight",))
+        writer.add_tensor(gguf_name, w.astype(np.float16) if is_half else w)
     if block_length > 1:
         zeros = np.zeros((2, size), np.uint8)
         writer.add_tensor("spare.weight", zeros, raw_shape=zeros.shape, raw_dtype=quant)

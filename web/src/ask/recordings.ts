@@ -4,7 +4,6 @@
  * reader's disk. Of a series, ID@STEP is the recording of a checkpoint.
  */
 import { sha256 } from 'sinkscope';
-import { markOf } from 'sinkscope/internal';
 import { base } from '../base';
 import { idWithoutStep } from './steps';
 
@@ -74,5 +73,6 @@ export function nameOfRecording(id: string): string {
 
 /** Whether a file is a recording, or a series of recordings. */
 export async function isRecordingFile(file: Blob): Promise<boolean> {
+  const { markOf } = await import('./outside');
   return (await markOf(file)) !== undefined;
 }

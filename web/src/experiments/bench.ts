@@ -15,16 +15,14 @@ import {
   Plans,
   type Measured,
 } from './plans';
+import { choiceField, textField, troubleNotes } from '../page/controls';
 import {
-  choiceField,
   fileField,
   startTokenField,
   numberField,
   roomHeading,
   subjectList,
-  textField,
-  troubleNotes,
-} from '../page/controls';
+} from '../page/room_controls';
 import {
   hideUntilDrawn,
   requestFrames,

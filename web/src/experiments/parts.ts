@@ -2,7 +2,8 @@
 import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommandButton } from '../page/command';
-import { tableRegion, valueOf } from '../page/controls';
+import { valueOf } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import type { Context } from '../page/context';
 import { sinkShare, type Frame } from '../frame';
 import type { PromptFile } from '../ask/question';

@@ -2,7 +2,8 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommandButton } from '../page/command';
 import { elapsed } from '../page/elapsed';
-import { choiceField, numberInput } from '../page/controls';
+import { choiceField } from '../page/controls';
+import { numberInput } from '../page/room_controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { saveText } from './store';

@@ -3,8 +3,7 @@
  * sees the cost and agrees, the page loads the weights. Until then the page reads only small files. It opens one model
  * at a time; models of further links wait in a queue.
  */
-import { planFiles, resolveHub, type DiskFile, type HubOptions, type Plan } from 'sinkscope';
-import { cacheBytes, cacheClear, cacheList } from 'sinkscope/internal';
+import type { DiskFile, HubOptions, Plan } from 'sinkscope';
 import { type Models } from '../run/models';
 import { loadWords, type LoadProgress } from '../run/progress';
 import { isDownload } from './words';
@@ -73,6 +72,8 @@ interface Dependencies {
 /** Storage key of the hub's address. No link can set that address, since it decides which server the page contacts. */
 const ENDPOINT_KEY = 'sinkscope.endpoint';
 export const ENDPOINT = 'https://huggingface.co';
+
+const outside = () => import('../ask/outside');
 
 function storedEndpoint(): string {
   try {
@@ -187,6 +188,7 @@ export class Opener {
         this.#checkFingerprint(id);
         return this.#loadRecording(id, signal, firstFile.file);
       }
+      const { planFiles } = await outside();
       const plans = await planFiles(diskFiles);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
@@ -218,6 +220,7 @@ export class Opener {
   }
 
   async clear(): Promise<void> {
+    const { cacheClear } = await outside();
     await cacheClear().catch((error) => this.#fail(error));
     await this.#countCachedBytes();
   }
@@ -269,8 +272,13 @@ export class Opener {
     this.#set({ name: 'ask', id: nextId });
   }
 
-  #resolve(name: string, signal: AbortSignal, onRetry?: HubOptions['onRetry']): Promise<Plan> {
+  async #resolve(
+    name: string,
+    signal: AbortSignal,
+    onRetry?: HubOptions['onRetry'],
+  ): Promise<Plan> {
     const { endpoint, token } = this.fields;
+    const { resolveHub } = await outside();
     return resolveHub(name, {
       endpoint: endpoint || ENDPOINT,
       token: token || undefined,
@@ -412,6 +420,7 @@ export class Opener {
   }
 
   async #countCachedBytes(): Promise<void> {
+    const { cacheBytes } = await outside();
     this.totalCachedBytes = await cacheBytes().catch(() => NaN);
     this.#dependencies.onChanged();
   }
@@ -422,15 +431,20 @@ function recordingAddress(text: string): URL | undefined {
   return /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
 }
 
+async function cachedFiles() {
+  const { cacheList } = await outside();
+  return cacheList().catch(() => []);
+}
+
 /** Whether a file of the repository is cached, so that the reader has agreed on an earlier visit. */
 async function isCached(repository: string): Promise<boolean> {
-  const entries = await cacheList().catch(() => []);
+  const entries = await cachedFiles();
   return entries.some(({ id, complete }) => complete && id === repository);
 }
 
 async function cachedBytesOf(plan: Plan): Promise<number> {
   const addresses = new Set(plan.files.weights.map(({ url }) => url));
-  const entries = await cacheList().catch(() => []);
+  const entries = await cachedFiles();
   return entries
     .filter(({ url }) => addresses.has(url))
     .reduce((bytes, file) => bytes + file.bytes, 0);

@@ -4,6 +4,11 @@ import { base, savesData } from '../base';
 /** Caching waits this many milliseconds, so that the reader's own requests come first. */
 const CACHE_DELAY_MS = 2000;
 
+let caching: Promise<unknown> = Promise.resolve();
+
+/** Resolves once the service worker answers for the page's files, so that none is fetched twice, or there is none. */
+export const filesCached = (): Promise<unknown> => caching;
+
 /**
  * Starts the service worker, and lets it cache the files that were fetched before it ran. It fetches the page's other
  * files, so a browser that saves data starts none.
@@ -12,12 +17,11 @@ const CACHE_DELAY_MS = 2000;
 export function keepForOffline(offer: (activate: () => void) => void): void {
   if (!('serviceWorker' in navigator)) return;
   if (savesData() && !navigator.serviceWorker.controller) return;
-  addEventListener('load', () =>
-    setTimeout(() => {
-      // Without a service worker the page works, only not offline.
-      startServiceWorker(offer).catch(() => {});
-    }, CACHE_DELAY_MS),
+  const delay = new Promise((done) =>
+    addEventListener('load', () => setTimeout(done, CACHE_DELAY_MS)),
   );
+  // Without a service worker the page works, only not offline.
+  caching = delay.then(() => startServiceWorker(offer)).catch(() => {});
 }
 
 async function startServiceWorker(offer: (activate: () => void) => void): Promise<void> {
@@ -49,4 +53,8 @@ async function startServiceWorker(offer: (activate: () => void) => void): Promis
     .map(({ name }) => name)
     .filter((name) => name.startsWith(new URL(ZOO, base).href));
   active?.postMessage({ type: 'CACHE_URLS', payload: { urlsToCache } });
+  if (serviceWorker.controller) return;
+  await new Promise((done) =>
+    serviceWorker.addEventListener('controllerchange', done, { once: true }),
+  );
 }

@@ -4,7 +4,8 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { askBar, generateControls, nameOf, troubleNotes, valueOf } from '../page/controls';
+import { nameOf, troubleNotes, valueOf } from '../page/controls';
+import { askBar, generateControls } from '../page/room_controls';
 import {
   hideUntilDrawn,
   requestFrames,

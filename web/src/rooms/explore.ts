@@ -1,15 +1,13 @@
 /** The room Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
 import { html, nothing, render, type TemplateResult } from 'lit';
+import { allows, nameOf, troubleNotes } from '../page/controls';
 import {
   addModelButton,
-  allows,
   askBar,
   generateControls,
   colorChips,
-  nameOf,
   roomHeading,
-  troubleNotes,
-} from '../page/controls';
+} from '../page/room_controls';
 import {
   hideUntilDrawn,
   requestFrames,

@@ -3,7 +3,8 @@
  * the experiments are figures, too.
  */
 import { html, nothing, render } from 'lit';
-import { askBar, generateControls, nameOf, textField, troubleNotes } from '../page/controls';
+import { nameOf, textField, troubleNotes } from '../page/controls';
+import { askBar, generateControls } from '../page/room_controls';
 import {
   requestFrames,
   framesOf,

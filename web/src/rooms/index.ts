@@ -1,11 +1,13 @@
 /**
- * The table of rooms. A room is a layout of views with controls; its code is fetched when the reader enters the room.
+ * The table of rooms. A room is a layout of views with controls; its code is fetched when the reader enters the room, but
+ * that of the first one is part of the page.
  */
 import type { Room } from '../page/enter';
 import { ROOMS, type RoomName } from './names';
+import { build } from './start';
 
 const LOADERS: Readonly<Record<RoomName, Room['load']>> = {
-  start: () => import('./start'),
+  start: () => Promise.resolve({ build }),
   explore: () => import('./explore'),
   compare: () => import('./compare'),
   training: () => import('./training'),

@@ -15,7 +15,8 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
+import type { Facts } from '../save/numbers';
+import { factsOf, csvNotes, nullForNaN } from '../save/number_files';
 import { CLASS_WORDS, firstTokenSubscript, verdictOf } from '../words';
 import type { Reported } from '../ask/zoo';
 

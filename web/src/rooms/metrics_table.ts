@@ -1,7 +1,7 @@
 /** Renders the comparison's table: a row for each model, sortable by each column, and reported numbers below. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { commandOf, copyCommandButton } from '../page/command';
-import { tableRegion } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import {

@@ -3,7 +3,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
-import { tableRegion } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import type { Card } from '../ask/zoo';
 import {
   COMPARE_LABEL,

@@ -4,7 +4,7 @@
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { mean, type Frame } from '../frame';
-import { tableRegion } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import { seedsOf, type Card } from '../ask/zoo';
 import { formatValue, lossNote } from '../words';
 

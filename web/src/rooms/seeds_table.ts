@@ -7,7 +7,7 @@ import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
-import { tableRegion } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import { explainTerms } from '../page/terms';
 import {
   formatNumber,

@@ -83,6 +83,7 @@ import {
   verdictOf,
   wholePercent,
 } from '../words';
+import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
 import { areTwins, remarkOf } from './start_words';
 import type { createStory } from './story';
@@ -324,6 +325,7 @@ const waitingWords = (frames: readonly Frame[], { prompt, input }: State): strin
     : '';
 
 type StoryNeeds = ReturnType<typeof createStory>;
+type StoryAhead = ReturnType<typeof watchIdle>;
 
 /** What the room draws: its state and the two models' frames, with a claim about the drawn head of each. */
 interface Shown {
@@ -498,8 +500,8 @@ function drawRoom(
 }
 
 /**
- * Returns the steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. Every step
- * but the first needs the exact weights; the first is partly visible on load, so a preview must do.
+ * Returns the steps that the reader has scrolled to, counted from 0. Only these are measured. Every step but the first
+ * needs the exact weights; the first is partly visible on load, so a preview must do.
  */
 function watchSteps(root: HTMLElement, scope: Scope, askExact: () => void) {
   const reachedSteps = signal<ReadonlySet<number>>(new Set());
@@ -537,7 +539,7 @@ function watchSteps(root: HTMLElement, scope: Scope, askExact: () => void) {
 
 /**
  * Lets the keys for printing wait until all steps are drawn: a browser prints what is there right after `beforeprint`.
- * A print from its menu has the steps that the reader has reached.
+ * A print from its menu has the steps that are drawn ahead, and those that the reader has reached.
  */
 function printWhole(scope: Scope, reachAll: () => void, isDrawn: () => boolean): void {
   const onKey = async (event: KeyboardEvent) => {
@@ -556,10 +558,25 @@ function printWhole(scope: Scope, reachAll: () => void, isDrawn: () => boolean):
   scope.onEnd(() => removeEventListener('keydown', listener));
 }
 
-/** Fetches the story at the first step that is reached; returns what its steps request, once it is there. */
+/**
+ * Whether the story may be drawn before the reader scrolls to it, so that a print from the browser's menu has it: once the
+ * exact numbers are drawn and nothing runs, unless the reader's browser saves data.
+ */
+function watchIdle(context: Context, scope: Scope, entriesNow: () => SubjectEntry[]) {
+  const isIdle = signal(false);
+  scope.effect(() => {
+    const entries = entriesNow();
+    const isExact = entries.every(({ frame, isStale }) => frame && !isStale && !isPreview(frame));
+    if (isIdle.peek() || savesData() || !isExact || context.engine.value?.queue.work.value) return;
+    void filesCached().then(() => (isIdle.value = true));
+  });
+  return isIdle;
+}
+
+/** Fetches the story when it is reached or drawn ahead; returns what its steps request, once it is there. */
 function fetchStory(
   root: HTMLElement,
-  reachedSteps: ReturnType<typeof watchSteps>,
+  drawn: { readonly reachedSteps: ReturnType<typeof watchSteps>; readonly isAhead: StoryAhead },
   inputs: Parameters<typeof createStory>[3],
 ) {
   const storyNeeds = signal<StoryNeeds | undefined>(undefined);
@@ -567,11 +584,11 @@ function fetchStory(
   const takeawaysPlace = root.querySelector<HTMLElement>('.start-deeper > .step-place')!;
   let storyPromise: Promise<unknown> | undefined;
   inputs.scope.effect(() => {
-    if (!reachedSteps.value.size) return;
+    if (!drawn.reachedSteps.value.size && !drawn.isAhead.value) return;
     // With a static import of tables.css, the first screen would also have to load the bundler's runtime.
     storyPromise ??= Promise.all([import('./story'), import('./tables.css')]).then(
       ([{ createStory }]) => {
-        storyNeeds.value = createStory(places, takeawaysPlace, reachedSteps, inputs);
+        storyNeeds.value = createStory(places, takeawaysPlace, drawn, inputs);
       },
       inputs.context.fail,
     );
@@ -598,7 +615,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   fetchExact(currentEntries, scope, askExact);
   drawRoom(root, context, scope, currentEntries, { askExact, openStory });
   const reachedSteps = watchSteps(root, scope, askExact);
-  const storyNeeds = fetchStory(root, reachedSteps, { context, scope, currentEntries });
+  const drawn = { reachedSteps, isAhead: watchIdle(context, scope, currentEntries) };
+  const storyNeeds = fetchStory(root, drawn, { context, scope, currentEntries });
   let openedStep = 0;
   scope.effect(() => {
     const { why } = context.state.value;

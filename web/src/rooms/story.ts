@@ -38,7 +38,7 @@ import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
-import { tableRegion } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import { formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
   averageWords,
@@ -97,12 +97,21 @@ interface StoryInputs {
   readonly currentEntries: () => readonly SubjectEntry[];
 }
 
+/** Which steps are drawn, counted from 0: those that the reader has reached, and others ahead of the reader. */
+interface Drawn {
+  readonly reachedSteps: ReadonlySignal<ReadonlySet<number>>;
+  readonly isAhead: ReadonlySignal<boolean>;
+}
+
 interface Step {
   readonly needs?: (frame: Frame | undefined, state: State) => Partial<Needs>;
   readonly draw: (entries: readonly SubjectEntry[]) => void;
 }
 
-type Build = (place: HTMLElement, inputs: StoryInputs) => Step;
+type Build = (
+  place: HTMLElement,
+  inputs: StoryInputs & { readonly isReached: () => boolean },
+) => Step;
 
 function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
@@ -375,7 +384,7 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
  */
 function changeBars(frame: Frame, at: Head, context: Context): unknown {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
-  if (change === undefined) return html`<p>Ablating it …</p>`;
+  if (change === undefined) return html`<p class="pending">Ablating it …</p>`;
   if (!Number.isFinite(change)) return nothing;
   const changeWithoutFirst = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const bars = [
@@ -541,8 +550,8 @@ function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Contex
 const stepNameOf = ({ model: { step } }: Frame): string =>
   step ? capitalize(stepWords(step.step, step.of)) : 'After training';
 
-/** Step 5: one head through training. */
-const trainingStep: Build = (place, { context, scope }) => {
+/** Step 5: one head through training. Drawn ahead, it shows the trained head and fetches no checkpoint. */
+const trainingStep: Build = (place, { context, scope, isReached }) => {
   const wordsPlace = addElement(place, 'step-words');
   const sliderPlace = addElement(place, 'step-walk');
   const mapsPlace = addElement(place, 'step-maps');
@@ -578,7 +587,8 @@ const trainingStep: Build = (place, { context, scope }) => {
   };
   const checkpointMap = addMap(currentMap, 'Attention map through training');
   const trainedMap = addMap(finalMap, 'Attention map after training');
-  addTrainingSlider(sliderPlace, checkpointContext, scope, () => pinnedHead() !== undefined);
+  const isReady = () => isReached() && pinnedHead() !== undefined;
+  addTrainingSlider(sliderPlace, checkpointContext, scope, isReady);
   return {
     needs: () => {
       const at = pinnedHead();
@@ -592,6 +602,7 @@ const trainingStep: Build = (place, { context, scope }) => {
       // The last picture stays until the next checkpoint is measured.
       if (!frame || !at || checkpointEntries[0]?.isStale) return;
       render(checkpointWords(frame, trainedFrame()!, at, context), wordsPlace);
+      currentMap.classList.toggle('trained', !frame.model.step);
       currentTitle.textContent = stepNameOf(frame);
       const frames = framesOf(entriesOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
@@ -638,6 +649,9 @@ const STEPS: readonly Build[] = [
   trainingStep,
   labStep,
 ];
+
+/** The steps that show numbers of the run above, or recorded ones; the lab starts engines. */
+const AHEAD = STEPS.flatMap((step, i) => (step === labStep ? [] : i));
 
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
 function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
@@ -697,24 +711,27 @@ function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Fr
 }
 
 /**
- * Builds each step when the reader reaches it.
+ * Builds each step when the reader reaches it, or ahead. What needs further runs is measured for reached steps only.
  * @param takeawaysPlace the element after the last step
- * @param reachedSteps the indices of the steps that the reader has reached
  * @returns a function that returns what these steps request
  */
 export function createStory(
   places: readonly HTMLElement[],
   takeawaysPlace: HTMLElement,
-  reachedSteps: ReadonlySignal<ReadonlySet<number>>,
+  { reachedSteps, isAhead }: Drawn,
   inputs: StoryInputs,
 ): (frame: Frame | undefined, state: State) => Needs {
   const { context, scope, currentEntries } = inputs;
   const steps = signal<ReadonlyMap<number, Step>>(new Map());
   scope.effect(() => {
     const builtSteps = steps.peek();
-    const indices = [...reachedSteps.value].filter((i) => !builtSteps.has(i));
+    const drawnSteps = new Set([...reachedSteps.value, ...(isAhead.value ? AHEAD : [])]);
+    const indices = [...drawnSteps].filter((i) => !builtSteps.has(i));
     if (!indices.length) return;
-    const newSteps = indices.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, inputs)]);
+    const newSteps = indices.map((i): [number, Step] => {
+      const isReached = () => reachedSteps.value.has(i);
+      return [i, STEPS[i]!(places[i]!, { ...inputs, isReached })];
+    });
     // A step sets signals of its own, which must not happen inside this effect.
     queueMicrotask(() => (steps.value = new Map([...steps.peek(), ...newSteps])));
   });
@@ -725,7 +742,10 @@ export function createStory(
   });
   scope.effect(() => drawTakeaways(takeawaysPlace, context, framesOf(currentEntries())));
   return (frame, state) => {
-    const needs = [...steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
+    const needs = [...steps.value].map(([i, step]): Partial<Needs> => {
+      const { studies = [], ...reads } = step.needs?.(frame, state) ?? {};
+      return reachedSteps.value.has(i) ? { ...reads, studies } : reads;
+    });
     return {
       views: needs.flatMap(({ views = [] }) => views),
       more: needs.flatMap(({ more = [] }) => more),

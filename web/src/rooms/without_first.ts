@@ -9,7 +9,8 @@ import { errorSentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { mean, type Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
-import { segmentedControl, tableRegion } from '../page/controls';
+import { segmentedControl } from '../page/controls';
+import { tableRegion } from '../page/room_controls';
 import {
   CONDITIONS,
   CONDITION_NAMES,

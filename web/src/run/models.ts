@@ -10,7 +10,6 @@ import {
   type Plan,
   type Tokenizer,
 } from 'sinkscope';
-import { cacheClear, openPlan } from 'sinkscope/internal';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
@@ -193,6 +192,7 @@ export class Models {
     { watch }: OpenOptions,
   ): Promise<UnnamedModel> {
     const { signal } = watch;
+    const { cacheClear, openPlan } = await import('../ask/outside');
     const onProgress = loadingProgress(watch, title);
     const options = { token, cache: true, limit: this.#stepLimit, signal, onProgress };
     try {

@@ -18,7 +18,6 @@ import { measurements, type Measurement } from './measurements';
 import { previewId } from './models';
 import type { OpenModel, Watch } from './opened';
 import { loadWords, stageWords } from './progress';
-import { recordedFrame, recordedRun } from './recordings';
 import { completeFrame, contextOf, isAnswered, fieldsToRecord, recordedRequest } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
@@ -31,7 +30,7 @@ import {
   runSubject,
   type CachedRun,
 } from './runs';
-import { takeMeasurement, type Measure } from './started';
+import type { Measure } from './started';
 import { Studies } from './studies';
 
 /** A new frame waits this many milliseconds for those of other subjects, so that their picture is drawn once. */
@@ -253,7 +252,9 @@ export class Queue {
     if (!openModel) throw new InputError('The model is no longer open.');
     const watch = { signal: input.signal, onProgress: () => {} };
     const baseline = () => this.#models.baselineOf(input.frame.model.id, watch);
-    return takeMeasurement(name, { ...input, openModel, baseline }, options);
+    return import('./started').then(({ takeMeasurement }) =>
+      takeMeasurement(name, { ...input, openModel, baseline }, options),
+    );
   };
 
   #keyOf(subject: string, question: Question): string {
@@ -517,7 +518,10 @@ export class Queue {
 
   /** Publishes a recording's frame, which is the same for every question. */
   async #answerRecording(job: Job, parsed: Subject, request: Request, watch: Watch): Promise<void> {
-    const recording = await this.#loader.openRecording(parsed, watch);
+    const [recording, { recordedFrame, recordedRun }] = await Promise.all([
+      this.#loader.openRecording(parsed, watch),
+      import('./recorded_frame'),
+    ]);
     const { describe } = this.#models;
     const subject = job.task as string;
     const id = modelIdOf(parsed);

@@ -5,7 +5,8 @@ import { fileIdOf } from '../ask/recordings';
 import { courseOfSeries, type Course } from '../timeline/course';
 import { halfInterval } from '../timeline/seeds';
 import { meanRowSum, verdictOf } from '../words';
-import { recordedFrame, type Recordings } from './recordings';
+import { recordedFrame } from './recorded_frame';
+import type { Recordings } from './recordings';
 
 /** Returns the numbers of one checkpoint by the names of QUANTITIES, without those that were not recorded. */
 function measuredOf(frame: Frame): Record<string, number> {

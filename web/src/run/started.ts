@@ -1,5 +1,6 @@
 /**
- * Measurements that a reader starts. Each has runs of its own. A view takes one by its name and shows partial results.
+ * Measurements that a reader starts, which fetches this module. Each has runs of its own. A view takes one by its name and
+ * shows partial results.
  */
 import {
   unmask,
@@ -148,7 +149,7 @@ export type Measure<Context> = <Name extends keyof Started>(
   name: Name,
   input: Context,
   options: Parameters<Started[Name]>[1],
-) => ReturnType<Started[Name]>;
+) => Promise<Awaited<ReturnType<Started[Name]>>>;
 
 export const takeMeasurement: Measure<StartedInput> = (name, input, options) =>
   (startedMeasurements[name] as (input: StartedInput, options: never) => unknown)(

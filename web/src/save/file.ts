@@ -2,7 +2,8 @@
 import { stampWords } from '../words';
 import { figureOf, pngOf, svgText, type FigureMetadata } from './figure';
 import type { Kind } from './menu';
-import { factsOf, toCsv, toJson, type Facts, type Numbers } from './numbers';
+import type { Facts, Numbers } from './numbers';
+import { factsOf, toCsv, toJson } from './number_files';
 
 export { figureOf, pngOf, svgText };
 

@@ -1,6 +1,5 @@
 /** Draws the attention on the bias key, a learned key without a token that may receive what a sink would. */
 import { ofHead, promptCountOf, type Frame, type Head } from '../frame';
-import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import {
   averageWords,
@@ -11,6 +10,7 @@ import {
   formatValue,
   modelName,
 } from '../words';
+import { weightScale } from './attention';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
@@ -43,12 +43,13 @@ export const bias: View = {
     `${formatValue(Math.max(...frame.tensors.alpha_bias!.data))}.`,
   draw: createHeadsDraw(
     (frame, at) => bias.says(frame, at),
-    (frame, { at, theme }) => {
+    (frame, options) => {
+      const { at } = options;
       const rowSums = rowSumsOf(frame, at);
       return {
         heads: {
           data: frame.tensors.alpha_bias!.data,
-          scale: sequential(theme),
+          scale: weightScale(options),
           symbol: 'α∗',
           label: `Attention on the bias key in every head of ${modelName(frame)}. ${bias.says(frame, at)}`,
         },

@@ -4,7 +4,7 @@ import { layerNumber, modelHead, type Frame } from '../frame';
 import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
-import { drawLegend } from '../plot/legend';
+import { drawLegend, drawScale } from '../plot/legend';
 import { headName, formatReal, formatValue, modelName } from '../words';
 import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
@@ -55,7 +55,9 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
     const [low, high] = [scale.low, scale.high].map((end) => formatReal(end, digits));
     legend.hidden = isPlain;
-    drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
+    // The ends alone would not say where on a square-root scale the numbers are.
+    if (scale.isSquareRoot) drawScale(legend, scale);
+    else drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
     render(
       outlined?.cells.length ? html`<span class="mark outlined"></span> ${outlined.name}` : nothing,
       outlineLegend,

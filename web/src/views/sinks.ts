@@ -1,6 +1,5 @@
 /** Draws the sink map: alpha_1 of every head, without a threshold. */
 import { firstKey, firstTokenWeights, usesRawWeights, type Frame } from '../frame';
-import { sequential } from '../plot/color';
 import type { Cell } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
 import {
@@ -17,6 +16,7 @@ import {
   timesUniform,
   wholePercent,
 } from '../words';
+import { weightScale } from './attention';
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -77,7 +77,7 @@ export const sinks: View = {
       drawMap(frame, options, {
         data: cachedAlphas(frame),
         ...(options.isPlain ? { print: wholePercent } : { more: timesWords }),
-        scale: sequential(options.theme),
+        scale: weightScale(options),
         symbol: alphaName(frame),
         label: `${alphaName(frame)} by layer and head, ${frame.title}: ${caption}`,
       });

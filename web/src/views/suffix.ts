@@ -4,7 +4,8 @@
  */
 import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
-import { numberField, segmentedControl } from '../page/controls';
+import { segmentedControl } from '../page/controls';
+import { numberField } from '../page/room_controls';
 import { predictsNext, type Frame } from '../frame';
 import { createJobDraw, createJobParts } from './job';
 import { addElement, type View } from '../page/view';

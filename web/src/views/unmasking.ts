@@ -4,7 +4,8 @@
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { numberField, segmentedControl } from '../page/controls';
+import { segmentedControl } from '../page/controls';
+import { numberField } from '../page/room_controls';
 import { isBidirectional, isHeadless, isMasked, largestMagnitude, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
 import { sequential, type Theme } from '../plot/color';
