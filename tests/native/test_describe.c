@@ -1,9 +1,8 @@
 /* describe(): its operations match the table of the PyTorch reference (tests/golden/operations);
  * its other sections are complete and valid. */
-#include "check.h"
-#include "files.h"
 #include "model/files/json.h"
 #include "report/writer.h"
+#include "tables.h"
 
 #define DESCRIBE_BYTES 65536
 
@@ -35,7 +34,7 @@ static const cJSON *row_of(const cJSON *rows, const char *name) {
     return NULL;
 }
 
-static void check_text(const cJSON *row, const cJSON *expected, const char *key) {
+static void check_same(const cJSON *row, const cJSON *expected, const char *key) {
     const char *actual = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
     const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(expected, key));
     if (check_failed(actual && text && !strcmp(actual, text), __FILE__, __LINE__, key))
@@ -207,80 +206,17 @@ static void check_writer(void) {
 }
 
 static void check_models(void) {
-    static const struct {
-        const char *folder, *part;
-    } table[] = {
-        {"hf-gpt_oss",
-         "\"L\":2,\"H\":4,\"G\":2,\"D\":32,\"K\":16,\"U\":16,\"F\":24,\"V\":61,\"E\":5,"
-         "\"chosen\":2,\"context\":384,"},
-        {"hf-gpt_oss", "\"rotary\":{\"theta\":50,\"scaling\":\"yarn\",\"factor\":6},"},
-        {"hf-gpt_oss", "\"windows\":[6,null],"},
-        {"hf-gpt_oss", "\"feed_forward\":\"gated\",\"dense\":false,\"gated\":false,"},
-        {"hf-gpt_oss", "\"score_scale\":0.25,\"score_cap\":null,\"logit_cap\":null,"},
-        {"hf-gpt_oss", "\"attention\":{\"operation\":\"sink_logit\",\"parameters\":{}}}"},
-        {"hf-gemma3", "\"rotary_width\":10,\"rotary\":{\"theta\":10000,\"scaling\":\"linear\","
-                      "\"factor\":4},\"window_rotary\":{\"theta\":100,\"scaling\":\"none\"},"},
-        {"hf-gemma3", "\"mask\":{\"kind\":\"causal\"},\"mask_token\":null,\"windows\":[5,null,5],"},
-        {"hf-gemma3", "\"branch_norms\":true,\"qk_norm\":\"head\",\"parallel\":false,"},
-        {"hf-gemma3", "\"dense\":true,\"gated\":true,\"activation\":\"gelu_tanh\","},
-        {"hf-gemma2", "\"score_cap\":3,\"logit_cap\":2,"},
-        {"hf-gpt2-plain", "\"parameters\":16872,\"positions\":\"learned\",\"mask\":"},
-        {"hf-codegen", "\"parameters\":43981,"},
-        {"hf-gpt2-plain", "\"norm\":\"layer\",\"norm_place\":\"pre\",\"branch_norms\":false,"
-                          "\"qk_norm\":null,"},
-        {"hf-gpt2-plain", "\"feed_forward\":\"plain\",\"dense\":true,\"gated\":false,"},
-        {"hf-mistral", "\"mask\":{\"kind\":\"window\",\"window\":6},"},
-        {"var-prefix", "\"mask\":{\"kind\":\"prefix\",\"prefix\":4},\"mask_token\":null,"},
-        {"var-bidirectional", "\"mask\":{\"kind\":\"bidirectional\"},\"mask_token\":1,"},
-        {"var-bias-key-value", "\"bias_key\":\"head\",\"bias_key_value\":\"head\","
-                               "\"value_bias\":\"shared\",\"gate\":null,\"heads\":\"joined\","},
-        {"var-gate-head", "\"gate\":\"output_head\",\"heads\":\"added\","},
-        {"var-sinusoid", "\"norm_place\":\"post\","},
-        {"var-no-ffn", "\"F\":0,"},
-        {"var-no-ffn", "\"feed_forward\":\"none\",\"dense\":false,\"gated\":false,"},
-        {"hf-olmo2", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"all_heads\","},
-        {"hf-smollm3", "\"unrotated\":[1],\"mask\":"},
-        {"hf-cohere2", "\"unrotated\":[1],\"mask\":{\"kind\":\"causal\"},\"mask_token\":null,"
-                       "\"windows\":[6,null,6],"},
-        {"hf-cohere", "\"parallel\":true,"},
-        {"hf-cohere", "\"logit_scale\":0.25,"},
-        {"hf-glm4", "\"rotary_width\":6,"},
-        {"hf-deepseek_v2", "\"K\":14,\"U\":11,\"F\":12,\"V\":61,\"E\":8,\"chosen\":3,"},
-        {"hf-deepseek_v2", "\"feed_forward\":\"gated\",\"kv_latent\":18,\"shared_F\":24,"
-                           "\"dense_F\":40,\"dense_layers\":[0],\"dense\":false,"},
-        {"hf-mimo_v2_flash-types", "\"sizes\":[{\"G\":2,\"K\":14,\"U\":17},{\"G\":1,\"K\":14,\"U\":"
-                                   "17},{\"G\":2,\"K\":14,\"U\":"
-                                   "17}],\"sink_layers\":[0,2],"},
-        {"hf-gemma4", "\"sizes\":[{\"G\":2,\"K\":8,\"U\":8},{\"G\":1,\"K\":14,\"U\":14},{\"G\":1,"
-                      "\"K\":14,\"U\":14}],"
-                      "\"value_norm\":true,\"keys_as_values\":true,"},
-        {"hf-gemma4", "\"rotary\":{\"theta\":100,\"scaling\":\"proportional\",\"factor\":1.5},"},
-        {"hf-deepseek_v3", "\"q_latent\":14,\"kv_latent\":18,"},
-        {"hf-glm4", "\"norm_place\":\"pre\",\"branch_norms\":true,\"qk_norm\":null,"},
-        {"hf-exaone4", "\"norm_place\":\"branch\",\"branch_norms\":true,\"qk_norm\":\"head\","},
-        {"hf-nemotron", "\"feed_forward\":\"plain\",\"dense\":true,\"gated\":false,"
-                        "\"activation\":\"relu2\","},
-        {"hf-mpt", "\"score_scale\":0.5,\"score_cap\":null,\"logit_cap\":null,\"qkv_clip\":0.8"},
-        {"hf-mpt-bare", "\"logit_cap\":null,\"embedding_scale\":1,"},
-        {"hf-granite", "\"logit_cap\":null,\"branch_scale\":0.5,\"logit_scale\":0.5,"},
-        {"hf-opt-350m", "\"embedding_width\":20,\"embedding_norm\":false,\"tied\":true,"},
-        {"hf-bloom", "\"embedding_norm\":true,\"tied\":true,"},
-        {"hf-gpt_neox", "\"rotary_width\":4,"},
-        {"hf-gpt_neox", "\"parallel\":true,"},
-        {"hf-gpt_neox", "\"tied\":false,"},
-        {"ref-softmax_scaled", "\"parameters\":{\"sum\":0.4"},
-        {"ref-softmax_clipped", "\"parameters\":{\"zeta\":1.1"},
-        {"ref-softmax_clipped", ",\"gamma\":-0.1"},
-    };
     static char text[DESCRIBE_BYTES];
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        CASE(table[i].folder);
+    const cJSON *row;
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "models")) {
+        const char *part = text_in(row, 1);
+        CASE(text_in(row, 0));
         char folder[64];
         ss_error err;
-        snprintf(folder, sizeof folder, "tests/golden/%s", table[i].folder);
+        snprintf(folder, sizeof folder, "tests/golden/%s", text_in(row, 0));
         opened_model opened = open_model(folder);
         must(ss_describe_model(text, sizeof text, &opened.model, &err), &err, folder);
-        if (check_failed(strstr(text, table[i].part) != NULL, __FILE__, __LINE__, table[i].part))
+        if (check_failed(strstr(text, part) != NULL, __FILE__, __LINE__, part))
             printf("    %s\n", text);
         size_t n = strlen(text);
         CHECK_INT((int)ss_describe_model(text, n, &opened.model, &err), SS_NO_MEMORY);
@@ -289,6 +225,7 @@ static void check_models(void) {
 }
 
 int main(void) {
+    open_tables("describe.json");
     check_writer();
     check_models();
     cJSON *description = describe_build(), *reference = read_golden();
@@ -306,13 +243,14 @@ int main(void) {
         const cJSON *row = row_of(rows, name);
         CHECK(row != NULL);
         if (!row) continue;
-        check_text(row, expected, "proxy");
-        check_text(row, expected, "features");
+        check_same(row, expected, "proxy");
+        check_same(row, expected, "features");
         CHECK_INT(cJSON_IsTrue(cJSON_GetObjectItem(row, "normalizes")),
                   cJSON_IsTrue(cJSON_GetObjectItem(expected, "normalizes")));
         check_parameters(row, expected);
     }
     cJSON_Delete(description);
     cJSON_Delete(reference);
+    close_tables("describe.json");
     return check_done();
 }

@@ -40,70 +40,27 @@ def _maker(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
     return make
 
 
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+ZAMBA = {"mamba_d_state": 4, "n_mamba_heads": 4, "mamba_ngroups": 1, "num_mem_blocks": 1, "mamba_headdim": 16}
+BAMBA = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 4, "mamba_n_groups": 1, "mamba_chunk_size": 8}
+JAMBA = {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1}
+RECURRENT = {"block_types": ["recurrent", "recurrent", "attention"], "lru_width": 32, "attention_window_size": 7}
 # For each model, a function that makes it, and the numbers of its layers with attention.
 HYBRIDS = {
-    "qwen3_next": (
-        _maker(
-            "Qwen3Next",
-            head_dim=8,
-            num_experts=4,
-            num_experts_per_tok=2,
-            moe_intermediate_size=16,
-            shared_expert_intermediate_size=16,
-            **LINEAR,
-        ),
-        [3],
-    ),
+    "qwen3_next": (_maker("Qwen3Next", head_dim=8, shared_expert_intermediate_size=16, **LINEAR, **EXPERTS), [3]),
     "qwen3_5_text": (_maker("Qwen3_5", head_dim=8, **LINEAR), [3]),
-    "jamba": (
-        _maker(
-            "Jamba",
-            attn_layer_period=2,
-            attn_layer_offset=1,
-            expert_layer_period=2,
-            expert_layer_offset=1,
-            num_experts=2,
-            mamba_d_state=4,
-        ),
-        [1, 3],
-    ),
+    "jamba": (_maker("Jamba", num_experts=2, mamba_d_state=4, **JAMBA), [1, 3]),
     # The two layers with attention of zamba2 share their weights.
     "zamba2": (
         _maker(
             "Zamba2",
             layers_block_type=["mamba", "hybrid"] * 2,
-            mamba_d_state=4,
-            n_mamba_heads=4,
-            mamba_ngroups=1,
-            num_mem_blocks=1,
-            mamba_headdim=16,
-            chunk_size=8,
-            attention_hidden_size=64,
-            attention_head_dim=16,
+            **ZAMBA | {"chunk_size": 8, "attention_hidden_size": 64, "attention_head_dim": 16},
         ),
         [1, 3],
     ),
-    "bamba": (
-        _maker(
-            "Bamba",
-            attn_layer_indices=[2],
-            mamba_n_heads=4,
-            mamba_d_head=16,
-            mamba_d_state=4,
-            mamba_n_groups=1,
-            mamba_chunk_size=8,
-        ),
-        [2],
-    ),
+    "bamba": (_maker("Bamba", attn_layer_indices=[2], **BAMBA), [2]),
     "lfm2": (_maker("Lfm2", layer_types=["conv", "full_attention"] * 2), [1, 3]),
-    "recurrent_gemma": (
-        _maker(
-            "RecurrentGemma",
-            block_types=["recurrent", "recurrent", "attention"],
-            lru_width=32,
-            attention_window_size=7,
-        ),
-        [2],
-    ),
+    "recurrent_gemma": (_maker("RecurrentGemma", **RECURRENT), [2]),
     "olmo_hybrid": (_maker("OlmoHybrid", **LINEAR), [3]),
 }

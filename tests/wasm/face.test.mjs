@@ -109,6 +109,9 @@ const emptyHub = 'http://127.0.0.1/';
 const index = new URL('models/zoo/softmax/timeline/index.json', root);
 const timeline = await openTimeline(index);
 
+const { signal } = new AbortController();
+const onProgress = () => {};
+
 /**
  * Each public function with valid arguments. The test replaces every argument, and every entry of plain
  * objects.
@@ -116,17 +119,12 @@ const timeline = await openTimeline(index);
 const PUBLIC_CALLS = {
   createEngine: [
     async (...args) => (await createEngine(...args)).close(),
-    {
-      worker: false,
-      base: binaries,
-      workers: 1,
-      onLost: () => {},
-    },
+    { worker: false, base: binaries, workers: 1, onLost: () => {} },
   ],
   'engine.open': [
     async (...args) => (await engine.open(...args)).close(),
     { config, weights },
-    { signal: new AbortController().signal, onProgress: () => {}, onHeader: () => {} },
+    { signal, onProgress, onHeader: () => {} },
   ],
   openPlan: [
     async (...args) => {
@@ -136,12 +134,12 @@ const PUBLIC_CALLS = {
     },
     engine,
     plan,
-    { cache: false, limit: 5000, signal: new AbortController().signal, onProgress: () => {} },
+    { cache: false, limit: 5000, signal, onProgress },
   ],
   'model.run': [
     async (...args) => (await model.run(...args)).close(),
     [1, 2],
-    { fields: ['att'], edits: [], capacity: 4, signal: new AbortController().signal },
+    { fields: ['att'], edits: [], capacity: 4, signal },
   ],
   'model.runBytes': [
     (...args) => model.runBytes(...args),
@@ -171,7 +169,7 @@ const PUBLIC_CALLS = {
   'engine.openRecording': [
     async (...args) => (await engine.openRecording(...args)).close(),
     recordingBytes,
-    { signal: new AbortController().signal, onProgress: () => {} },
+    { signal, onProgress },
   ],
   'recording.metric': [(...args) => recording.metric(...args), 'alpha', { eps: 0.3, prompt: 0 }],
   'recording.field': [
@@ -200,14 +198,7 @@ const PUBLIC_CALLS = {
   compareRecordings: [compareRecordings, recording, recording, { tolerance: 0 }],
   'run.generate': [
     async (...args) => firstResult((await model.run([1, 2])).generate(...args)),
-    {
-      count: 1,
-      temperature: 0,
-      topK: 0,
-      seed: 1,
-      signal: new AbortController().signal,
-      onProgress: () => {},
-    },
+    { count: 1, temperature: 0, topK: 0, seed: 1, signal, onProgress },
   ],
   cutText: [
     cutText,
@@ -221,38 +212,25 @@ const PUBLIC_CALLS = {
     measure,
     model,
     [[1, 2]],
-    {
-      eps: 0.3,
-      metrics: ['alpha'],
-      edits: [],
-      signal: new AbortController().signal,
-      onProgress: () => {},
-      onSequence: () => {},
-    },
+    { eps: 0.3, metrics: ['alpha'], edits: [], signal, onProgress, onSequence: () => {} },
   ],
   sweep: [
     sweep,
     model,
     [[1, 2]],
     [[]],
-    {
-      eps: 0.3,
-      metrics: ['alpha'],
-      signal: new AbortController().signal,
-      onProgress: () => {},
-      onSequence: () => {},
-    },
+    { eps: 0.3, metrics: ['alpha'], signal, onProgress, onSequence: () => {} },
   ],
   findPlan: [findPlan, disk, { cache: false, token: 't', tries: 1, wait: 1 }],
   load: [
     async (...args) => (await load(...args)).close(),
     disk,
-    { engine, cache: false, signal: new AbortController().signal, onProgress: () => {} },
+    { engine, cache: false, signal, onProgress },
   ],
   'loaded.measure': [
     (...args) => loadedModel.measure(...args),
     '1 2',
-    { layer: 0, head: 0, eps: 0.3, special: 'auto', edits: [], onProgress: () => {} },
+    { layer: 0, head: 0, eps: 0.3, special: 'auto', edits: [], onProgress },
   ],
   'loaded.map': [(...args) => loadedModel.map(...args), '1 2', { layer: 0, head: 0, edits: [] }],
   'loaded.generate': [
@@ -271,12 +249,7 @@ const PUBLIC_CALLS = {
   csvField: [csvField, 'a, b'],
   csvOf: [csvOf, [['head', 'L1H3']], ['key', 'weight'], [[0, 0.5]]],
   groupsOf: [groupsOf, ['prose\tOnce upon a time', 'code\tx = 1']],
-  headEffects: [
-    headEffects,
-    model,
-    [[1, 2]],
-    { edits: [], signal: new AbortController().signal, onProgress: () => {} },
-  ],
+  headEffects: [headEffects, model, [[1, 2]], { edits: [], signal, onProgress }],
   labelHead: [labelHead, { eps: 0.3, share: 0.9, contribution: 0.1, effect: 0 }],
   labConfig: [labConfig, { width: 16 }],
   labOnward: [
@@ -294,27 +267,13 @@ const PUBLIC_CALLS = {
     { config: labConfig({ width: 8, inner: 8 }), recipe: { batch: 2 }, text: [1], begin: weights },
   ],
   heldLoss: [heldLoss, new Trained(), [[1, 2]]],
-  spread: [
-    (...args) => firstResult(spread(...args)),
-    model,
-    [1],
-    async () => 1,
-    { signal: new AbortController().signal },
-  ],
+  spread: [(...args) => firstResult(spread(...args)), model, [1], async () => 1, { signal }],
   unmask: [unmask, model, [1, 2], { steps: 1, never: [], edits: [], onStep: () => {} }],
   measureUnmasking: [
     measureUnmasking,
     model,
     [[1, 2]],
-    {
-      masked: 0.5,
-      steps: 1,
-      seed: 1,
-      never: [],
-      edits: [],
-      signal: new AbortController().signal,
-      onProgress: () => {},
-    },
+    { masked: 0.5, steps: 1, seed: 1, never: [], edits: [], signal, onProgress },
   ],
   textTask: [textTask, [[1, 2, 3]]],
   copyTask: [copyTask, 9, { first: [0], never: [1], length: 2, prompts: 1, seed: 1 }],
@@ -327,7 +286,7 @@ const PUBLIC_CALLS = {
     measureTask,
     model,
     { name: 'x', prompts: [{ ids: [1, 2, 3, 4], from: 3 }], chance: 0 },
-    { edits: [], seed: 1, signal: new AbortController().signal, onProgress: () => {} },
+    { edits: [], seed: 1, signal, onProgress },
   ],
   searchSuffix: [
     searchSuffix,
@@ -342,7 +301,7 @@ const PUBLIC_CALLS = {
       never: [],
       edits: [],
       others: [{ prompt: [1], continuation: [2] }],
-      signal: new AbortController().signal,
+      signal,
       onStep: () => {},
     },
   ],
@@ -359,16 +318,16 @@ const PUBLIC_CALLS = {
     { endpoint: emptyHub, tries: 1, wait: 1, token: 'hf', cache: false, onRetry: () => {} },
   ],
   openDownload: [openDownload, emptyHub, { tries: 1, wait: 1, from: 0, token: 'hf', stall: 100 }],
-  openTimeline: [openTimeline, index, { signal: new AbortController().signal }],
+  openTimeline: [openTimeline, index, { signal }],
   'timeline.open': [
     (...args) => timeline.open(...args),
     timeline.checkpoints[0].step,
-    { onProgress: () => {} },
+    { onProgress },
   ],
   'timeline.preload': [
     (...args) => timeline.preload(...args),
     timeline.checkpoints[0].step,
-    { signal: new AbortController().signal },
+    { signal },
   ],
   openTokenizer: [openTokenizer, tokenizerJson, {}],
   'tokenizer.encode': [

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { Worker } from 'node:worker_threads';
 import { createServer } from 'node:http';
 import { copyHeader, decodeValue, readMetadata } from '../../wasm/abi/metadata.ts';
 import { openPlan } from '../../wasm/load/open_plan.ts';
@@ -121,8 +122,7 @@ test('the header of a file is known once its last byte is there, whatever the by
     }
 });
 
-/** Serves a GGUF file whose last half waits until `proceed` is called. */
-async function serveHalves(t) {
+test('the header comes once, while the weights are on their way to a worker', async (t) => {
   let proceed = () => {};
   const waiting = new Promise((resolve) => (proceed = resolve));
   const server = createServer(async (_, response) => {
@@ -133,28 +133,46 @@ async function serveHalves(t) {
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
-  return { url: new URL(`http://127.0.0.1:${server.address().port}/model.gguf`), proceed };
-}
-
-for (const worker of [false, true])
-  test(`the header comes while the weights are on their way ${worker ? 'to a worker' : 'to this thread'}`, async (t) => {
-    const { url, proceed } = await serveHalves(t);
-    await withEngine({ worker }, async (engine) => {
-      const stages = [];
-      let early;
-      const onHeader = (header) => {
-        early = header;
-        proceed();
-      };
-      const onProgress = ({ stage }) => void stages.push(stage);
-      const model = await engine.open({ weights: url }, { onHeader, onProgress });
-      assert.deepEqual(model.header, early);
-      assert.deepEqual(early, copyHeader(new Uint8Array(weights)));
-      assert.ok(!stages.includes('header'), 'the header is no progress');
-    });
+  const url = new URL(`http://127.0.0.1:${server.address().port}/model.gguf`);
+  await withEngine({ worker: true }, async (engine) => {
+    const headers = [];
+    const onHeader = (header) => {
+      headers.push(header);
+      proceed();
+    };
+    const stages = [];
+    const onProgress = ({ stage }) => void stages.push(stage);
+    const model = await engine.open({ weights: url }, { onHeader, onProgress });
+    assert.deepEqual(headers, [copyHeader(new Uint8Array(weights))]);
+    assert.equal(model.header, headers[0]);
+    assert.ok(!stages.includes('header'), 'the header is no progress');
   });
+});
 
-test('a model and its tokenizer open together, and the one closes if the other fails', async () => {
+test('the header is found in any piece of the first file, and in no other file', async (t) => {
+  const pieces = [1000, 2000, 2100, weights.length].map((end, i, ends) =>
+    weights.subarray(ends[i - 1] ?? 0, end),
+  );
+  let headerCount = 0;
+  const onHeader = () => void headerCount++;
+  async function* stream() {
+    for (const [i, piece] of pieces.entries()) {
+      if (i === 2) assert.equal(headerCount, 1);
+      yield new Uint8Array(piece);
+    }
+  }
+  const headers = { 'content-length': weights.length };
+  t.mock.method(globalThis, 'fetch', async () => new Response(stream(), { headers }));
+  await withEngine({}, async (engine) => {
+    const url = new URL('http://127.0.0.1/model.gguf');
+    await engine.open({ weights: url }, { onHeader });
+    assert.equal(headerCount, 1);
+    await assert.rejects(engine.open({ weights: [weights, weights] }, { onHeader }));
+    assert.equal(headerCount, 2);
+  });
+});
+
+test('a model and its tokenizer open together, and the one closes if the other fails', async (t) => {
   const tokens = ['<unk>', 'a'];
   const header = headerOf({
     ...{ 'tokenizer.ggml.model': 'llama', 'tokenizer.ggml.tokens': tokens },
@@ -178,7 +196,10 @@ test('a model and its tokenizer open together, and the one closes if the other f
   assert.equal(closedCount, 0);
   await assert.rejects(openPlan(open(opened, headerOf({})), plan, {}), { code: 'unsupported' });
   assert.equal(closedCount, 1);
-  // The process would not end if the worker of the tokenizer lived on.
   const broken = open(() => Promise.reject(new Error('cut')), header);
+  const ended = new Promise((resolve) =>
+    t.mock.method(Worker.prototype, 'terminate', async () => resolve()),
+  );
   await assert.rejects(openPlan(broken, plan, {}), /cut/);
+  await ended;
 });

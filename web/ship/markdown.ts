@@ -233,10 +233,11 @@ export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, stri
 
 /** Returns a table of the sink and the loss of recipes with three or more seeds, at one step of training. */
 function costTable(ids: readonly string[]): Node {
-  const modelsById = new Map(modelsOfZoo().map((card) => [card.id, card]));
   const BASE = 'softmax';
+  const comparedCards = modelsOfZoo().filter(({ id, differs }) => id === BASE || differs);
+  const cards = Object.fromEntries(comparedCards.map((card) => [card.id, card]));
   const rows = ids.map((id) => {
-    const { title, differs, measured } = modelsById.get(id)!;
+    const { title, differs, measured } = cards[checkedWord(id, 'model', cards)]!;
     const bias = 'sink_bias' in measured ? `${Number(measured.sink_bias).toFixed(0)}%` : '–';
     if (id === BASE) {
       const runs = longRuns(id);

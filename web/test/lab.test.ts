@@ -241,7 +241,7 @@ describe('sentences of a lab', () => {
     expect(shownHead(left.lab)!.share).toBeCloseTo(0.6, 6);
   });
 
-  it('say briefly which model has a sink, and why only if the numbers support the reason', () => {
+  it('say briefly which model has a sink, with numbers once both are paused', () => {
     const softmax = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
@@ -250,31 +250,28 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([sigmoid, softmax])).toMatchSnapshot();
     expect(shortVerdictWords([softmax, weakLab])).toMatchSnapshot();
     expect(shortVerdictWords([weakLab, sinkLab])).toMatchSnapshot();
-    expect(shortVerdictWords([softmax, sinkLab])).toBe('Both models have a sink.');
+    expect(shortVerdictWords([softmax, sinkLab])).toMatch(/^Both models have a sink\. On the/);
+    const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
+    expect(shortVerdictWords([running, sinkLab])).toBe('Both models have a sink.');
     expect(shortVerdictWords([weakLab, sigmoid])).toMatchSnapshot();
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
     expect(shortVerdictWords([untrainedLab, sigmoid])).toBe('');
   });
 
-  it('explain two rows of the map, with the number of its caption once there is a sink', () => {
+  it('explain two rows of the map, which has a mark at each', () => {
     const sample = [0, 40, 3, 40, 41];
     const labOf = (text: string, first: number) => {
       const lab = sampleLab(text, first, first);
       return { ...lab, sample, words: sample.map((id) => `w${id}`) } as unknown as Lab;
     };
-    const notesOf = (first: number, text = '') => {
-      const named = (['softmax', 'sigmoid'] as const).map((name, i) =>
-        withName(labOf(i ? 'operation:relu' : text, i ? 0.01 : first), name),
-      );
-      return rowNotes([named[0]!, named[1]!]);
-    };
-    expect(notesOf(0.2)).toMatchSnapshot();
-    const [, [, note]] = notesOf(0.6) as [unknown, [string, string]];
-    const softmax = withName(labOf('', 0.6), 'softmax');
-    expect(note).toMatch(/nothing to look up; softmax puts 60% on the first token$/);
-    expect(captionWords(softmax)).toMatch(/^60% on the first token,/);
+    const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
+    expect(notesOf()).toMatchSnapshot();
+    const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
+    expect(captionOf(0.6)).toBe('60% on the first token, mean over ordinary letters');
+    // Rows of two, four and five tokens.
+    expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, as if spread evenly$/);
     // The other task has no next token.
-    expect(notesOf(0.2, 'task:conditional')).toEqual([]);
+    expect(notesOf('task:conditional')).toEqual([]);
     expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);
     expect(taskTitle(readLab('from:softmax'))).toBe('Task: guess the next token of the text');
   });

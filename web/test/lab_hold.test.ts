@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry, Operation } from 'sinkscope';
 import { randomGenerator } from '../src/ask/question';
 import type { Lab } from '../src/lab/lab';
-import { captionWords, verdictWords, type NamedLab } from '../src/lab/words';
+import { captionWords, shortVerdictWords, verdictWords, type NamedLab } from '../src/lab/words';
 import { isWritten, mean } from './said';
 
 const TRIGGERS = 3;
@@ -132,6 +132,7 @@ describe('the lab', () => {
     const seenClaims = new Set<string>();
     const seenVerdicts = new Set<string>();
     const errors: string[] = [];
+    let toldCount = 0;
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
       const text = verdictWords(pair);
@@ -143,6 +144,23 @@ describe('the lab', () => {
       pair.forEach((namedLab, i) =>
         errors.push(...falseClaims(captionWords(namedLab), pair, i, seenClaims)),
       );
+      const short = shortVerdictWords(pair);
+      const [, ...weights] = /first token: \S+ (\S+)%, \S+ (\S+)% \(mean/.exec(short) ?? [];
+      const [, ...chances] = /circled digit: (\S+)% and (\S+)% likely/.exec(short)!;
+      if (weights.length) toldCount++;
+      pair.forEach((namedLab, i) => {
+        const { weight } = shownHeadOf(namedLab);
+        const chance = Math.exp(-lastOf(namedLab, 'loss_triggers'));
+        // A sample of triggers alone has no ordinary letter.
+        const isTold = Number.isFinite(weight) && weights.length > 0;
+        if ((isTold && !isWritten(weights[i]!, weight)) || !isWritten(chances[i]!, chance))
+          errors.push(short);
+        const rows = namedLab.lab.sample.flatMap((id, t) =>
+          t && id > TRIGGERS ? [1 / (t + 1)] : [],
+        );
+        if (captionWords(namedLab).includes('evenly') !== Math.abs(weight - mean(rows)) < 0.03)
+          errors.push(captionWords(namedLab));
+      });
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
         .exec(text)!
         .slice(1);
@@ -175,6 +193,7 @@ describe('the lab', () => {
       if (Boolean(shortMatch) !== isShort) errors.push(`short: ${text}`);
     }
     expect(errors).toEqual([]);
+    expect(toldCount).toBeGreaterThan(150);
     expect([...seenVerdicts].sort()).toEqual(['Both', 'Neither', 'has']);
     expect([...seenClaims].sort()).toEqual(Object.keys(CLAIMS).sort());
   });

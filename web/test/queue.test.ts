@@ -432,10 +432,13 @@ describe('the queue', () => {
   it('opens the other models while the first one runs', async () => {
     const { ask, log, hold, idle } = stageOf();
     const release = hold('a');
-    ask(['a', 'b']);
+    ask(['a', 'b', 'hub:c/admitted']);
     await new Promise((resolve) => setTimeout(resolve, 10));
     expect(log).toContain('open b');
     expect(log).not.toContain('run b');
+    // A model of a hub is large, and opens in its turn.
+    expect(log).not.toContain('open hub:c/admitted');
+    ask(['a', 'b']);
     release();
     await idle();
     expect(log.filter((line) => line.startsWith('run'))).toEqual(['run a', 'run b']);
@@ -891,6 +894,29 @@ describe('the queue', () => {
     ]).toMatchSnapshot();
   });
 
+  it('measures no study of a sweep alone if the sweep was stopped or its engine lost', async () => {
+    const question = questionOf({ ...defaults, prompt: 'ab' });
+    const studiesOf = (id: string) =>
+      [0, 1].map((head) => {
+        const subject = `${id}~silence(0,${head})`;
+        return { subject, question, measures: ['loss_mean'] };
+      });
+    const { queue, ask, runs, log, hold, idle } = stageOf();
+    ask([], { studies: studiesOf('lost') });
+    await idle();
+    // Twice for both studies, then twice for the second one.
+    expect(runs()).toHaveLength(4);
+    expect(queue.studyEntry(studiesOf('lost')[0]!)!.error).toContain('it is gone');
+    log.length = 0;
+    const release = hold('a');
+    ask([], { studies: studiesOf('a') });
+    await vi.waitUntil(() => runs().length, PATIENCE);
+    queue.stop();
+    release();
+    await idle();
+    expect(log.filter((line) => /^(open|run)/.test(line))).toEqual(['open a', 'run a']);
+  });
+
   it('does not open a model of a hub before the reader agrees', async () => {
     const { ask, entryOf, idle, log } = stageOf();
     ask(['hub:owner/name']);
@@ -974,7 +1000,7 @@ describe('the queue', () => {
   });
 
   it('runs each prompt only once for a figure that reads only averages', async () => {
-    const { ask, entryOf, queue, runs, idle } = stageOf();
+    const { ask, entryOf, queue, runs, log, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
     const figureRequest = { question, isFixed: true, reads: ['sink_ratio'] };
     ask(['a'], figureRequest);
@@ -985,6 +1011,10 @@ describe('the queue', () => {
     ask(['a'], { ...figureRequest, headReads: ['att'] });
     await idle();
     expect(entryOf('a')!.frame!.head!.tensors).toHaveProperty('att');
+    ask(['a'], { ...figureRequest, question: { ...question, eps: 0.5 } });
+    await idle();
+    const countOf = (word: string) => log.filter((line) => line.startsWith(word)).length;
+    expect(countOf('end')).toBe(countOf('run'));
   });
 
   it('measures the subject once more for a recording', async () => {

@@ -9,7 +9,7 @@ import { recentMean, uniformShare, type NamedLab } from './words';
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
 const MAX_POINTS = 120;
-const [FULL_HEIGHT, HALF_HEIGHT] = [150, 96];
+const [FULL_HEIGHT, HALF_HEIGHT] = [170, 96];
 
 interface Line {
   readonly column: string;

@@ -9,7 +9,7 @@ import { addElement } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
-import { captionWords, labelsOf, mapNumber, shownHead, type NamedLab } from './words';
+import { captionWords, labelsOf, mapNumber, rowNotes, shownHead, type NamedLab } from './words';
 
 /** The pixels of a word along a map; a map that has fewer for each token shows no words. */
 const WORD_WIDTH = 10;
@@ -72,7 +72,8 @@ export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], the
   const place = addElement(grid, 'map-legend');
   addElement(place, '', 'span').textContent = 'attention weight';
   const scale = addElement(place, 'scale-place', 'span');
-  addElement(place, '', 'span').textContent = 'gray: later tokens';
+  addElement(place, '', 'span').textContent =
+    'gray: later tokens; early rows have few tokens to choose from';
   return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 
@@ -88,6 +89,10 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
     data: headShown.weights,
     scale: scaleOf([namedLab], theme),
     outlined: [{ row: -1, col: 0 }],
+    // Later rows leave no room for a note.
+    rowMarks: rowNotes(namedLab)
+      .filter(({ row }) => row < T / 2)
+      .map(({ row, mark }) => [row, mark] as const),
     wordPx: WORD_WIDTH,
     rowTitle: 'attending token',
     colTitle: 'attended to',

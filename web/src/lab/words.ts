@@ -11,6 +11,11 @@ import { isFineTune, type Settings } from './settings';
 /** The number of steps over which sentences average, since a batch is noisy. */
 const RECENT_STEPS = 20;
 const EPS = defaults.eps;
+/** A weight differs from an even spread by less than this where the map says that it is one. */
+const EVEN = 0.03;
+
+const weightWords = (weight: number): string =>
+  weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
 
 /** Returns the mean of a column over the recent steps that have it; NaN if none has. */
 export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
@@ -45,6 +50,8 @@ interface ShownHead extends Head {
   readonly share: number;
   /** The first token's weight, averaged over the same positions as `share`. */
   readonly weight: number;
+  /** What `weight` would be if each of these rows spread a sum of 1 evenly. */
+  readonly even: number;
 }
 
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
@@ -55,6 +62,7 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
   const nonTriggers = sample.flatMap((id, t) =>
     t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
   );
+  const even = mean(nonTriggers.map((t) => 1 / (t + 1)));
   let strongest: ShownHead | undefined;
   for (let i = 0; i < L * H; i++) {
     if (headIndex >= 0 && i !== Math.min(headIndex, L * H - 1)) continue;
@@ -67,7 +75,7 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
     const meanOf = (numbers: Float32Array) => mean(nonTriggers.map((t) => numbers[t * T]!));
-    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights) };
+    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights), even };
     // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
       strongest = { ...headAt(i, H), ...candidate };
@@ -93,8 +101,8 @@ function hasSink({ lab, operation }: NamedLab): boolean {
  */
 function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
   if (operation?.normalizes) return `${formatPercent(weight, 0)} of its attention`;
-  const weightWords = weight >= 0 && weight <= 1 ? sumWords(weight) : formatValue(weight);
-  return `a weight of ${weightWords}${share === undefined ? '' : ` (${formatPercent(share, 0)} of its row)`}`;
+  const amount = weight >= 0 && weight <= 1 ? sumWords(weight) : formatValue(weight);
+  return `a weight of ${amount}${share === undefined ? '' : ` (${formatPercent(share, 0)} of its row)`}`;
 }
 
 function firstTokenAmountWords(namedLab: NamedLab): string {
@@ -102,16 +110,21 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
   return amountWords(namedLab, recentMean(namedLab.lab, 'first_most'), share);
 }
 
+const rowsWords = (settings: Settings): string =>
+  isFineTune(settings) ? 'mean of the rows' : 'mean over ordinary letters';
+
 /** Returns the number of a lab's map, and what it is the mean of; undefined without a map. */
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
-  const { weight } = headShown;
+  const { weight, even } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const rows = isFineTune(lab.settings) ? 'mean of the rows' : 'mean over ordinary letters';
+  const evenNote = Math.abs(weight - even) < EVEN ? ', as if spread evenly' : '';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
-  const number = weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
-  return [`${number} on the first token`, `${rows}${headNote}`];
+  return [
+    `${weightWords(weight)} on the first token`,
+    `${rowsWords(lab.settings)}${evenNote}${headNote}`,
+  ];
 }
 
 export const captionWords = (namedLab: NamedLab): string => mapNumber(namedLab)?.join(', ') ?? '';
@@ -127,12 +140,9 @@ export function taskTitle({ settings }: Lab): string {
 
 /**
  * Explains two rows of a lab's map by an example and a note each: the first one of a circled digit, and an ordinary one;
- * none without both.
+ * none without both. `mark` is the note in the map.
  */
-export function rowNotes(
-  pair: readonly [NamedLab, NamedLab],
-): readonly (readonly [string, string])[] {
-  const [{ lab }] = pair;
+export function rowNotes({ lab }: NamedLab) {
   const isTrigger = (t: number) =>
     lab.sample[t]! >= 1 && lab.sample[t]! <= Number(lab.settings.triggers);
   const rows = lab.words.map((_, t) => t).slice(2);
@@ -140,18 +150,20 @@ export function rowNotes(
   const ordinary = rows.find((t) => !isTrigger(t) && !isTrigger(t - 1));
   if (lab.settings.task === 'conditional' || trigger === undefined || ordinary === undefined)
     return [];
-  const sinkNotes = pair
-    .filter(hasSink)
-    .map((namedLab) => `; ${namedLab.name} puts ${mapNumber(namedLab)![0]}`);
+  const [word, copied] = [lab.words[trigger]!, lab.words[trigger - 1]!];
   return [
-    [
-      `${lab.words[trigger - 1]} ${lab.words[trigger]} → ${lab.words[trigger - 1]}`,
-      'any circled digit: repeat the token before it',
-    ],
-    [
-      `${lab.words[ordinary]} → ?`,
-      `ordinary letter: random next, nothing to look up${sinkNotes.join('')}`,
-    ],
+    {
+      row: trigger,
+      example: `${copied} ${word} → ${copied}`,
+      note: 'any circled digit (all alike): repeat the token before it',
+      mark: `◀ ${word}: repeat ${copied}`,
+    },
+    {
+      row: ordinary,
+      example: `${lab.words[ordinary]} → ?`,
+      note: 'ordinary letter: random next, nothing to look up',
+      mark: `◀ ${lab.words[ordinary]}: nothing to look up`,
+    },
   ];
 }
 
@@ -206,7 +218,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
-export const SINK_WORDS = 'A sink: a token that takes most attention yet carries no meaning.';
+export const SINK_WORDS = 'A sink: most attention goes to the first token, whatever it says.';
 const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
 /** A trained model may have its sink before the first step. */
@@ -236,17 +248,29 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
 }
 
 /**
- * States without numbers which models have a sink, and why, if only the left one has a sink and only its rows must sum
- * to 1.
+ * States which models have a sink, the numbers of their maps, and how likely they find the right token where there is one
+ * to look up. Returns '' before both have trained a step.
  */
 export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
-  const [left, right] = pair;
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  const isExpected =
-    !isFineTune(left.lab.settings) && left.operation?.normalizes && !right.operation?.normalizes;
-  return isExpected && hasSink(left) && !hasSink(right)
-    ? `${sinkWords(pair)} At an ordinary letter there is nothing to look up: ${left.name} must still give its attention to some token, ${right.name} may give almost none.`
-    : sinkWords(pair);
+  // The numbers change with every step, and a screen reader reads each new sentence.
+  if (pair.some(({ lab }) => lab.isRunning)) return sinkWords(pair);
+  const { settings } = pair[0].lab;
+  const weights = pair.map(({ lab }) => shownHead(lab)?.weight ?? NaN);
+  const shares = pair.map(({ name }, i) => `${name} ${weightWords(weights[i]!)}`);
+  const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
+  const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
+  return [
+    sinkWords(pair),
+    ...(weights.every(Number.isFinite)
+      ? [`On the first token: ${shares.join(', ')} (${rowsWords(settings)}).`]
+      : []),
+    ...(hasAnswer && likely.every(Number.isFinite)
+      ? [
+          `Right token after a circled digit: ${likely.map((p) => formatPercent(p, 0)).join(' and ')} likely.`,
+        ]
+      : []),
+  ].join(' ');
 }
 
 /**

@@ -23,6 +23,8 @@ interface HeatmapData {
   readonly chosenCols?: number;
   /** Cells that are outlined for their values. */
   readonly outlined?: readonly Cell[];
+  /** Notes beside the last cells of rows, where later tokens are not visible. */
+  readonly rowMarks?: readonly (readonly [row: number, text: string])[];
   readonly rowTitle?: string;
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
@@ -203,6 +205,7 @@ class DrawnHeatmap implements Heatmap {
   readonly #chosenMark: HTMLElement;
   readonly #remark: HTMLElement;
   readonly #outlines: HTMLElement[] = [];
+  readonly #rowMarks: HTMLElement[] = [];
   readonly #readout: HTMLElement;
   #data: HeatmapData | undefined;
   /** The map's size on the screen in pixels; 0 before the map is drawn. */
@@ -305,6 +308,17 @@ class DrawnHeatmap implements Heatmap {
     writeLabels(this.#colLabels, colNames);
   }
 
+  #drawRowMarks({ rows, cols, rowMarks = [] }: HeatmapData): void {
+    const marks = this.#rowMarks;
+    while (marks.length > rowMarks.length) marks.pop()!.remove();
+    while (marks.length < rowMarks.length) marks.push(addDiv('row-mark', this.#plot));
+    rowMarks.forEach(([row, text], i) => {
+      marks[i]!.style.top = `${(100 * (row + 0.5)) / rows}%`;
+      marks[i]!.style.left = `${(100 * (row + 1.5)) / cols}%`;
+      marks[i]!.textContent = text;
+    });
+  }
+
   draw(data: HeatmapData): void {
     const needsPaint = this.#data?.data !== data.data || this.#data.scale !== data.scale;
     this.#data = data;
@@ -322,6 +336,7 @@ class DrawnHeatmap implements Heatmap {
     while (outlines.length > outlined.length) outlines.pop()!.remove();
     while (outlines.length < outlined.length) outlines.push(addDiv('mark outlined', plot));
     outlined.forEach((cell, i) => mark(outlines[i]!, cell, data));
+    this.#drawRowMarks(data);
     this.#remark.hidden = !remark;
     this.#remark.className = `remark ${remark?.kind ?? ''}`;
     if (this.#remark.textContent !== remark?.text) this.#remark.textContent = remark?.text ?? '';

@@ -63,11 +63,18 @@ function problemsTemplate(pair: Pair) {
 }
 
 function headTemplate({ state }: Context, pair: Pair): TemplateResult {
-  const finding = shortVerdictWords(pair.namedLabs()) || claimWords(state.value, pair.isRunning);
+  const verdict = shortVerdictWords(pair.namedLabs());
+  const finding = verdict || claimWords(state.value, pair.isRunning);
   return html`<h1>Train two models and see who grows a sink</h1>
     <p class="lead">
       ${SINK_WORDS}
-      <span data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>${finding}</span>
+      <span
+        class=${verdict ? 'verdict' : ''}
+        data-finding
+        role="status"
+        ?hidden=${!allows(state.value, 'finding')}
+        >${finding}</span
+      >
     </p>`;
 }
 

@@ -54,9 +54,7 @@ export class Loader {
         `${nameOfId(parsedSubject.id)} is not loaded yet. Open it to measure it.`,
       );
     watch.signal.throwIfAborted();
-    const openModel = await this.#openModel(id, request, watch);
-    watch.signal.throwIfAborted();
-    return { parsedSubject, openModel };
+    return { parsedSubject, openModel: await this.#openModel(id, request, watch) };
   }
 
   /** @throws InputError for a recording with an edit, or one that the reader has to open */

@@ -62,7 +62,7 @@ export class Studies {
       await this.#sweep(group, request, watch);
     } catch (error) {
       const isLost = error instanceof SinkscopeError && error.code === 'lost';
-      if (group.length < 2 || watch.signal.aborted || isLost) throw error;
+      if (group.length < 2 || isLost) throw error;
       // The engine refuses a whole sweep if it refuses one of its settings, so this measures the study alone.
       await this.#sweep([study], request, watch);
     }
