@@ -142,7 +142,7 @@ export const experiments = {
     await settled(page);
     const sentence = await findingOf(page);
     const [, window, kept] =
-      /4,000 tokens, 31 times the context of Softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
+      /4,000 tokens, 31 times the context of the softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
         sentence,
       );
     assert.ok(Number(window) - Number(kept) > 0.1, sentence);

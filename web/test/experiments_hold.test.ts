@@ -8,7 +8,6 @@ import type { State } from '../src/ask/state';
 import { sinkShare, type Frame } from '../src/frame';
 import { build } from '../src/rooms/purpose';
 import type { Study } from '../src/run/request';
-import { modelName } from '../src/words';
 import { forgetPlots } from './drawn';
 import { openPage, stubScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
@@ -64,7 +63,9 @@ const standsOut = (model: Model) => {
 };
 
 const NATS = '([+−]?\\d+\\.\\d+)';
-const TITLE = '(the (?:softmax|sigmoid) model)';
+/** A model's name at the beginning of a sentence, or as a noun in it. */
+const TITLE = '(?:the )?((?:[Ss]oftmax|[Ss]igmoid) model)';
+const titleOf = (name: string) => name.replace(/^s(?=\w+ model$)/, 'S');
 
 type Holds = (models: Models, ...said: string[]) => boolean;
 const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
@@ -245,7 +246,7 @@ async function runOn(prompt: string, change: Partial<State>) {
     if (!frame) continue;
     const [, , edits = ''] = /^(\w+)(.*)$/.exec(one.subject)!;
     const key = one.question.input === 'repeat' ? 'repeat' : edits;
-    const title = modelName(frame.model);
+    const { title } = frame.model;
     const frames = new Map([...(models.get(title)?.frames ?? []), [key, frame] as const]);
     models.set(title, new Model(frames));
   }
@@ -270,7 +271,8 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
       const { sentences, models } = await runOn(prompt, { ...change, ...own });
       for (const words of sentences)
         for (const [name, [pattern, holds]] of Object.entries(CLAIMS))
-          for (const [whole, ...numbers] of words.matchAll(new RegExp(pattern, 'g'))) {
+          for (const [whole, ...said] of words.matchAll(new RegExp(pattern, 'g'))) {
+            const numbers = said.map((one) => one && titleOf(one));
             seenClaims.add(name);
             if (!holds(models, ...numbers)) falseClaims.push(`“${prompt}”: ${name}: ${whole}`);
           }

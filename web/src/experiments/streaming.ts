@@ -85,7 +85,7 @@ function longTextFinding(
         ? 'With the first token kept, the model reads on'
         : SMALL_RECOVERY_HEADING,
     text:
-      `${T.toLocaleString('en')} tokens, ${Math.round(T / mainResult.baseline.T)} times the context of ${mainResult.title}, with the ` +
+      `${T.toLocaleString('en')} tokens, ${Math.round(T / mainResult.baseline.T)} times the context of ${modelName(mainResult)}, with the ` +
       `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
   };
 }
