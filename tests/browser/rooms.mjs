@@ -98,7 +98,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^With softmax, almost every token attends to the first one: the start token <s>, which begins every text\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^With softmax, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
@@ -420,7 +420,7 @@ const reading = {
       await type(startPage, words);
       assert.match(
         await findingOf(startPage),
-        /first one: the start token <s>, which begins every text|too short to distinguish a sink/,
+        /first one: the start token <s>, which begins this model’s texts|too short to distinguish a sink/,
         words,
       );
       assert.match(

@@ -254,7 +254,7 @@ export function firstTokenClause(frame: Frame): string {
   if (frame.queries) return axesClause(frame);
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
-    return `${name} is ${startRole(frame)}, which begins every ${frame.image ? 'input' : 'text'}`;
+    return `${name} is ${startRole(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;

@@ -139,7 +139,7 @@ describe('the lead of Start', () => {
       leadSentence(
         pair(),
         kinds.map((kind) => ({ kind }) as never),
-      ).replace(/^.*every text\./, '…');
+      ).replace(/^.*this model’s texts\./, '…');
     const twinClause = 'In a sigmoid model trained alike';
     const explanation =
       '… Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.';
@@ -150,7 +150,7 @@ describe('the lead of Start', () => {
     const sigmoidFrame = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
     expect(leadSentence([sigmoidFrame, sigmoid()], kinds)).toMatch(
-      /every text\. In .*, they do not\.$/,
+      /this model’s texts\. In .*, they do not\.$/,
     );
     expect(leadOf('all', 'weak')).toBe('…');
     for (const otherKind of ['none', 'all'] as const)
@@ -160,7 +160,7 @@ describe('the lead of Start', () => {
   it('waits for the second model, which is requested after the first', () => {
     const oneModel = startRoom({ shown }, [softmax()]);
     expect(oneModel.text('.twin-1')).toBe('Loading the second model …');
-    expect(oneModel.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
+    expect(oneModel.text('.lead')).toMatch(/^Almost every token .* this model’s texts\.$/);
     expect(oneModel.ask.mock.lastCall![0].subjects).toEqual(shown);
     const noModel = startRoom({ shown }, []);
     expect(noModel.ask.mock.lastCall![0].subjects).toEqual(['softmax']);

@@ -432,7 +432,7 @@ describe('the worked row', () => {
   it('states only conclusions that its numbers support', () => {
     const answerWith = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
-    const opening = '<s> has the highest score';
+    const opening = 'In the softmax model <s> has the highest score';
     expect(answerWith([3, 1, -1])).toBe(
       `${opening}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
     );
@@ -772,12 +772,12 @@ describe('the story', () => {
     expect(await lossWords(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
     expect(await lossWords(0, NaN)).toBe('');
     expect(await lossWords(2, 2.001, 2.3)).toMatch(
-      /to 0 \+0\.001 \| first token hidden from all heads \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
+      /to 0 \+0\.001 \| first token hidden from all heads \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
     );
     expect(await lossWords(2, 2.2, 2.3)).not.toMatch(/costs more/);
     // A token whose loss makes the text easier is not drawn as a cost without a word.
     expect(await lossWords(2, 2.001, 1.5)).toMatch(
-      /step 3\) −0\.500 \| .* With the token hidden it predicts this text better\.$/,
+      /heads −0\.500 \| .* With the token hidden it predicts this text better\.$/,
     );
     expect(await lossWords(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
     const several = { ...ownFrame, sequences: 5 } as Frame;

@@ -35,7 +35,7 @@ export interface ChartData {
   readonly label: string;
   readonly log?: boolean;
   /**
-   * Whether the x axis counts steps of training: it is linear up to 100, so that 0 fits on it, and logarithmic above; its ticks end at the last step.
+   * Whether the x axis counts steps of training: it is log(1 + step/100), so that 0 fits on it; its ticks end at the last step.
    */
   readonly steps?: boolean;
   /** The smallest range of the y axis; values may extend it. */

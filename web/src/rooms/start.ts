@@ -116,7 +116,7 @@ const answerWords = (kind: Kind, frame: Frame) =>
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
   return isSpecial
-    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins every ${frame.image ? 'input' : 'text'}`
+    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`
     : firstTokenText(frame);
 };
 

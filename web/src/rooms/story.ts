@@ -32,7 +32,7 @@ import { explainTerms } from '../page/terms';
 import { addElement, addFold, setText, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import type { Study } from '../run/request';
-import { coursesOf, lineSeries, SINK_QUANTITY, type Course } from '../timeline/course';
+import { COURSE_AXIS, coursesOf, lineSeries, SINK_QUANTITY, type Course } from '../timeline/course';
 import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
@@ -389,7 +389,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
   const changeWithoutFirst = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const bars = [
     ['this head’s output set to 0', change],
-    ['first token hidden from all heads (step 3)', changeWithoutFirst],
+    ['first token hidden from all heads', changeWithoutFirst],
   ] as const;
   const maximum = Math.max(...bars.map(([, value]) => Math.abs(value) || 0), SMALL_CHANGE);
   const verb =
@@ -398,7 +398,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
     changeWithoutFirst > SMALL_CHANGE && changeWithoutFirst > 2 * Math.abs(change)
       ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
       : changeWithoutFirst < -SMALL_CHANGE
-        ? ` With the token hidden it predicts ${textsWords(frame)} better.`
+        ? ` With the token hidden this model predicts ${textsWords(frame)} better: the cost that step 3 shows is that of another model.`
         : '';
   return html`${barsTable(
       explainTerms(`Change of the loss on ${textsWords(frame)}, in nats per token`),
@@ -468,7 +468,7 @@ function drawSinkCourse(
   drawChart(place, {
     // Names at the curves tell them apart also on gray paper.
     ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true, named: true },
-    xLabel: 'training step (log above 100)',
+    xLabel: COURSE_AXIS,
     yLabel: `heads with a sink (${LOG_SEQUENCES} other passages)`,
     label: 'Share of heads with an attention sink by training step',
     cursor: step ?? lastStep,
@@ -677,7 +677,7 @@ const SUMMARY = 'An attention sink is where heads put the attention that they mu
 const TAKEAWAYS = {
   'Why is it there?': `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can take it, and its value adds little.`,
   'Is it harmful?':
-    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 3; “Why it matters” measures it).',
+    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what a model writes can get much worse (step 3 shows a real model; “Why it matters” measures it).',
 } as const;
 
 function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {

@@ -7,11 +7,11 @@ import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import {
-  capitalize,
   firstName,
   firstTokenText,
   headName,
   formatPercent,
+  modelName,
   quote,
   formatValue,
   sumWords,
@@ -151,13 +151,14 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
     ({ score, weight }) => firstEntry.score > score && firstEntry.weight > Math.abs(weight),
   );
   const name = firstName(frame);
-  if (!isHighest) return `In this row another token gets more attention than ${name}.`;
+  if (!isHighest)
+    return `In this row of ${modelName(frame)} another token gets more attention than ${name}.`;
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
   const valueWords = hasSmallValue(firstEntry, otherEntries)
     ? `, but its small value adds little${lessWords}`
     : '';
-  return `${capitalize(name)} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
+  return `In ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
 
 function biasWords(frame: Frame): string {
@@ -197,7 +198,7 @@ export function compareRows(frames: readonly Frame[], query: number): string {
     Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
   if (!isContrast || !areOutputsSmall) return '';
   return (
-    `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight, 0)} to ` +
+    `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight)} to ` +
     `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
   );
 }

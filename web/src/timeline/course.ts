@@ -75,6 +75,9 @@ export const QUANTITIES: readonly Quantity[] = [
   }),
 ];
 
+/** The name of the axis of training steps, whose scale has room for step 0. */
+export const COURSE_AXIS = 'training step, as log(1 + step/100)';
+
 export const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
 
 export interface Point {

@@ -6,6 +6,7 @@ import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { questionKey } from '../ask/question';
 import {
+  COURSE_AXIS,
   coursesOf,
   checkpointPointsOf,
   lineOf,
@@ -410,7 +411,7 @@ export const training: View = {
         drawChart(chart, {
           kind: 'lines',
           steps: true,
-          xLabel: 'training step (log scale)',
+          xLabel: COURSE_AXIS,
           yLabel: headCount
             ? `heads with a sink, of ${headCount} · mean of ${courseTexts(frame)}`
             : axisLabel(quantity, frames),
