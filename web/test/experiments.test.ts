@@ -9,7 +9,7 @@ import { defaults, type State } from '../src/ask/state';
 import { cache } from '../src/experiments/cache';
 import type { Experiment, Finding, Group } from '../src/experiments/experiment';
 import { fragility } from '../src/experiments/fragility';
-import { modelsTable, settingsTable } from '../src/experiments/parts';
+import { othersNote, settingsTable } from '../src/experiments/parts';
 import { quantization } from '../src/experiments/quantization';
 import { streaming } from '../src/experiments/streaming';
 import type { Frame } from '../src/frame';
@@ -81,16 +81,11 @@ function settingFrame(
 }
 const groupOf = (title: string, ...frames: Frame[]): Group => ({ base: title, title, frames });
 
-/** Returns the texts of the rows of the table of all models. */
-function tableOf(finding: Finding, groups: readonly Group[]): string[] {
+/** Returns what the page states of the other models, or of all. */
+function notesOf(finding: Finding, groups: readonly Group[]): string[] {
   const root = document.createElement('div');
-  render(modelsTable(finding, groups), root);
-  return [...root.querySelectorAll('tr')].map((row) =>
-    [...row.children]
-      .map((cell) => cell.textContent!.trim())
-      .join(' ')
-      .trim(),
-  );
+  render(othersNote(finding, groups), root);
+  return [...root.querySelectorAll('p')].map((note) => note.textContent!);
 }
 
 function draw(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
@@ -172,16 +167,11 @@ describe('the streaming experiment', () => {
       );
     expect(says([lossGroup(3, 2.25)], state)).toMatchSnapshot();
     expect(says([lossGroup(5, 2.25)], state).text).toMatchSnapshot();
-    // A model whose rows need not sum to 100% is compared if it loses less.
-    const sigmoid = (own: number) => {
-      const { frames, ...group } = lossGroup(own, 2.25, 'S');
-      const operation = { ...frames[0]!.operation, normalizes: false };
-      return { ...group, frames: frames.map((frame) => ({ ...frame, operation })) };
-    };
-    expect(says([lossGroup(3, 2.25), sigmoid(2.5)], state).text).toContain(
-      'the dropped share goes elsewhere; rows of S need not: +0.500. Keeping',
-    );
-    expect(says([lossGroup(3, 2.25), sigmoid(3)], state).text).not.toContain('need not');
+    // Nothing is said of the rows of a model whose rows need not sum to 100%.
+    const { frames, ...group } = lossGroup(3, 2.25, 'S');
+    const operation = { ...frames[0]!.operation, normalizes: false };
+    const sigmoid = { ...group, frames: frames.map((frame) => ({ ...frame, operation })) };
+    expect(says([sigmoid], state).text).not.toContain('Rows sum');
     expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
       /the last 5 keys .* Keeping the first 4 tokens recovers all of it\.$/,
     );
@@ -189,15 +179,14 @@ describe('the streaming experiment', () => {
     const groups = [lossGroup(3, 2.5), lossGroup(1.5, 1.75, 'B'), lossGroup(2.5, undefined, 'C')];
     const finding = says(groups, state);
     expect(finding).toMatchSnapshot();
-    expect(tableOf(finding, groups)).toEqual([
-      'case A B C',
-      'last 2 +1.000 ± 0.000 −0.500 ± 0.000 +0.500 ± 0.000',
-      'first 1 + last 1 +0.500 ± 0.000 −0.250 ± 0.000 –',
+    expect(notesOf(finding, groups)).toEqual([
+      'B: last 2 −0.500 ± 0.000; first 1 + last 1 −0.250 ± 0.000 nats.',
+      'C: last 2 +0.500 ± 0.000 nats.',
     ]);
     expect(says([lossGroup(2.04, 2)], state).heading).toMatchSnapshot();
     expect(says([lossGroup(3, 2.96)], state).heading).toMatchSnapshot();
-    expect(says([lossGroup(3)], state).heading).toMatch(/^Without/);
-    expect(says([lossGroup(2.06, 2)], state).heading).toMatch(/^Yes, but not/);
+    expect(says([lossGroup(3)], state).heading).toMatch(/^A model that forgets/);
+    expect(says([lossGroup(2.06, 2)], state).heading).toMatch(/^A model can forget old words, but/);
     expect(says([], state)).toMatchSnapshot();
     expect(says([groupOf('A', settingFrame(2))], state).text).toBe('');
     const fittingGroup = groupOf('A', settingFrame(2), settingFrame(2, { ...window, budget: 3 }));
@@ -429,8 +418,10 @@ describe('the quantization experiment', () => {
     const frames = [roundedFrame(3, undefined, 0.5), roundedFrame(2.25, 1, 0.125)];
     const finding = says({}, ...frames);
     expect(finding).toMatchSnapshot();
-    expect(tableOf(finding, [groupOf('A', settingFrame(2), ...frames)])).toEqual([
-      ...['case A', '6 bits +1.000 ± 0.000', '6 bits, the first token exact +0.250 ± 0.000'],
+    const group = groupOf('A', settingFrame(2), ...frames);
+    expect(notesOf(finding, [group])).toEqual([]);
+    expect(notesOf(finding, [group, group])).toEqual([
+      'A: 6 bits +1.000 ± 0.000; 6 bits, the first token exact +0.250 ± 0.000 nats.',
     ]);
     // An error that hardly falls says nothing of the first token's numbers.
     expect(says({}, roundedFrame(3, 0, 0.2), roundedFrame(2.25, 1, 0.125)).text).not.toContain(
@@ -439,11 +430,11 @@ describe('the quantization experiment', () => {
     expect(
       says({ exactTokens: 3 }, roundedFrame(3, 0, 0.5), roundedFrame(2.5, 3, 0.125)),
     ).toMatchObject({
-      heading: 'Not to 6 bits',
+      heading: 'Numbers cannot be rounded to 6 bits',
       text: expect.stringMatching(/; with the first 3 tokens kept exact, by \+0\.500/),
     });
     expect(says({}, roundedFrame(2.019, 0, 0), roundedFrame(2, 1, 0)).heading).toBe(
-      'Yes, to 6 bits',
+      'Numbers can be rounded to 6 bits',
     );
     expect(says({}, roundedFrame(2.021, 0, 0), roundedFrame(2, 1, 0)).heading).toMatchSnapshot();
     expect(says({}, roundedFrame(3, 0, 0.5)).text).toBe('');
@@ -619,13 +610,8 @@ describe('the fragility experiment', () => {
     const frames = [textFrame(4), copiesFrame(7), copiesFrame(9, 'first')];
     const finding = says(...frames);
     expect(finding).toMatchSnapshot();
-    expect(tableOf(finding, [groupOf('A', ...frames)])).toEqual([
-      ...[
-        'case A',
-        'on text 50.0%',
-        'on a random word, repeated 25.0%',
-        'on “<s>”, repeated 25.0%',
-      ],
+    expect(notesOf(finding, [groupOf('A', ...frames)])).toEqual([
+      'A, heads with a sink: on text 50.0%; on a random word, repeated 25.0%; on “<s>”, repeated 25.0%.',
     ]);
     expect(says(textFrame(4), copiesFrame(6), copiesFrame(7, 'first')).heading).toMatchSnapshot();
     expect(says(textFrame(4), copiesFrame(6), copiesFrame(6, 'first')).heading).toMatchSnapshot();
@@ -659,7 +645,12 @@ describe('the fragility experiment', () => {
     ];
     const finding = says({}, ...frames);
     expect(finding).toMatchSnapshot();
-    expect(tableOf(finding, [groupOf('A', ...frames)])).toMatchSnapshot();
+    expect(
+      notesOf(
+        finding,
+        [frames, frames].map((all) => groupOf('A', ...all)),
+      ),
+    ).toMatchSnapshot();
     expect(says({}, settingFrame(2), clampFrame(2.75), clampFrame(2.25)).heading).toMatchSnapshot();
     expect(says({}, settingFrame(2), clampFrame(2.77), clampFrame(2.25)).heading).toMatch(
       /^A single/,

@@ -111,6 +111,17 @@ describe('a heatmap', () => {
     expect([canvas.width, canvas.height]).toEqual([4, 2]);
   });
 
+  it('hatches masked cells below the diagonal, whose keys were evicted, and no others', () => {
+    const data = new Float32Array(16).fill(NaN);
+    data[0] = 1;
+    mapOf({ rows: 4, data, isHatched: true });
+    mapOf({ rows: 4, data });
+    const linesIn = (image: Uint32Array) =>
+      [...image.keys()].filter((i) => image[i] === scale.hatch);
+    // Of rows and columns whose sum is a multiple of 4: (2, 2) and (3, 1), but not (1, 3), and not (0, 0), which is seen.
+    expect(images.map(linesIn)).toEqual([[10, 13], []]);
+  });
+
   it('names its rows, columns and axes while there is room', () => {
     const rowWords = ['a', 'bcd'];
     const colWords = ['v', 'wxyz', 'y', 'z'];

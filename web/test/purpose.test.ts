@@ -6,6 +6,8 @@ import { build as figure } from '../src/experiments/bench';
 import type { Frame } from '../src/frame';
 import { build } from '../src/rooms/purpose';
 import type { Study } from '../src/run/request';
+import type { ChartData } from '../src/plot/chart';
+import { chartsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
@@ -117,18 +119,24 @@ describe('the room', () => {
 
   it('gives the results of the settings in a sentence, a chart and a table', async () => {
     const room = createRoom();
-    expect(room.text('h1')).toBe('Yes, but not the first token');
+    expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
     expect(room.text('.lead')).toBe(
       'With only the last 24 keys in the KV cache, the loss of the softmax model rises by 1.000 nats, as if it chose among 20 tokens ' +
-        'instead of 7. Rows sum to 100%: the dropped share goes elsewhere. Keeping the first token ' +
+        'instead of 7. Rows sum to 100%: the lost share goes elsewhere. Keeping the first token ' +
         'recovers all but 0.250 nats.',
     );
-    expect(room.texts('.experiment-notes tr').slice(0, 3)).toEqual([
-      'case Softmax Sigmoid',
-      'last 24 +1.000 ± 0.000 +1.000 ± 0.000',
-      'first 1 + last 23 +0.250 ± 0.000 +0.250 ± 0.000',
+    expect(room.texts('.experiment-notes p')).toEqual([
+      'Sigmoid model: last 24 +1.000 ± 0.000; first 1 + last 23 +0.250 ± 0.000 nats.',
+      expect.stringMatching(/^Llama-2-13B/),
     ]);
-    expect(room.texts('.experiment-notes caption')[1]).toMatch(/^Llama-2-13B/);
+    // The curves are above that of all keys, which is 0.
+    const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
+    expect([yLabel, ...series.map(({ name, values }) => [name, values[20]])]).toEqual([
+      'extra loss in nats, mean of 16 tokens',
+      ['all keys', 0],
+      ['last 24: +1.000 ± 0.000', 1],
+      ['first 1 + last 23: +0.250 ± 0.000', 0.25],
+    ]);
     expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
     expect(room.texts('table.settings tbody td:nth-child(4)')).toEqual([
@@ -159,7 +167,7 @@ describe('the room', () => {
       expect(room.asked().subjects).toEqual(['sigmoid']);
     }
     const room = createRoom({}, masked);
-    expect(room.text('h1')).toBe('Yes, but not the first token');
+    expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
     expect(room.text('.lead')).toMatch(
       /^With only .* recovers all but 0\.250 nats\. Sigmoid model/,
     );
@@ -349,7 +357,7 @@ describe('the room', () => {
 describe('the figure', () => {
   it('has the sentence, the chart, the controls and a link to the page, but no choices of its host', () => {
     const room = createRoom({}, undefined, true);
-    expect(room.text('h2')).toBe('Yes, but not the first token');
+    expect(room.text('h2')).toBe('A model can forget old words, but not the first token');
     expect(room.all('h1, .experiments, .subject-list, .question-controls, table.settings')).toEqual(
       [],
     );

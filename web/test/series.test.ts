@@ -135,6 +135,8 @@ describe.skipIf(!isBuilt)(`a series in the page${isBuilt ? '' : UNBUILT}`, () =>
     expect(recordings.steps(id)).toEqual([0, 30, 1000]);
     const part = await series.part(30).arrayBuffer();
     expect(Buffer.from(await recordings.bytes(`${id}@30`)).equals(Buffer.from(part))).toBe(true);
+    recordings.forget(id);
+    expect(recordings.steps(id)).toEqual([]);
     vi.stubGlobal('fetch', served);
   });
 

@@ -6,7 +6,7 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { Finding, Group } from './experiment';
-import { modelsTable, settingsTable } from './parts';
+import { othersNote, settingsTable } from './parts';
 import {
   basesOf,
   experimentState,
@@ -34,10 +34,10 @@ import {
 } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
 import { claimOf } from '../claims';
-import { firstKey, selectedHead, type Frame } from '../frame';
+import { drawnMap, firstKey, mean, selectedHead, type Frame } from '../frame';
 import { INPUTS } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
-import type { State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
 import { addElement, addFold, type View } from '../page/view';
 import { drawScale } from '../plot/legend';
@@ -91,12 +91,34 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
   );
 }
 
-/** States the mean attention on the first token, and from which token on the cache lacks it. */
+/** Returns the mean weight of the first token, or of all others, over the rows [from, to) of the drawn map. */
+function meanWeight(frame: Frame, isFirst: boolean, from: number, to = frame.T): number {
+  const cells = drawnMap(frame, defaults) ?? [];
+  const sums = Array.from({ length: to - from }, (_, r) => {
+    const row = Array.from(cells.slice((from + r) * frame.T, (from + r + 1) * frame.T));
+    return row.reduce(
+      (sum, x, k) => ((k === firstKey(frame)) === isFirst ? sum + (x || 0) : sum),
+      0,
+    );
+  });
+  return mean(sums);
+}
+
+/** States the mean attention on the first token, as long as the cache has it. */
 function remarkWords(frame: Frame, share: number): string {
   const query = queryWithoutFirst(frame);
+  const early = meanWeight(frame, true, firstKey(frame), query);
   return Number.isFinite(query)
-    ? `▼ ${firstName(frame)}: mean ${wholePercent(share)}, none from ${query}`
+    ? `▼ ${firstName(frame)}: ${wholePercent(early)}, then dropped`
     : `▼ ${firstName(frame)}: ${wholePercent(share)}`;
+}
+
+/** States what all other tokens get, from the token on where one of the caches lacks the first token. */
+function othersWords(frame: Frame, frames: readonly Frame[]): string {
+  if (frame.pooled || frame.queries) return '';
+  const query = frames.map(queryWithoutFirst).find(Number.isFinite);
+  const share = wholePercent(meanWeight(frame, false, query ?? firstKey(frame) + 1));
+  return `others: ${share}${query ? ` from token ${query}` : ''}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -109,13 +131,15 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     headOf,
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
-        <span class="hint">${isPair() ? '' : frame.model.title}</span>`,
+        <span class="hint"
+          >${isPair() ? '' : `${frame.model.title};`} ${othersWords(frame, frames())}</span
+        >`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
     extra: (frame) => {
       const { attention: share } = claimOf(frame, headOf(frame));
       return {
-        isPlain: true,
+        ...{ isPlain: true, isTitled: true },
         outlined: [{ row: -1, col: firstKey(frame) }],
         remark: {
           kind: share > frame.eps ? 'sink' : 'weak',
@@ -145,7 +169,6 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const table = addElement(middle, 'experiment-table');
   const detail = addElement(side, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
-  addElement(legend, '', 'span').textContent = 'attention';
   const scale = addElement(legend, 'scale-place', 'span');
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
@@ -168,6 +191,8 @@ function requestPlans(context: Context, scope: Scope, plans: Plans): void {
     return {
       heads: at ? Object.fromEntries(maps.map((subject) => [subject, at])) : {},
       views: [attention, ...(planView ? [planView] : [])],
+      // Evicted keys are hatched.
+      more: maps.some((subject) => subject.includes('~evict')) ? ['evicted'] : [],
       subjects: plans.runSubjects(engine),
       question: { ...question, n: 1, T: Math.min(question.T, MAX_MAP_TOKENS) },
       studies: interleave(plans.studiesOf(engine), leadCount),
@@ -269,8 +294,7 @@ function drawAnswer(
   const hasTable = groups.length && !isEmbed;
   render(hasTable ? settingsTable(experiment, groups, context.file.value) : nothing, table);
   render(
-    html`${finding.lines ? modelsTable(finding, groups) : nothing}
-    ${isEmbed ? nothing : experiment.footer()}`,
+    html`${othersNote(finding, groups)} ${isEmbed ? nothing : html`<p>${experiment.reported}.</p>`}`,
     notes,
   );
   return { text, groups };

@@ -60,7 +60,7 @@ export interface Experiment {
   readonly columnsOf: (groups: readonly Group[]) => readonly Column[];
   readonly controls: (context: Context) => TemplateResult;
   /** What a paper reports of large models, or what this page has of other models. */
-  readonly footer: () => TemplateResult;
+  readonly reported: string;
 }
 
 export interface Column {
@@ -68,7 +68,7 @@ export interface Column {
   readonly valueOfFrame: (frame: Frame, baseline: Frame | undefined) => string | undefined;
 }
 
-/** A line of the table of all models: one number of each. */
+/** A number that the page states of each model. */
 export interface Line {
   readonly title: string;
   readonly cellOf: (frames: readonly Frame[]) => string | undefined;
@@ -77,7 +77,7 @@ export interface Line {
 export interface Finding {
   readonly heading: string;
   readonly text: string;
-  /** The table with the same numbers of all models; without a caption they are rises of the loss. */
+  /** The numbers that the page states of the other models; with a caption of all, without one they are rises of the loss. */
   readonly lines?: readonly Line[];
   readonly linesCaption?: string;
 }

@@ -4,7 +4,6 @@ import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommandButton } from '../page/command';
 import { valueOf } from '../page/controls';
 import { tableRegion } from '../page/room_controls';
-import { linesTable } from '../page/tables';
 import type { Context } from '../page/context';
 import { sinkShare, type Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
@@ -12,7 +11,7 @@ import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
 import { formatPercent } from '../words';
 import type { Column, Experiment, Finding, Group, Line } from './experiment';
-import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
+import { costOf, costWords, isUnedited, settingName, type Cost } from '../views/settings';
 
 export function slider(
   label: string,
@@ -59,11 +58,6 @@ export function choicesIn(
   return describe ? choicesOf(describe, edit, parameter) : [[current, current]];
 }
 
-export function costWords({ mean, deviation }: Cost): string {
-  const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
-  return `${formatLossChange(mean)}${spread}`;
-}
-
 export const firstTokensWords = (count: number): string =>
   count === 1 ? 'the first token' : `the first ${count} tokens`;
 
@@ -90,38 +84,24 @@ export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Lin
   },
 });
 
-function passageWords([group]: readonly Group[]): string {
-  const count = group?.frames[0]?.sequences ?? 0;
-  return `${count} ${count === 1 ? 'passage' : 'passages'}`;
+/**
+ * States the same numbers of the other models, with their spread over the prompts; of all models, if the sentences have
+ * others.
+ */
+export function othersNote({ lines = [], linesCaption }: Finding, groups: readonly Group[]) {
+  const count = groups[0]?.frames[0]?.sequences ?? 0;
+  const unit = linesCaption ? '' : ` nats${count > 1 ? ` (± over ${count} passages)` : ''}`;
+  return groups.slice(linesCaption ? 0 : 1).map(({ title, frames }) => {
+    const numbers = lines.flatMap((line) => {
+      const cell = line.cellOf(frames);
+      return cell ? `${line.title} ${cell}` : [];
+    });
+    const caption = linesCaption ? `, ${linesCaption}` : '';
+    return numbers.length
+      ? html`<p><strong>${title}${caption}:</strong> ${numbers.join('; ')}${unit}.</p>`
+      : '';
+  });
 }
-
-/** Draws the same numbers of all models, with their spread over the prompts. */
-export const modelsTable = (
-  { lines = [], linesCaption }: Finding,
-  groups: readonly Group[],
-): TemplateResult =>
-  linesTable(
-    'costs',
-    linesCaption ?? `Rise of loss, nats ± deviation, ${passageWords(groups)}`,
-    ['case', ...groups.map(({ title }) => title.replace(/ model$/, ''))],
-    lines.map(({ title, cellOf }) => ({
-      title,
-      cells: groups.map(({ frames }) => cellOf(frames) ?? '–'),
-    })),
-  );
-
-/** Draws figures that a paper reports of large models. */
-export const reportedTable = (
-  caption: string,
-  columns: readonly string[],
-  lines: readonly (readonly [title: string, cell: string])[],
-): TemplateResult =>
-  linesTable(
-    'costs',
-    caption,
-    columns,
-    lines.map(([title, cell]) => ({ title, cells: [cell] })),
-  );
 
 /** Says how much a rise of the loss is: as if the model chose among more equally likely tokens. */
 export function choiceWords({ tensors, architecture: { V } }: Frame, rise: number): string {

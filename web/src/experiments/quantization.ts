@@ -15,7 +15,6 @@ import {
   choiceWords,
   costLine,
   firstTokensWords,
-  reportedTable,
   SINK_COLUMN,
   slider,
 } from './parts';
@@ -114,8 +113,8 @@ export const quantization: Experiment = {
         : '';
     return {
       heading: isRecovered
-        ? `Yes, but not those of ${firstTokensWords(exactTokens)}`
-        : `${isBroken ? 'Not' : 'Yes,'} to ${bits} bits`,
+        ? `Numbers can be rounded, but not those of ${firstTokensWords(exactTokens)}`
+        : `Numbers ${isBroken ? 'cannot' : 'can'} be rounded to ${bits} bits`,
       text:
         capitalize(
           `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause} `,
@@ -161,10 +160,7 @@ export const quantization: Experiment = {
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
   },
-  footer: () =>
-    reportedTable(
-      'In models of up to 175 billion parameters (LLM.int8(), Dettmers et al. 2022)',
-      ['numbers', 'quality'],
-      [['under 0.1% of them, the outliers, in 16 bits, others in 8', 'unchanged']],
-    ),
+  reported:
+    'Models of up to 175 billion parameters: as good in 8 bits, if the outliers, under 0.1% of the numbers, keep 16 ' +
+    '(LLM.int8(), Dettmers et al. 2022)',
 };

@@ -33,6 +33,8 @@ export interface DrawOptions {
   readonly group: readonly Frame[];
   /** Whether to draw for readers who know none of the terms. */
   readonly isPlain?: boolean;
+  /** Whether a plain map has titles at its axes. */
+  readonly isTitled?: boolean;
   /** Whether the room's heading is the plain answer, so that the caption is left with the numbers. */
   readonly isAnswered?: boolean;
   /** Whether the room has the height for a tall chart. */

@@ -14,6 +14,8 @@ export interface Scale {
   /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
   readonly hidden: number;
+  /** The color of the lines of hatched cells. */
+  readonly hatch: number;
 }
 
 const SEQUENTIAL = {
@@ -26,6 +28,7 @@ const DIVERGING = {
 };
 /** The color of masked cells. */
 const HIDDEN = { light: '#eeece6', dark: '#26252d' };
+const HATCH = { light: '#b4b1a8', dark: '#55535f' };
 
 function rgb(hex: string): number[] {
   const bits = parseInt(hex.slice(1), 16);
@@ -62,13 +65,14 @@ const MAX_SCALES = 200;
 function cachedScale(
   stops: Record<Theme, readonly string[]>,
   theme: Theme,
-  ends: Omit<Scale, 'colors' | 'hidden'>,
+  ends: Omit<Scale, 'colors' | 'hidden' | 'hatch'>,
 ) {
   const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.isSquareRoot].join();
   const cached = scaleCache.get(key);
   if (cached) return cached;
   if (scaleCache.size === MAX_SCALES) scaleCache.clear();
-  const result = { ...ends, colors: ramp(stops[theme]), hidden: pixel(rgb(HIDDEN[theme])) };
+  const [hidden, hatch] = [HIDDEN, HATCH].map((colors) => pixel(rgb(colors[theme])));
+  const result = { ...ends, colors: ramp(stops[theme]), hidden: hidden!, hatch: hatch! };
   scaleCache.set(key, result);
   return result;
 }

@@ -31,6 +31,8 @@ interface HeatmapData {
   readonly colWords?: readonly string[];
   /** Whether positions label the axes where not all words fit, instead of some of the words. */
   readonly isNumbered?: boolean;
+  /** Whether masked cells below the diagonal are hatched: their keys were evicted. */
+  readonly isHatched?: boolean;
   /** The pixels that a word takes along the map; WORD_PX if absent. */
   readonly wordPx?: number;
   /** A remark that is written on the map. `kind` is a CSS class, which sets its place and color. */
@@ -83,7 +85,13 @@ function addDiv(name: string, parent: Element): HTMLElement {
 /** Draws a matrix into a canvas of one pixel a cell. */
 export function paint(
   canvas: HTMLCanvasElement,
-  { rows, cols, data, scale }: Pick<HeatmapData, 'rows' | 'cols' | 'data' | 'scale'>,
+  {
+    rows,
+    cols,
+    data,
+    scale,
+    isHatched,
+  }: Pick<HeatmapData, 'rows' | 'cols' | 'data' | 'scale' | 'isHatched'>,
 ): void {
   if (canvas.width !== cols) canvas.width = cols;
   if (canvas.height !== rows) canvas.height = rows;
@@ -93,7 +101,9 @@ export function paint(
   const pixels = new Uint32Array(image.data.buffer);
   pixels.forEach((_, i) => {
     const step = stepOf(scale, data[i]!);
-    pixels[i] = step < 0 ? scale.hidden : scale.colors[step]!;
+    const [row, col] = [Math.floor(i / cols), i % cols];
+    const isLine = isHatched && col <= row && (row + col) % 4 === 0;
+    pixels[i] = step >= 0 ? scale.colors[step]! : isLine ? scale.hatch : scale.hidden;
   });
   context.putImageData(image, 0, 0);
 }

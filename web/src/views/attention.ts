@@ -449,7 +449,11 @@ export const attention: View = {
       const colWords = hasBlockCells
         ? undefined
         : colWordsOf(frame.tokens).slice(grid.key, grid.key + grid.side);
-      const [rowTitle, colTitle] = axisTitles(frame, hasBlockCells ? maps.block : 1);
+      const plainTitles = options.isTitled ? ['token that looks', 'token looked at'] : [];
+      const [rowTitle = '', colTitle = ''] =
+        isUnlabeled && !frame.queries
+          ? plainTitles
+          : axisTitles(frame, hasBlockCells ? maps.block : 1);
       const shownSpan = map.span.update(frame, state);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       map.heatmap.draw({
@@ -459,12 +463,13 @@ export const attention: View = {
         cellShape: frame.queries && Math.min(1, (2 * grid.rows) / grid.side),
         data: cells,
         scale,
-        rowTitle: isUnlabeled && !frame.queries ? '' : rowTitle,
-        colTitle: isUnlabeled && !frame.queries ? '' : colTitle,
+        rowTitle,
+        colTitle,
         rowWords,
         colWords,
         // Every tenth word of a long text is a scrap; a position can be read.
         isNumbered: isUnlabeled && grid.rows > 40,
+        isHatched: isUnlabeled && Boolean(frame.tensors.evicted),
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),

@@ -2,7 +2,7 @@
 import { mean, predictsNext, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { formatValue } from '../words';
-import { editFields, isUnedited, settingName } from './settings';
+import { costOf, costWords, editFields, isUnedited, settingName } from './settings';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -15,9 +15,19 @@ const MAX_POINTS = 512;
 
 const spanOf = (T: number) => Math.max(MIN_SPAN, Math.ceil(T / 16));
 
-/** Returns the mean loss of the `span` positions up to each drawn one, or of fewer near the beginning. */
-function movingAverage({ tensors, T }: Frame, span: number) {
-  const losses = tensors.loss_at!.data;
+/** Returns the unedited run of a model's settings if all of them read as many tokens. */
+const baselineOf = (members: readonly Frame[]): Frame | undefined =>
+  members.length > 1 && members.every(({ T }) => T === members[0]!.T)
+    ? members.find(isUnedited)
+    : undefined;
+
+/**
+ * Returns the mean loss of the `span` positions up to each drawn one, or of fewer near the beginning; with a baseline
+ * how far it is above the baseline's.
+ */
+function movingAverage({ tensors, T }: Frame, span: number, baseline?: Frame) {
+  const zero = baseline?.tensors.loss_at!.data;
+  const losses = Float32Array.from(tensors.loss_at!.data, (x, t) => x - (zero?.[t] ?? 0));
   const start = Math.min(MIN_SPAN, Math.ceil(T / 4));
   const step = Math.ceil(T / MAX_POINTS);
   const places: number[] = [];
@@ -58,7 +68,8 @@ export const loss: View = {
   question: 'How well is each token predicted?',
   how:
     `Mean of −ln p over the last ${MIN_SPAN} tokens (a 16th of the text if it is long), along the text, averaged over ` +
-    'prompts. At the line, a cache of only the most recent keys loses the first token.',
+    'prompts; beside a run with all keys, how far it is above that run’s. At the line, a cache of only the most recent ' +
+    'keys loses the first token.',
   formula: 'loss(t) = −ln p(token t | tokens before it)',
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],
@@ -71,26 +82,32 @@ export const loss: View = {
     (frame, { group, frames, isTall }, caption) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
+      const baseline = baselineOf(members);
       const averages = frames
-        .flatMap((shownFrame) => movingAverage(shownFrame, span).values)
+        .flatMap((shown) => {
+          const zero = baselineOf(frames.filter(({ model }) => model.id === shown.model.id));
+          return Boolean(zero) === Boolean(baseline) ? movingAverage(shown, span, zero).values : [];
+        })
         .filter(Number.isFinite);
       const cursor = members.map(queryWithoutFirst).find(Number.isFinite);
       return {
         kind: 'lines',
-        tight: true,
+        tight: !baseline,
         named: true,
         ...(isTall ? { height: 300 } : {}),
         xLabel: 'token',
-        yLabel: `loss in nats, mean of ${span} tokens${blindNote(frame)}`,
+        yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, mean of ${span} tokens${baseline ? '' : blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: members.map((member, i) => {
           const index = isUnedited(member) ? 0 : i || 1;
           return {
-            name: isUnedited(member) ? 'all keys' : settingName(member),
+            name: isUnedited(member)
+              ? 'all keys'
+              : `${settingName(member)}${baseline ? `: ${costWords(costOf(member, baseline))}` : ''}`,
             color: COLORS[index % COLORS.length]!,
-            ...movingAverage(member, span),
+            ...movingAverage(member, span, baseline),
             dash: DASHES[index % DASHES.length],
           };
         }),

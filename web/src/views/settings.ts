@@ -72,6 +72,11 @@ export function formatLossChange(x: number): string {
   return Number(digits) ? `${x < 0 ? '−' : '+'}${digits}` : digits;
 }
 
+export function costWords({ mean, deviation }: Cost): string {
+  const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
+  return `${formatLossChange(mean)}${spread}`;
+}
+
 export interface Cost {
   readonly mean: number;
   /** The standard deviation over the prompts; NaN if the prompts differ in length. */

@@ -137,7 +137,7 @@ export const sweep: View = {
     const measureChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames, state }) => {
+    return (frame, { group, frames, state, isTall }) => {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((setting) => pointOf(setting) ?? []);
       const availableMeasures = MEASURES.filter(({ read }) =>
@@ -198,6 +198,7 @@ export const sweep: View = {
       setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',
+        ...(isTall ? { height: 300 } : {}),
         doubling: true,
         named: true,
         xLabel: axisLabel,
