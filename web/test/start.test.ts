@@ -381,6 +381,14 @@ describe('the story on Start', () => {
     expect(root.querySelectorAll('.step.unread')).toHaveLength(4);
   });
 
+  it('waits for a text in every step where there is none', () => {
+    const { all, root } = startRoom({ shown, prompt: '' }, []);
+    expect(all('.step > .hint').map((hint) => hint.textContent)).toEqual(
+      Array(6).fill('This step waits for a text: type one above.'),
+    );
+    expect(root.matches('.waiting:not(.failed)')).toBe(true);
+  });
+
   it('is drawn ahead once the exact numbers are drawn and nothing runs', async () => {
     const { work } = startRoom({ shown }, pair());
     await new Promise((done) => setTimeout(done));

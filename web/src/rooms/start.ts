@@ -455,7 +455,8 @@ function drawRoom(
     const shown: Shown = { context, state, entries, frames, claims, hasError, askExact };
     if (frames.some(isPreview)) wasPreview = true;
     root.classList.toggle('coming', !frames.length && !hasError);
-    root.classList.toggle('failed', !frames.length && hasError);
+    root.classList.toggle('failed', !frames.length && hasError && !waitingWords(frames, state));
+    root.classList.toggle('waiting', waitingWords(frames, state) !== '');
     const areBidirectional = frames.every(isBidirectional);
     // A phone shows the second map above the diagonal of the first.
     const nesting = frames.some(isBidirectional) ? '' : ' nesting';
