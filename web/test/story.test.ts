@@ -777,7 +777,7 @@ describe('the story', () => {
     expect(await lossWords(2, 2.2, 2.3)).not.toMatch(/costs more/);
     // A token whose loss makes the text easier is not drawn as a cost without a word.
     expect(await lossWords(2, 2.001, 1.5)).toMatch(
-      /heads −0\.500 \| .* With the token hidden it predicts this text better\.$/,
+      /heads −0\.500 \| .* With the token hidden this model predicts this text better: .* another model\.$/,
     );
     expect(await lossWords(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
     const several = { ...ownFrame, sequences: 5 } as Frame;
