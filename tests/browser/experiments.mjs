@@ -178,6 +178,7 @@ export const experiments = {
       'first and the most recent',
       'most attended (H2O)',
       'most recent',
+      'most recently used (LRU)',
       'the last query attends to (TOVA)',
     ]);
     await page.getByRole('button', { name: 'KL', exact: true }).click();

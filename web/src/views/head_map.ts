@@ -72,9 +72,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       rowWords: indexLabels(L).map((_, l) => String(layerNumber(frame, l))),
       colWords: indexLabels(H),
       // A plain map stands beside an attention map and is about as high.
-      cellShape: isPlain
-        ? Math.max(0.4, Math.min(1, (0.42 * L) / H))
-        : Math.max(1, Math.min(2, (1.2 * L) / H)),
+      cellShape: isPlain ? Math.max(0.4, (0.42 * L) / H) : Math.max(1, Math.min(2, (1.2 * L) / H)),
       label,
       outlined: outlined?.cells ?? markedCells,
       chosen: { row: at.layer, col: at.head },
