@@ -88,11 +88,11 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all) => windowRise(firstModel(all)) - firstKeysRise(firstModel(all)) <= 0.05,
   ],
   'a rise': [
-    `the loss of ${TITLE} rises by ${NATS} nats`,
+    `[Tt]he loss of ${TITLE} rises by ${NATS} nats`,
     (all, title, n) => isWritten(n!, windowRise(all.get(title!)!), 1),
   ],
   'a choice among more tokens': [
-    `the loss of ${TITLE} (?:rises|changes) .*?as if it chose among (\\d+(?:\\.\\d)?) tokens instead of (\\d+(?:\\.\\d)?)`,
+    `[Tt]he loss of ${TITLE} (?:rises|changes) .*?as if it chose among (\\d+(?:\\.\\d)?) tokens instead of (\\d+(?:\\.\\d)?)`,
     (all, title, after, before) => {
       const model = all.get(title!)!;
       const rises = [...model.frames.keys()].map((edits) => model.rise(edits));
@@ -113,7 +113,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'what is recovered': [
-    `the loss of ${TITLE} rises .*? recovers all(?: but ${NATS} nats| of it)`,
+    `[Tt]he loss of ${TITLE} rises .*?; with the first token kept, (?:by ${NATS}|not at all)`,
     (all, title, n) =>
       n ? isWritten(n, firstKeysRise(all.get(title!)!), 1) : firstKeysRise(all.get(title!)!) <= 0,
   ],

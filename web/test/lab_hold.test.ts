@@ -146,7 +146,7 @@ describe('the lab', () => {
       );
       const short = shortVerdictWords(pair);
       const [, ...weights] = /first token: \S+ (\S+)%, \S+ (\S+)% \(mean/.exec(short) ?? [];
-      const [, ...chances] = /circled digit: (\S+)% and (\S+)% likely/.exec(short)!;
+      const [, ...chances] = /circled digit: \S+ (\S+)%, \S+ (\S+)% likely/.exec(short)!;
       if (weights.length) toldCount++;
       pair.forEach((namedLab, i) => {
         const { weight } = shownHeadOf(namedLab);

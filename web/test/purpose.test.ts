@@ -121,9 +121,9 @@ describe('the room', () => {
     const room = createRoom();
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
     expect(room.text('.lead')).toBe(
-      'With only the last 24 keys in the KV cache, the loss of the softmax model rises by 1.000 nats, as if it chose among 20 tokens ' +
-        'instead of 7. Rows sum to 100%: the lost share goes elsewhere. Keeping the first token ' +
-        'recovers all but 0.250 nats.',
+      'To save memory, a KV cache keeps only the last 24 tokens. Attention must sum to 100%: a dropped token’s share goes ' +
+        'elsewhere. The loss of the softmax model rises by 1.000 nats, as if it chose among 20 tokens instead of 7; with the first token ' +
+        'kept, by 0.250.',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
       'Sigmoid model: last 24 +1.000 ± 0.000; first 1 + last 23 +0.250 ± 0.000 nats.',
@@ -168,9 +168,7 @@ describe('the room', () => {
     }
     const room = createRoom({}, masked);
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
-    expect(room.text('.lead')).toMatch(
-      /^With only .* recovers all but 0\.250 nats\. Sigmoid model/,
-    );
+    expect(room.text('.lead')).toMatch(/^To save memory, .* kept, by 0\.250\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;
@@ -390,7 +388,7 @@ describe('the figure', () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toMatchObject({
       view: 'experiment',
-      says: expect.stringMatching(/^With only the last 24/),
+      says: expect.stringMatching(/^To save memory, .* the last 24/),
     });
     expect(results[0]!.results).toHaveLength(6);
     expect(results[0]!.results[1]).toEqual({

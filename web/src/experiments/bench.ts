@@ -39,7 +39,7 @@ import { INPUTS } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
 import { defaults, type State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
-import { addElement, addFold, type View } from '../page/view';
+import { addElement, setText, addFold, type View } from '../page/view';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
@@ -118,7 +118,7 @@ function othersWords(frame: Frame, frames: readonly Frame[]): string {
   if (frame.pooled || frame.queries) return '';
   const query = frames.map(queryWithoutFirst).find(Number.isFinite);
   const share = wholePercent(meanWeight(frame, false, query ?? firstKey(frame) + 1));
-  return `others: ${share}${query ? ` from token ${query}` : ''}`;
+  return `other tokens: ${share}${query ? ` from token ${query}` : ''}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -170,10 +170,11 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const detail = addElement(side, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
   const scale = addElement(legend, 'scale-place', 'span');
+  const legendWords = addElement(legend, '', 'span');
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
     ...{ experimentList, modelList, question, heading, chart, notes, controls, table, detail },
-    ...{ scale, footer },
+    ...{ scale, legendWords, footer },
   };
 }
 
@@ -364,6 +365,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     shownFrames = framesOf(mapEntries);
     maps.update(mapEntries);
     drawScale(places.scale, weightScale({ frames: shownFrames, state, theme }));
+    const isEvicting = shownFrames.some(({ subject }) => subject.includes('~evict'));
+    setText(places.legendWords, `attention${isEvicting ? '; hatched: forgotten' : ''}`);
     // The host of an embed gets each answer once.
     const isAnswered = all.length > 0 && all.every(({ isComplete }) => isComplete);
     if (!isEmbed || !isAnswered || text === reportedText) return;

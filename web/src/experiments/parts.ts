@@ -90,7 +90,7 @@ export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Lin
  */
 export function othersNote({ lines = [], linesCaption }: Finding, groups: readonly Group[]) {
   const count = groups[0]?.frames[0]?.sequences ?? 0;
-  const unit = linesCaption ? '' : ` nats${count > 1 ? ` (± over ${count} passages)` : ''}`;
+  const unit = linesCaption ? '' : ` nats${count > 1 ? ` (±: ${count} passages)` : ''}`;
   return groups.slice(linesCaption ? 0 : 1).map(({ title, frames }) => {
     const numbers = lines.flatMap((line) => {
       const cell = line.cellOf(frames);

@@ -248,26 +248,34 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
 }
 
 /**
- * States which models have a sink, the numbers of their maps, and how likely they find the right token where there is one
- * to look up. Returns '' before both have trained a step.
+ * States which models have a sink, and why if only the left one has, whose rows must sum to 1; the numbers of their maps,
+ * and how likely they find the right token where there is one to look up. Returns '' before both have trained a step.
  */
 export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   // The numbers change with every step, and a screen reader reads each new sentence.
   if (pair.some(({ lab }) => lab.isRunning)) return sinkWords(pair);
-  const { settings } = pair[0].lab;
+  const [left, right] = pair;
+  const { settings } = left.lab;
+  const isExpected =
+    !isFineTune(settings) && left.operation?.normalizes && !right.operation?.normalizes;
   const weights = pair.map(({ lab }) => shownHead(lab)?.weight ?? NaN);
   const shares = pair.map(({ name }, i) => `${name} ${weightWords(weights[i]!)}`);
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
   return [
     sinkWords(pair),
+    ...(isExpected && hasSink(left) && !hasSink(right)
+      ? [
+          `After an ordinary letter there is nothing to look up: ${left.name} must still hand out 100%, ${right.name} need not.`,
+        ]
+      : []),
     ...(weights.every(Number.isFinite)
       ? [`On the first token: ${shares.join(', ')} (${rowsWords(settings)}).`]
       : []),
     ...(hasAnswer && likely.every(Number.isFinite)
       ? [
-          `Right token after a circled digit: ${likely.map((p) => formatPercent(p, 0)).join(' and ')} likely.`,
+          `Right token after a circled digit: ${pair.map(({ name }, i) => `${name} ${formatPercent(likely[i]!, 0)}`).join(', ')} likely.`,
         ]
       : []),
   ].join(' ');

@@ -131,4 +131,4 @@ export function sinkWords([frame]: readonly Frame[]): string {
 
 /** Says how to read the maps of these models. */
 export const mapWords = (frames: readonly Frame[]): string =>
-  `each row: where one token looks; each column: a token looked at${frames.every(isBidirectional) ? '' : '; gray: later'}`;
+  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;

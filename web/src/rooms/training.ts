@@ -139,11 +139,9 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
       const { attention: share, isStrongest } = claimAt(frame);
       const place = isWalked(frame.subject) ? `, ${placeOf(frame)}` : '';
       const head = headWords(headOf(frame), frame);
-      const most = isStrongest
-        ? `, the most of ${frame.architecture.L * frame.architecture.H}`
-        : '';
-      const note = isEven(frame) ? ', as if spread evenly' : most;
-      const words = `${head} gives ${firstName(frame)} ${wholePercent(share)}${note}`;
+      const most = isStrongest ? 'most, ' : '';
+      const note = isEven(frame) ? ', as if spread evenly' : '';
+      const words = `${head} gives ${firstName(frame)} ${note ? '' : most}${wholePercent(share)}${note}`;
       const text = html`<span class="hint">${words}</span>`;
       return { title: `${titleOf(frame)}${place}`, text, color: colorOf(frame) };
     },
@@ -167,8 +165,8 @@ function explanation(frames: readonly Frame[], { claimAt }: Chosen): string {
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
   const free = frames.filter(({ operation }) => !operation.normalizes);
-  const names = listWords(free.map((one) => modelName({ title: titleOf(one) })));
-  const freeWords = free.length ? ` Rows of ${names} may sum to anything.` : '';
+  const names = capitalize(listWords(free.map((one) => modelName({ title: titleOf(one) }))));
+  const freeWords = free.length ? ` ${names} need not.` : '';
   return `${definition}${hasSink ? ` ${mustSpendWords(firstName(frame))}${freeWords}` : ''}`;
 }
 
