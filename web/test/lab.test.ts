@@ -269,7 +269,7 @@ describe('sentences of a lab', () => {
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
     expect(captionOf(0.6)).toBe('60% on the first token, mean over ordinary letters');
     // Rows of two, four and five tokens.
-    expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, as if spread evenly$/);
+    expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, spread evenly$/);
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
     expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);

@@ -39,7 +39,7 @@ import { INPUTS } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
 import { defaults, type State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
-import { addElement, setText, addFold, type View } from '../page/view';
+import { addElement, addFold, type View } from '../page/view';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
@@ -114,11 +114,12 @@ function remarkWords(frame: Frame, share: number): string {
 }
 
 /** States what all other tokens get, from the token on where one of the caches lacks the first token. */
-function othersWords(frame: Frame, frames: readonly Frame[]): string {
+function othersWords(frame: Frame, frames: readonly Frame[], isFirst: boolean): string {
   if (frame.pooled || frame.queries) return '';
   const query = frames.map(queryWithoutFirst).find(Number.isFinite);
   const share = wholePercent(meanWeight(frame, false, query ?? firstKey(frame) + 1));
-  return `other tokens: ${share}${query ? ` from token ${query}` : ''}`;
+  const legend = isFirst && frame.tensors.evicted ? '; hatched: forgotten' : '';
+  return `other tokens: ${share}${query ? ` from token ${query}` : ''}${legend}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -132,7 +133,8 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
         <span class="hint"
-          >${isPair() ? '' : `${frame.model.title};`} ${othersWords(frame, frames())}</span
+          >${isPair() ? '' : `${frame.model.title};`}
+          ${othersWords(frame, frames(), isBroken(frame))}</span
         >`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
@@ -170,11 +172,10 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const detail = addElement(side, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
   const scale = addElement(legend, 'scale-place', 'span');
-  const legendWords = addElement(legend, '', 'span');
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
     ...{ experimentList, modelList, question, heading, chart, notes, controls, table, detail },
-    ...{ scale, legendWords, footer },
+    ...{ scale, footer },
   };
 }
 
@@ -365,8 +366,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     shownFrames = framesOf(mapEntries);
     maps.update(mapEntries);
     drawScale(places.scale, weightScale({ frames: shownFrames, state, theme }));
-    const isEvicting = shownFrames.some(({ subject }) => subject.includes('~evict'));
-    setText(places.legendWords, `attention${isEvicting ? '; hatched: forgotten' : ''}`);
     // The host of an embed gets each answer once.
     const isAnswered = all.length > 0 && all.every(({ isComplete }) => isComplete);
     if (!isEmbed || !isAnswered || text === reportedText) return;

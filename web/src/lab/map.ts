@@ -72,8 +72,7 @@ export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], the
   const place = addElement(grid, 'map-legend');
   addElement(place, '', 'span').textContent = 'attention weight';
   const scale = addElement(place, 'scale-place', 'span');
-  addElement(place, '', 'span').textContent =
-    'gray: later tokens; early rows have few tokens to choose from';
+  addElement(place, '', 'span').textContent = 'gray: later; early rows see few tokens';
   return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 

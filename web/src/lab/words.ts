@@ -119,7 +119,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   if (!headShown) return undefined;
   const { weight, even } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const evenNote = Math.abs(weight - even) < EVEN ? ', as if spread evenly' : '';
+  const evenNote = Math.abs(weight - even) < EVEN ? ', spread evenly' : '';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
   return [
     `${weightWords(weight)} on the first token`,
@@ -155,13 +155,13 @@ export function rowNotes({ lab }: NamedLab) {
     {
       row: trigger,
       example: `${copied} ${word} → ${copied}`,
-      note: 'any circled digit (all alike): repeat the token before it',
+      note: 'any circled digit: repeat the token before',
       mark: `◀ ${word}: repeat ${copied}`,
     },
     {
       row: ordinary,
       example: `${lab.words[ordinary]} → ?`,
-      note: 'ordinary letter: random next, nothing to look up',
+      note: 'ordinary letter: nothing to look up',
       mark: `◀ ${lab.words[ordinary]}: nothing to look up`,
     },
   ];
@@ -218,7 +218,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
-export const SINK_WORDS = 'A sink: most attention goes to the first token, whatever it says.';
+export const SINK_WORDS = 'A sink: most attention on the first token.';
 const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
 /** A trained model may have its sink before the first step. */

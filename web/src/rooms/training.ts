@@ -160,7 +160,7 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
 function explanation(frames: readonly Frame[], { claimAt }: Chosen): string {
   const [frame] = frames;
   if (!frame) return '';
-  const definition = `A head (one map) has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)} of its attention.`;
+  const definition = `A head has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)}.`;
   const hasSink = frames.some(
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
