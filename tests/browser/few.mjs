@@ -53,7 +53,7 @@ export const few = {
     for (const room of Object.keys(MAX_COUNTS)) {
       const page = await stage.open(`room=${room}`, { waits: false });
       // The first picture of the room may be inside a folded section, so only visible ones count.
-      await page.waitForSelector(`.room-${room} :is(canvas, svg) >> visible=true`);
+      await page.waitForSelector(`.room-${room} canvas >> visible=true`);
       await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);
       counts[room] = await page.evaluate(count);
