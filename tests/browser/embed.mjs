@@ -988,7 +988,7 @@ export const embed = {
       return background;
     };
     assert.match(await lookAt('view=attention', '.scale .legend-bar'), /^linear-gradient/);
-    assert.match(await lookAt('view=sinks', '.legend .legend-bar'), /^linear-gradient/);
+    assert.match(await lookAt('view=sinks', '.scale .legend-bar'), /^linear-gradient/);
     assert.match(
       await lookAt('view=geometry&map=angle', '[style*="--swatch"]', '::before'),
       /rgb\(176, 48, 90\)/,

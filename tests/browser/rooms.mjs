@@ -1166,7 +1166,7 @@ const training = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^At step 0, no heads of the softmax model have a sink \(mean of 20 other passages\), none of/,
+      /^Before training, no heads of the softmax model have a sink \(mean of 20 other passages\), none of/,
     );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();

@@ -725,7 +725,11 @@ export function createStory(
   const steps = signal<ReadonlyMap<number, Step>>(new Map());
   scope.effect(() => {
     const builtSteps = steps.peek();
-    const drawnSteps = new Set([...reachedSteps.value, ...(isAhead.value ? AHEAD : [])]);
+    // Above the window a step that grows would move what the reader sees.
+    const below = isAhead.value
+      ? AHEAD.filter((i) => places[i]!.getBoundingClientRect().bottom >= 0)
+      : [];
+    const drawnSteps = new Set([...reachedSteps.value, ...below]);
     const indices = [...drawnSteps].filter((i) => !builtSteps.has(i));
     if (!indices.length) return;
     const newSteps = indices.map((i): [number, Step] => {
