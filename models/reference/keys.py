@@ -135,7 +135,7 @@ def build(config: PreTrainedConfig, case: Case) -> transformers.PreTrainedModel:
 
 def compute(model: transformers.PreTrainedModel, case: Case, tokens: Tensor) -> dict[str, Tensor]:
     if case.maps:
-        att = case.maps(model, case.final_norm, tokens)["att"]
+        att = case.maps(model, tokens)["att"]
     with torch.no_grad():
         out = model(tokens[None], output_attentions=True)
     return {"logits": out.logits[0], "att": att if case.maps else torch.cat(out.attentions)}
@@ -281,7 +281,6 @@ def bases(folder: Path, families: list[str] | None, every_case: bool) -> dict[st
             transformers.GPT2LMHeadModel,
             dict(n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=48),
             "",
-            final_norm="transformer.ln_f",
         )
     }
     for name, case in (llama | gpt2 | CASES).items():

@@ -52,27 +52,19 @@ def test_the_differences_of_the_other_models_of_the_zoo_are_as_stated() -> None:
     )
 
 
-def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
-    share = MODEL_BY_ID["key-bias"]["measured"]["sink_bias"]
-    assert_stated("web/src/experiments/fragility.ts", f"key bias (sink on the bias key, Sink∗ {share:.0f}%)")
-
-
 def test_the_cost_of_zeroing_one_channel_is_as_stated() -> None:
     units = json.loads(beyond.FILE.read_text())["channels"]
     cost = {unit["unit"]: f"{unit['worst']:.2f}" for unit in units}
     assert [unit["unit"] for unit in sorted(units, key=lambda unit: -unit["worst"])] == list(beyond.CHANNEL_MODELS)
     assert all(unit["median"] < 0.01 for unit in units)
     assert beyond.read_model(beyond.ZOO / "key-bias")[0].D == 128
-    file = "web/src/experiments/fragility.ts"
-    assert_stated(file, f"the worst of 128 channels zeroed ({beyond.SEQUENCES} passages, T = {beyond.T})")
-    for unit, name in (
-        ("softmax", "softmax"),
-        ("sigmoid", "sigmoid"),
-        ("gated", "gated"),
-        ("sink-logit", "sink logit"),
-    ):
-        assert_stated(file, f"['{name}', '{cost[unit]}']")
-    assert_stated(file, f"Sink∗ 79%)', '{cost['key-bias']}']")
+    assert MODEL_BY_ID["key-bias"]["measured"]["sink_bias"] > 50
+    assert_stated(
+        "web/src/experiments/fragility.ts",
+        f"The worst of 128 channels zeroed ({beyond.SEQUENCES} passages, T = {beyond.T}): +{cost['key-bias']} nats with a "
+        f"key bias, whose sink is the bias key, +{cost['softmax']} with softmax, +{cost['sigmoid']} with sigmoid, "
+        f"+{cost['gated']} with gates, +{cost['sink-logit']} with a sink logit",
+    )
 
 
 def test_the_levels_of_softmax1_and_normalized_sigmoid_are_as_stated() -> None:

@@ -436,7 +436,7 @@ describe('Training', () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'head L1H0 gives <s> most, 90%']);
+    expect(mapsOf(room)).toEqual(['b', 'head L1H0 gives <s> the most: 90%']);
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {

@@ -101,7 +101,7 @@ describe('the emergence of the sink', () => {
     const curveWords = (id: string) => neverWords(frameAt(id, { architecture }));
     // 2% and 9.9% of 24 heads.
     expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
-      ...['', ' (0.5 at most)', ' (2.4 at most)', ''],
+      ...['', ' (never over 0.5)', ' (never over 2.4)', ''],
     ]);
     const counts = [0, 0.62, 60, 100].map((x) => headsAt(frameAt('softmax', { architecture }), x));
     expect(counts).toEqual(['none', 'under 1 of 24', '14 of 24', '24 of 24']);

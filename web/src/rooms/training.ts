@@ -139,7 +139,7 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
       const { attention: share, isStrongest } = claimAt(frame);
       const place = isWalked(frame.subject) ? `, ${placeOf(frame)}` : '';
       const head = headWords(headOf(frame), frame);
-      const most = isStrongest ? 'most, ' : '';
+      const most = isStrongest ? 'the most: ' : '';
       const note = isEven(frame) ? ', as if spread evenly' : '';
       const words = `${head} gives ${firstName(frame)} ${note ? '' : most}${wholePercent(share)}${note}`;
       const text = html`<span class="hint">${words}</span>`;
