@@ -509,7 +509,7 @@ def check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Arra
             )
         if pooled is not None and f"{i}.att_scale" not in tensors:
             raise RecordingError(f"{path}: {i}.att_scale: expected the scales of the pooled maps, found none")
-    for name in shapes.keys() & tensors.keys():
+    for name in sorted(shapes.keys() & tensors.keys()):
         x, kind = tensors[name], "u" if name == "prompt.failed" or name.endswith(".att_pooled") else "f"
         if x.dtype.kind != kind or [n for n in x.shape if n != 1] != [n for n in shapes[name] if n != 1]:
             raise RecordingError(
