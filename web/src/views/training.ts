@@ -170,7 +170,9 @@ export function headsAt(frame: Frame, percent: number): string {
 /** Says of a model without a sink how many of its heads pass the threshold at most at any step. */
 export function neverWords(frame: Frame): string {
   const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
-  return isNone && maximum ? ` (never over ${(Math.ceil((maximum * headCountOf(frame)) / 10) / 10).toFixed(1)})` : '';
+  return isNone && maximum
+    ? ` (never over ${(Math.ceil((maximum * headCountOf(frame)) / 10) / 10).toFixed(1)})`
+    : '';
 }
 
 /**
