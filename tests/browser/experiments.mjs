@@ -51,7 +51,7 @@ export const experiments = {
       losses.slice(0, 3),
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
-    const [, rise] = /the loss of the softmax model rises by ([\d.]+) nats/.exec(
+    const [, rise] = /[Tt]he loss of the softmax model rises by ([\d.]+) nats/.exec(
       await findingOf(page),
     );
     assert.equal(rise, (window - whole).toFixed(3));
@@ -60,7 +60,7 @@ export const experiments = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24\s+others: (?:100|99)% from token 24.*▼ <s>: \d+%, then dropped.*first 1 \+ last 23\s+others: \d% from token 24.*▼ <s>: \d+%/s,
+      /last 24\s+other tokens: (?:100|99)% from token 24; hatched: forgotten.*▼ <s>: \d+%, then dropped.*first 1 \+ last 23\s+other tokens: \d% from token 24.*▼ <s>: \d+%/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -79,7 +79,7 @@ export const experiments = {
       stage,
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
-    assert.match(await findingOf(movedPage), /last 10 keys/);
+    assert.match(await findingOf(movedPage), /last 10 tokens/);
     await movedPage.locator('.experiment-controls select').selectOption('cache');
     await movedPage.waitForSelector('.trouble');
     await settled(movedPage);
