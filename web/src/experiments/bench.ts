@@ -94,12 +94,12 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 /** Returns the mean weight of the first token, or of all others, over the rows [from, to) of the drawn map. */
 function meanWeight(frame: Frame, isFirst: boolean, from: number, to = frame.T): number {
   const cells = drawnMap(frame, defaults) ?? [];
+  const first = firstKey(frame);
   const sums = Array.from({ length: to - from }, (_, r) => {
-    const row = Array.from(cells.slice((from + r) * frame.T, (from + r + 1) * frame.T));
-    return row.reduce(
-      (sum, x, k) => ((k === firstKey(frame)) === isFirst ? sum + (x || 0) : sum),
-      0,
-    );
+    const start = (from + r) * frame.T;
+    let sum = 0;
+    for (let k = 0; k < frame.T; k++) if ((k === first) === isFirst) sum += cells[start + k] || 0;
+    return sum;
   });
   return mean(sums);
 }

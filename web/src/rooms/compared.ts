@@ -1,7 +1,8 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import { isBidirectional, type Frame } from '../frame';
+import type { Frame } from '../frame';
 import {
   capitalize,
+  listWords,
   firstName,
   firstTokenName,
   formatPercent,
@@ -38,11 +39,6 @@ const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
 ];
 /** Keys that follow from the others: the number of parameters, the name of the family, the size of the vocabulary. */
 const DERIVED = /^(parameters|family|V)$/;
-
-export function listWords(items: readonly string[]): string {
-  const last = items.at(-1) ?? '';
-  return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} and ${last}`;
-}
 
 /**
  * Says in words what differs between models.
@@ -107,7 +103,7 @@ export function headingOf(
     return `${place} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink`}`;
   });
   const text = clauses.join(', ').replace('none heads have', 'no head has');
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return `${capitalize(text)}.`;
 }
 
 /** Says why softmax makes a sink, and which models are free of that; empty unless the first one is a softmax model with a sink. */
@@ -128,7 +124,3 @@ export function sinkWords([frame]: readonly Frame[]): string {
   if (!frame) return '';
   return `A head has a sink if ${firstTokenName(frame)} gets over ${formatPercent(frame.eps, 0)} of its attention.`;
 }
-
-/** Says how to read the maps of these models. */
-export const mapWords = (frames: readonly Frame[]): string =>
-  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;

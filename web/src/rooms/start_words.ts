@@ -5,7 +5,7 @@ import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
 import { cardOf, type Context } from '../page/context';
 import type { DrawOptions } from '../page/view';
-import { sumWords } from '../words';
+import { listWords, sumWords } from '../words';
 
 const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
   all: ({ sums: [least, most] }) =>
@@ -44,7 +44,7 @@ export function seedWords([frame, twinFrame]: readonly Frame[], context: Context
       ? `; in its sigmoid twin at most ${Math.max(...twinShares).toFixed(1)}%, even by shares of the row`
       : '';
   return (
-    `The strength of the sink depends on the seed: with ${shares.length} random seeds, over 100 passages, ${percentages.slice(0, -1).join(', ')} and ` +
-    `${percentages.at(-1)} of the heads end up giving the start token more than 30%${twinWords}. The first seed is shown.`
+    `The strength of the sink depends on the seed: with ${shares.length} random seeds, over 100 passages, ${listWords(percentages)} ` +
+    `of the heads end up giving the start token more than 30%${twinWords}. The first seed is shown.`
   );
 }

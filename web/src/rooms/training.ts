@@ -15,7 +15,7 @@ import {
 } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
 import { claimOf } from '../claims';
-import { selectedHead, type Frame, type Head } from '../frame';
+import { isBidirectional, selectedHead, type Frame, type Head } from '../frame';
 import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
@@ -38,13 +38,14 @@ import {
   firstTokenName,
   headWords,
   capitalize,
+  listWords,
   modelName,
   mustSpendWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import { countWords, listWords, mapWords } from './compared';
+import { countWords } from './compared';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
@@ -181,6 +182,10 @@ function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen
     </p>
     ${troubleNotes(entries, context)}`;
 }
+
+/** Says how to read the maps of these models. */
+const mapWords = (frames: readonly Frame[]): string =>
+  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
 
 /** Adds what all maps share: their scale, their text, and the choice of the models. */
 function addControls(grid: HTMLElement, context: Context) {
