@@ -436,7 +436,7 @@ describe('Training', () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'head L1H0 gives <s> the most: 90%']);
+    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0: 90% on <s>']);
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
@@ -501,8 +501,8 @@ describe('Training', () => {
 
   it('has the maps and the course, and controls that a link may hide', async () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
-    expect(viewsOf(room)).toEqual(['attention', 'training']);
-    expect(mapsOf(room)).toHaveLength(6);
+    expect(viewsOf(room)).toEqual(['attention', 'sinks', 'training']);
+    expect(mapsOf(room)).toHaveLength(4);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
     expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('3');
     const bareRoom = await trainingRoom({ hide: ['subjects', 'text'] });

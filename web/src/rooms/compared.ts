@@ -3,7 +3,6 @@ import type { Frame } from '../frame';
 import {
   capitalize,
   listWords,
-  firstName,
   firstTokenName,
   formatPercent,
   headsWords,
@@ -116,11 +115,11 @@ export function spendWords(
   const free = frames.flatMap((frame, i) =>
     frame.operation.normalizes ? [] : (phrases[i] ?? modelName(frame)),
   );
-  return `${mustSpendWords(firstName(first))}${free.length ? ` ${capitalize(listWords(free))} need not.` : ''}`;
+  return mustSpendWords(first, free);
 }
 
 /** Says what counts as a sink. */
 export function sinkWords([frame]: readonly Frame[]): string {
   if (!frame) return '';
-  return `A head has a sink if ${firstTokenName(frame)} gets over ${formatPercent(frame.eps, 0)} of its attention.`;
+  return `A sink: over ${formatPercent(frame.eps, 0)} of a head’s attention on ${firstTokenName(frame)}.`;
 }
