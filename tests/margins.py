@@ -4,9 +4,9 @@
     SINKSCOPE_SEED=3 python3 -m pytest -p tests.margins tests/record/test_silent.py
 
 The first command runs each file or test with other seeds, as many as end in its minutes, and writes the rows of its
-comparisons into tests/margins.md. Every comparison with a tolerance (`x < 1e-5`, `allclose`, `assert_close`, `approx`) is noted
-with its difference and what it allows. Seeds of torch and NumPy are shifted: a comparison with the numbers of its own
-seed is then off by far more than it allows, and has no row.
+comparisons into tests/margins.md. Every comparison with a tolerance (`x < 1e-5`, `allclose`, `assert_close`,
+`approx`) is noted with its difference and what it allows. Seeds of torch and NumPy are shifted: a comparison with the
+numbers of its own seed is then off by far more than it allows, and has no row.
 """
 
 import argparse
