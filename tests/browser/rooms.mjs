@@ -148,7 +148,7 @@ const start = {
         assert.match(await text(page, '.start-captions'), /one head gives <s> about \d\d%/);
         await page.locator('.preview button', { hasText: /Use exact weights/ }).click();
       }
-      await page.getByText('Exact now; before').waitFor();
+      await page.getByText('Exact now; the quick').waitFor();
       await settled(page);
       assert.equal(refinements(), 2);
       assert.doesNotMatch(await text(page, '.start-captions'), /about|one head/);

@@ -400,15 +400,24 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
       : changeWithoutFirst < -SMALL_CHANGE
         ? ` With the token hidden this model predicts ${textsWords(frame)} better: the cost that step 3 shows is that of another model.`
         : '';
+  const loss = frame.tensors.loss_mean?.data[0];
+  const lossNote = loss === undefined ? '' : ` (${loss.toFixed(3)})`;
+  const chance = Math.log(frame.architecture.V ?? NaN);
+  const strangeNote =
+    loss !== undefined && loss > chance
+      ? ` An even guess among all tokens would do better (${chance.toFixed(3)}): this model has not learned such texts.`
+      : '';
   return html`${barsTable(
-      explainTerms(`Change of the loss on ${textsWords(frame)}, in nats per token`),
+      explainTerms(`Change of the loss on ${textsWords(frame)}${lossNote}, in nats per token`),
       bars.flatMap(([title, value]) => {
-        const line = { title, share: Math.abs(value) / maximum, text: formatLossChange(value) };
-        return Number.isFinite(value) ? [line] : [];
+        const isSmall = Math.abs(value) < SMALL_CHANGE;
+        const effect = isSmall ? '' : value > 0 ? ', worse' : ', better';
+        const line = { title, share: Math.abs(value) / maximum, isGain: effect === ', better' };
+        return Number.isFinite(value) ? [{ ...line, text: formatLossChange(value) + effect }] : [];
       }),
     )}
     <p>
-      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${comparison}`)}
+      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${comparison}${strangeNote}`)}
     </p>`;
 }
 
@@ -667,7 +676,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. On average over 100 other passages ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. After training, over 100 other passages, ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${formatPercent(sinkShare, 0)}. The loss of the sigmoid model is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );
