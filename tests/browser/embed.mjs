@@ -427,7 +427,7 @@ export const embed = {
       assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
       assert.match(detail.says, new RegExp(`by ${(window - baseline).toFixed(3)} nats`));
       // Another cache size gives another sentence with other numbers, which the attribute of the host must hold.
-      await figure.getByRole('slider', { name: 'recent keys' }).fill('60');
+      await figure.getByRole('slider', { name: 'keep last' }).fill('60');
       await waitForRuns(page, 2);
       assert.match(await finding.textContent(), /last 61 keys/);
       assert.equal(await figure.getAttribute('recentkeys'), '60');

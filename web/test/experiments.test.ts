@@ -173,15 +173,15 @@ describe('the streaming experiment', () => {
     const sigmoid = { ...group, frames: frames.map((frame) => ({ ...frame, operation })) };
     expect(says([sigmoid], state).text).not.toContain('must sum');
     expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
-      /the last 5 tokens\. .*; with the first 4 tokens kept, not at all\.$/,
+      /the last 5 tokens .* With the first 4 tokens: 5\.8\. .* without the first 4 tokens, others get it\.$/,
     );
-    expect(says([lossGroup(3, 2)], state).text).toMatch(/kept, not at all\.$/);
+    expect(says([lossGroup(3, 2)], state).text).toMatch(/With .*, the first token: still 7\.4\. /);
     const groups = [lossGroup(3, 2.5), lossGroup(1.5, 1.75, 'B'), lossGroup(2.5, undefined, 'C')];
     const finding = says(groups, state);
     expect(finding).toMatchSnapshot();
     expect(notesOf(finding, groups)).toEqual([
-      'B: last 2 −0.500 ± 0.000; first 1 + last 1 −0.250 ± 0.000 nats.',
-      'C: last 2 +0.500 ± 0.000 nats.',
+      'B loses less: last 2 −0.500 ± 0.000; first + last 1 −0.250 ± 0.000 nats.',
+      'C loses about as much: last 2 +0.500 ± 0.000 nats.',
     ]);
     expect(says([lossGroup(2.04, 2)], state).heading).toMatchSnapshot();
     expect(says([lossGroup(3, 2.96)], state).heading).toMatchSnapshot();
@@ -232,27 +232,27 @@ describe('the streaming experiment', () => {
     expect(texts('tbody tr')).toEqual([
       'A baseline 2.000 (2) – >_',
       'last 2 3.000 (2) +1.000 ± 0.000 >_',
-      'first 1 + last 1 2.500 (2) +0.500 ± 0.000 >_',
+      'first + last 1 2.500 (2) +0.500 ± 0.000 >_',
     ]);
     expect([texts('summary')[0], isOpen, texts('thead th').length]).toEqual([
       'All numbers: 3 settings',
       false,
       5,
     ]);
-    expect(ranges).toEqual(['first keys 0..8: 1', 'recent keys 1..120: 23']);
+    expect(ranges).toEqual(['keep first 0..8: 1', 'keep last 1..120: 23']);
     expect(checks.map((one) => one.checked)).toEqual([false, false]);
-    expect(enter('[aria-label="first keys"]', '3')).toEqual({ firstKeys: 3 });
+    expect(enter('[aria-label="keep first"]', '3')).toEqual({ firstKeys: 3 });
     expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
     expect(turn(0)).toEqual({ recompute: 'yes' });
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
     const farRoom = draw(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
     expect(farRoom.checks.map((one) => one.checked)).toEqual([true, true]);
-    expect(farRoom.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
+    expect(farRoom.ranges).toEqual(['keep first 0..9: 9', 'keep last 1..2048: 23']);
     expect([farRoom.turn(0), farRoom.turn(1)]).toEqual([
       { recompute: 'no' },
       { length: 120, runs: 8, positions: 'text' },
     ]);
-    expect(draw(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
+    expect(draw(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('keep last 1..8: 1');
     const longSetting = settingFrame(3, window, { bytes: { held: 2e6, all: 5e6 } });
     expect(draw(streaming, {}, [groupOf('A', longSetting)]).texts('tbody tr')).toEqual([
       'A last 2 3.000 (2) – 3 2.0 MB >_',
@@ -421,7 +421,7 @@ describe('the quantization experiment', () => {
     const group = groupOf('A', settingFrame(2), ...frames);
     expect(notesOf(finding, [group])).toEqual([]);
     expect(notesOf(finding, [group, group])).toEqual([
-      'A: 6 bits +1.000 ± 0.000; 6 bits, the first token exact +0.250 ± 0.000 nats.',
+      'A loses about as much: 6 bits +1.000 ± 0.000; 6 bits, the first token exact +0.250 ± 0.000 nats.',
     ]);
     // An error that hardly falls says nothing of the first token's numbers.
     expect(says({}, roundedFrame(3, 0, 0.2), roundedFrame(2.25, 1, 0.125)).text).not.toContain(

@@ -63,8 +63,17 @@ const standsOut = (model: Model) => {
 };
 
 const NATS = '([+−]?\\d+\\.\\d+)';
+/** A number of tokens to choose among, and whether it is that of a loss. */
+const CHOICES = '(\\d+(?:\\.\\d)?)';
+const isChoice = (n: string, loss: number) =>
+  Math.abs(Number(n) - Math.exp(loss)) <= (n.includes('.') ? 0.0501 : 0.501);
 /** A model's name at the beginning of a sentence, or as a noun in it. */
-const TITLE = '(?:the )?((?:[Ss]oftmax|[Ss]igmoid) model)';
+const TITLE = '(?:[Tt]he )?((?:[Ss]oftmax|[Ss]igmoid) model)';
+/** Returns the largest rise of the second model as a multiple of the first one's, and all rises of the second. */
+function comparedRises(models: Models, risesOf: (model: Model) => number[]) {
+  const [main, other] = [...models.values()].map(risesOf) as [number[], number[]];
+  return [Math.max(...other) / Math.max(...main), other] as const;
+}
 const titleOf = (name: string) => name.replace(/^s(?=\w+ model$)/, 'S');
 
 type Holds = (models: Models, ...said: string[]) => boolean;
@@ -87,17 +96,11 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     '^Keeping the first token helps little',
     (all) => windowRise(firstModel(all)) - firstKeysRise(firstModel(all)) <= 0.05,
   ],
-  'a rise': [
-    `[Tt]he loss of ${TITLE} rises by ${NATS} nats`,
-    (all, title, n) => isWritten(n!, windowRise(all.get(title!)!), 1),
-  ],
   'a choice among more tokens': [
-    `[Tt]he loss of ${TITLE} (?:rises|changes) .*?as if it chose among (\\d+(?:\\.\\d)?) tokens instead of (\\d+(?:\\.\\d)?)`,
+    `[Tt]he loss of ${TITLE} changes .*?as if among ${CHOICES} tokens, not ${CHOICES}`,
     (all, title, after, before) => {
       const model = all.get(title!)!;
       const rises = [...model.frames.keys()].map((edits) => model.rise(edits));
-      const isChoice = (n: string, loss: number) =>
-        Math.abs(Number(n) - Math.exp(loss)) <= (n.includes('.') ? 0.0501 : 0.501);
       return (
         isChoice(before!, model.loss('')) &&
         rises.some((rise) => isChoice(after!, model.loss('') + rise))
@@ -105,17 +108,27 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'the numbers of each model': [
-    `Sigmoid model: last 8 ${NATS}(?: ± [\\d.]+)?; first 1 \\+ last 7 ${NATS}`,
-    (all, ...numbers) => {
-      const [, other] = [...all.values()] as [Model, Model];
-      const rises = [windowRise(other), firstKeysRise(other)];
-      return rises.every((rise, i) => isWritten(numbers[i]!, rise, 1));
+    `The sigmoid model loses (less|more|about as much): last 8 ${NATS}(?: ± [\\d.]+)?; first \\+ last 7 ${NATS}`,
+    (all, rank, ...numbers) => {
+      const [ratio, rises] = comparedRises(all, (model) => [
+        windowRise(model),
+        firstKeysRise(model),
+      ]);
+      const isRanked = { less: ratio < 0.5, more: ratio > 2 }[rank!] ?? !(ratio < 0.5 || ratio > 2);
+      return isRanked && rises.every((rise, i) => isWritten(numbers[i]!, rise, 1));
     },
   ],
   'what is recovered': [
-    `[Tt]he loss of ${TITLE} rises .*?; with the first token kept, (?:by ${NATS}|not at all)`,
-    (all, title, n) =>
-      n ? isWritten(n, firstKeysRise(all.get(title!)!), 1) : firstKeysRise(all.get(title!)!) <= 0,
+    `: ${TITLE} guesses as if among ${CHOICES} tokens, not ${CHOICES}\\. With .*?the first token: (still )?${CHOICES}\\.`,
+    (all, title, after, before, still, kept) => {
+      const model = all.get(title!)!;
+      return (
+        isChoice(before!, model.loss('')) &&
+        isChoice(after!, model.loss('') + windowRise(model)) &&
+        isChoice(kept!, model.loss('') + firstKeysRise(model)) &&
+        Boolean(still) === (before === kept)
+      );
+    },
   ],
   'a change': [
     `(?:the loss of )?${TITLE}(?:: by| changes by) ${NATS}(?: nats per token)?, with the first token kept by ${NATS}`,
@@ -128,7 +141,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all, n) => firstModel(all).frames.get('')!.T <= Number(n),
   ],
   'the lowest and the highest': [
-    `the loss of ${TITLE} rises most if they are .*?: by ${NATS} nats.*?; (\\d+)% of the heads .*?: ${NATS} and (\\d+)%`,
+    `${TITLE} loses most with .*?: ${NATS} nats.*?; (\\d+)% of its heads .*?: ${NATS}; (\\d+)% keep it`,
     (all, title, high, keepsHigh, low, keepsLow) => {
       const model = all.get(title!)!;
       const edits = model.editsLike(/,8[,)]|,8$/).sort((a, b) => model.rise(a) - model.rise(b));
@@ -141,8 +154,8 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
       );
     },
   ],
-  'those that keep it lose least': [
-    '^The first token must stay: caches that keep it lose least',
+  'those that drop it lose most': [
+    '^The first token must stay: caches that drop it lose most',
     (all) => {
       const model = firstModel(all);
       const edits = model.editsLike(/,8[,)]/);

@@ -121,21 +121,20 @@ describe('the room', () => {
     const room = createRoom();
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
     expect(room.text('.lead')).toBe(
-      'To save memory, a KV cache keeps only the last 24 tokens. Attention must sum to 100%: a dropped token’s share goes ' +
-        'elsewhere. The loss of the softmax model rises by 1.000 nats, as if it chose among 20 tokens instead of 7; with the first token ' +
-        'kept, by 0.250.',
+      'To save memory, keep only the last 24 tokens in the KV cache: the softmax model guesses as if among 20 tokens, ' +
+        'not 7.4. With <s>, the first token: 9.5. Attention must sum to 100%: without <s>, others get it.',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
-      'Sigmoid model: last 24 +1.000 ± 0.000; first 1 + last 23 +0.250 ± 0.000 nats.',
-      expect.stringMatching(/^Llama-2-13B/),
+      'The sigmoid model loses about as much: last 24 +1.000 ± 0.000; first + last 23 +0.250 ± 0.000 nats.',
+      expect.stringMatching(/^Llama-2-13B breaks: /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
     expect([yLabel, ...series.map(({ name, values }) => [name, values[20]])]).toEqual([
-      'extra loss in nats, mean of 16 tokens',
-      ['all keys', 0],
-      ['last 24: +1.000 ± 0.000', 1],
-      ['first 1 + last 23: +0.250 ± 0.000', 0.25],
+      'extra loss in nats, smoothed; means at the lines',
+      ['all tokens', 0],
+      ['last 24: +1.000', 1],
+      ['first + last 23: +0.250', 0.25],
     ]);
     expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
@@ -168,7 +167,7 @@ describe('the room', () => {
     }
     const room = createRoom({}, masked);
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
-    expect(room.text('.lead')).toMatch(/^To save memory, .* kept, by 0\.250\. Sigmoid model/);
+    expect(room.text('.lead')).toMatch(/^To save memory, .* others get it\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;

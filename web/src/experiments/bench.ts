@@ -40,6 +40,7 @@ import { LONG_TEXT } from '../run/reading';
 import { defaults, type State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
 import { addElement, addFold, type View } from '../page/view';
+import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
@@ -91,35 +92,26 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
   );
 }
 
-/** Returns the mean weight of the first token, or of all others, over the rows [from, to) of the drawn map. */
-function meanWeight(frame: Frame, isFirst: boolean, from: number, to = frame.T): number {
+/**
+ * States what the first token and all others get on average, from the token on where one of the caches lacks the
+ * first one. The parts of rows that sum to 100% do so, too.
+ */
+function remarkWords(frame: Frame, share: number, frames: readonly Frame[]): string {
+  const [name, first] = [`▼ ${firstName(frame)}`, firstKey(frame)];
+  if (frame.pooled || frame.queries) return `${name} gets ${wholePercent(share)}`;
+  const from = frames.map(queryWithoutFirst).find(Number.isFinite) ?? first + 1;
   const cells = drawnMap(frame, defaults) ?? [];
-  const first = firstKey(frame);
-  const sums = Array.from({ length: to - from }, (_, r) => {
-    const start = (from + r) * frame.T;
-    let sum = 0;
-    for (let k = 0; k < frame.T; k++) if ((k === first) === isFirst) sum += cells[start + k] || 0;
-    return sum;
-  });
-  return mean(sums);
-}
-
-/** States the mean attention on the first token, as long as the cache has it. */
-function remarkWords(frame: Frame, share: number): string {
-  const query = queryWithoutFirst(frame);
-  const early = meanWeight(frame, true, firstKey(frame), query);
-  return Number.isFinite(query)
-    ? `▼ ${firstName(frame)}: ${wholePercent(early)}, then dropped`
-    : `▼ ${firstName(frame)}: ${wholePercent(share)}`;
-}
-
-/** States what all other tokens get, from the token on where one of the caches lacks the first token. */
-function othersWords(frame: Frame, frames: readonly Frame[], isFirst: boolean): string {
-  if (frame.pooled || frame.queries) return '';
-  const query = frames.map(queryWithoutFirst).find(Number.isFinite);
-  const share = wholePercent(meanWeight(frame, false, query ?? firstKey(frame) + 1));
-  const legend = isFirst && frame.tensors.evicted ? '; hatched: forgotten' : '';
-  return `other tokens: ${share}${query ? ` from token ${query}` : ''}${legend}`;
+  const rows = Array.from({ length: frame.T - from }, (_, r) => (from + r) * frame.T);
+  const sums = rows.map(
+    (row) => mean(cells.slice(row, row + frame.T).map((x) => x || 0)) * frame.T,
+  );
+  const got = mean(rows.map((row) => cells[row + first] || 0));
+  const others = frame.operation.normalizes
+    ? `${100 - Math.round(100 * got)}%`
+    : wholePercent(mean(sums) - got);
+  return Number.isFinite(queryWithoutFirst(frame))
+    ? `${name} is dropped: others get ${others}`
+    : `${name} gets ${wholePercent(got)}, others ${others}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -132,10 +124,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     headOf,
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
-        <span class="hint"
-          >${isPair() ? '' : `${frame.model.title};`}
-          ${othersWords(frame, frames(), isBroken(frame))}</span
-        >`,
+        <span class="hint">${isPair() ? '' : frame.model.title}</span>`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
     extra: (frame) => {
@@ -145,7 +134,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
         outlined: [{ row: -1, col: firstKey(frame) }],
         remark: {
           kind: share > frame.eps ? 'sink' : 'weak',
-          text: remarkWords(frame, share),
+          text: remarkWords(frame, share, frames()),
         },
       };
     },
@@ -156,26 +145,27 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
 function createPlaces(root: HTMLElement, isEmbed: boolean) {
   // An embed has no places for models and prompts, which its host chooses: their elements stay outside the page.
   const sideRoot = isEmbed ? document.createElement('div') : root;
-  const rail = addElement(sideRoot, 'rail');
-  const middle = addElement(root, 'middle');
-  const side = addElement(sideRoot, 'inspector');
-  const experimentList = addElement(rail, 'experiments', 'nav');
+  const experimentList = addElement(addElement(sideRoot, 'rail'), 'experiments', 'nav');
   experimentList.setAttribute('aria-label', 'Experiments');
-  const modelList = addElement(rail, 'subjects');
-  const question = addElement(addFold(rail, 'Passages'), 'question');
+  const middle = addElement(root, 'middle');
   const heading = addElement(middle, 'room-head');
+  const bar = addElement(middle, 'experiment-bar');
+  const modelList = addElement(isEmbed ? sideRoot : bar, 'subjects');
+  const controls = addElement(bar, 'experiment-controls');
   const chart = addElement(middle, 'experiment-picture');
-  const notes = addElement(middle, 'experiment-notes');
-  const settings = isEmbed ? middle : addFold(middle, 'Settings');
-  const controls = addElement(settings, 'experiment-controls');
-  const table = addElement(middle, 'experiment-table');
-  const detail = addElement(side, 'experiment-detail');
+  const detail = addElement(isEmbed ? sideRoot : middle, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
   const scale = addElement(legend, 'scale-place', 'span');
+  const legendWords = addElement(legend, 'hint', 'span');
+  const notes = addElement(middle, 'experiment-notes');
+  const settings = isEmbed ? middle : addFold(middle, 'Settings');
+  const moreControls = addElement(settings, 'experiment-controls');
+  const question = addElement(isEmbed ? sideRoot : settings, 'question');
+  const table = addElement(middle, 'experiment-table');
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
-    ...{ experimentList, modelList, question, heading, chart, notes, controls, table, detail },
-    ...{ scale, footer },
+    ...{ experimentList, modelList, question, heading, chart, notes, controls, moreControls },
+    ...{ table, detail, scale, legendWords, footer },
   };
 }
 
@@ -277,12 +267,15 @@ function failuresOf(groups: readonly Measured[], runs: readonly SubjectEntry[]):
 function drawAnswer(
   { heading, table, notes }: ReturnType<typeof createPlaces>,
   context: Context,
-  { experiment, isEmbed }: Plans,
+  plans: Plans,
   all: readonly Measured[],
   runs: readonly SubjectEntry[],
 ) {
+  const { experiment, isEmbed } = plans;
   const applicable = all.filter(({ isApplicable }) => isApplicable);
-  const groups: Group[] = applicable
+  // The sentences are about the model of the chart.
+  const shown = plans.chosen(applicable);
+  const groups: Group[] = [...shown, ...applicable.filter((one) => !shown.includes(one))]
     .filter(({ frames }) => frames.length)
     .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
   const finding = experiment.says(groups, experimentState(context.state.value));
@@ -336,6 +329,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const maps = new Figure(places.detail, attention, detailContext, scope, {
     ...pairLook(() => shownFrames),
     isUnstamped: true,
+    question: 'Where does one head look?',
   });
   let reportedText = '';
 
@@ -355,7 +349,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     render(modelsTemplate(context, plans), places.modelList);
     const allFrames = all.flatMap(({ frames }) => frames);
     render(questionTemplate(context, allFrames), places.question);
-    render(experiment.controls(context), places.controls);
+    const [controls, moreControls] = experiment.controls(context);
+    render(controls, places.controls);
+    render(moreControls, places.moreControls);
     render(footerTemplate(context, isEmbed), places.footer);
     const runs = engine ? entriesOf(context, plans.runSubjects(engine)) : [];
     const { text, groups } = drawAnswer(places, context, plans, all, runs);
@@ -366,6 +362,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     shownFrames = framesOf(mapEntries);
     maps.update(mapEntries);
     drawScale(places.scale, weightScale({ frames: shownFrames, state, theme }));
+    const hasEvicted = shownFrames.some(({ tensors }) => tensors.evicted);
+    render(
+      explainTerms(`gray: later${hasEvicted ? '; hatched: forgotten' : ''}`),
+      places.legendWords,
+    );
     // The host of an embed gets each answer once.
     const isAnswered = all.length > 0 && all.every(({ isComplete }) => isComplete);
     if (!isEmbed || !isAnswered || text === reportedText) return;

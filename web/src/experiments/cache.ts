@@ -11,9 +11,9 @@ import {
   SMALL_CHANGE,
 } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { formatPercent, modelName } from '../words';
+import { capitalize, formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
-import { baselineOf, checkbox, choicesIn, choiceWords, costLine, slider } from './parts';
+import { baselineOf, checkbox, choicesIn, choiceWords, settingLine, slider } from './parts';
 
 const DEFAULT_SWEEP = {
   policies: ['window', 'first', 'lru', 'h2o', 'tova'],
@@ -87,9 +87,7 @@ export const cache: Experiment = {
     if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
     const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy!;
     const { title, baseline, costs, best, worst } = mainResult;
-    const [keptByBest, keptByWorst] = [best, worst].map(({ frame }) =>
-      formatPercent(keptShare(frame), 0),
-    );
+    const keptWords = ({ frame }: typeof worst) => formatPercent(keptShare(frame), 0);
     const clause = worst.cost > SMALL_CHANGE ? `, ${choiceWords(baseline, worst.cost)}` : '';
     // States a result only if all policies that keep the first token in most heads lose less than the others.
     const keepsFirst = costs.map(({ frame }) => keptShare(frame) >= 0.5);
@@ -98,15 +96,15 @@ export const cache: Experiment = {
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
     return {
       heading: keepersAreBest
-        ? 'The first token must stay: caches that keep it lose least'
+        ? 'The first token must stay: caches that drop it lose most'
         : DEFAULT_HEADING,
       text:
-        `With ${budget} keys in the KV cache, the loss of ${modelName({ title })} rises most if they are ${policyLabel(worst.frame)}: by ${formatLossChange(worst.cost)} nats${clause}; ` +
-        `${keptByWorst} of the heads keep the first token. It rises least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)} and ${keptByBest}.`,
+        `A KV cache with room for ${budget} of the tokens must choose. ${capitalize(modelName({ title }))} loses most with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; ` +
+        `${keptWords(worst)} of its heads keep the first token. Least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}; ${keptWords(best)} keep it.`,
       lines: costs
         .map(({ frame }) => policyLabel(frame))
         .map((label) =>
-          costLine(
+          settingLine(
             label.replace(/^the /, ''),
             (frame) =>
               policyLabel(frame) === label && editFields(frame, 'evict')?.budget === budget,
@@ -126,14 +124,14 @@ export const cache: Experiment = {
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
-    return html`${choiceField(
+    const main = html`${choiceField(
       'policy shown',
       policy,
       choicesIn(context, 'evict', 'policy', policy),
       (value) => set({ policy: value }),
     )}
-    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}
-    ${
+    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
+    const more = html`${
       sweepSize === 'all'
         ? checkbox('also KL to the baseline', measure === 'kl', (isOn) =>
             set({ measure: isOn ? 'kl' : 'loss' }),
@@ -143,8 +141,9 @@ export const cache: Experiment = {
     ${checkbox('all policies and budgets', sweepSize === 'all', (isOn) =>
       set(isOn ? { sweep: 'all' } : { sweep: 'some' }),
     )}`;
+    return [main, more];
   },
   reported:
-    'OPT, LLaMA and GPT-NeoX: a fifth of the keys, half of them most attended and half most recent, does nearly as well ' +
-    'as all (H2O, Zhang et al. 2023)',
+    'Large models do nearly as well with a fifth of the keys, half of them most attended and half most recent (OPT, LLaMA ' +
+    'and GPT-NeoX; H2O, Zhang et al. 2023)',
 };

@@ -9,6 +9,7 @@ import type { Frame } from '../frame';
 import type { Question } from '../ask/question';
 import type { State } from '../ask/state';
 import type { View } from '../page/view';
+import type { Cost } from '../views/settings';
 
 export interface ExperimentRequest {
   readonly state: State;
@@ -58,7 +59,8 @@ export interface Experiment {
   /** The caption of the table of all settings, and the columns after those of the loss. */
   readonly caption: string;
   readonly columnsOf: (groups: readonly Group[]) => readonly Column[];
-  readonly controls: (context: Context) => TemplateResult;
+  /** Returns the controls above the chart, and those among the settings. */
+  readonly controls: (context: Context) => readonly [TemplateResult, TemplateResult?];
   /** What a paper reports of large models, or what this page has of other models. */
   readonly reported: string;
 }
@@ -71,6 +73,8 @@ export interface Column {
 /** A number that the page states of each model. */
 export interface Line {
   readonly title: string;
+  /** The rise of the loss that the cell states. */
+  readonly costIn?: (frames: readonly Frame[]) => Cost | undefined;
   readonly cellOf: (frames: readonly Frame[]) => string | undefined;
 }
 

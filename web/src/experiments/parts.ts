@@ -9,9 +9,16 @@ import { sinkShare, type Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
-import { formatPercent } from '../words';
+import { capitalize, formatPercent, modelName } from '../words';
 import type { Column, Experiment, Finding, Group, Line } from './experiment';
-import { costOf, costWords, isUnedited, settingName, type Cost } from '../views/settings';
+import {
+  blindRise,
+  costOf,
+  costWords,
+  isUnedited,
+  settingName,
+  type Cost,
+} from '../views/settings';
 
 export function slider(
   label: string,
@@ -75,14 +82,30 @@ export function costOfMatch(
   return baseline && match && costOf(match, baseline);
 }
 
-/** Returns the line of a setting: how much it raises the loss. @param isMatch whether a frame has the setting */
-export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Line => ({
-  title,
+/** Returns a line of rises of the loss. */
+export const costLine = (
+  title: string,
+  costIn: (frames: readonly Frame[]) => Cost | undefined,
+): Line => ({
+  ...{ title, costIn },
   cellOf: (frames) => {
-    const cost = costOfMatch(frames, isMatch);
+    const cost = costIn(frames);
     return cost && costWords(cost);
   },
 });
+
+/** Returns the line of a setting. @param isMatch whether a frame has the setting */
+export const settingLine = (title: string, isMatch: (frame: Frame) => boolean): Line =>
+  costLine(title, (frames) => costOfMatch(frames, isMatch));
+
+/** Compares the largest rise of a model's loss with that of the model of the sentences. */
+function comparisonWords(lines: readonly Line[], group: Group, main: Group): string {
+  const worstOf = ({ frames }: Group) =>
+    Math.max(...lines.flatMap(({ costIn }) => costIn?.(frames)?.mean ?? []));
+  const ratio = worstOf(group) / worstOf(main);
+  const rank = ratio < 0.5 ? 'less' : ratio > 2 ? 'more' : 'about as much';
+  return capitalize(`${modelName(group)} loses ${rank}`);
+}
 
 /**
  * States the same numbers of the other models, with their spread over the prompts; of all models, if the sentences have
@@ -91,27 +114,37 @@ export const costLine = (title: string, isMatch: (frame: Frame) => boolean): Lin
 export function othersNote({ lines = [], linesCaption }: Finding, groups: readonly Group[]) {
   const count = groups[0]?.frames[0]?.sequences ?? 0;
   const unit = linesCaption ? '' : ` nats${count > 1 ? ` (±: ${count} passages)` : ''}`;
-  return groups.slice(linesCaption ? 0 : 1).map(({ title, frames }) => {
+  return groups.slice(linesCaption ? 0 : 1).map((group) => {
     const numbers = lines.flatMap((line) => {
-      const cell = line.cellOf(frames);
+      const cell = line.cellOf(group.frames);
       return cell ? `${line.title} ${cell}` : [];
     });
-    const caption = linesCaption ? `, ${linesCaption}` : '';
+    const start = linesCaption
+      ? `${group.title}, ${linesCaption}`
+      : comparisonWords(lines, group, groups[0]!);
     return numbers.length
-      ? html`<p><strong>${title}${caption}:</strong> ${numbers.join('; ')}${unit}.</p>`
+      ? html`<p><strong>${start}:</strong> ${numbers.join('; ')}${unit}.</p>`
       : '';
   });
 }
 
+/** Returns among how many equally likely tokens a model chooses, as its loss says. */
+export function choicesAt({ tensors }: Frame, rises: readonly number[]): string[] {
+  const counts = rises.map((rise) => Math.exp(tensors.loss_mean!.data[0]! + rise));
+  return counts.map((count) =>
+    count < 10 ? count.toFixed(1) : Math.round(count).toLocaleString('en'),
+  );
+}
+
 /** Says how much a rise of the loss is: as if the model chose among more equally likely tokens. */
-export function choiceWords({ tensors, architecture: { V } }: Frame, rise: number): string {
-  const loss = tensors.loss_mean!.data[0]!;
-  const [before, after] = [Math.exp(loss), Math.exp(loss + rise)];
-  if (after > V!) return `worse than a blind guess among all ${V!.toLocaleString('en')} tokens`;
-  const digits = [0, 1].find((count) => before.toFixed(count) !== after.toFixed(count));
-  return digits === undefined
+export function choiceWords(baseline: Frame, rise: number): string {
+  const { V } = baseline.architecture;
+  if (rise > blindRise(baseline))
+    return `worse than a blind guess among all ${V!.toLocaleString('en')} tokens`;
+  const [before, after] = choicesAt(baseline, [0, rise]);
+  return before === after
     ? 'which is hardly noticeable'
-    : `as if it chose among ${after.toFixed(digits)} tokens instead of ${before.toFixed(digits)}`;
+    : `as if among ${after} tokens, not ${before}`;
 }
 
 const LOSS_COLUMNS: readonly Column[] = [

@@ -13,7 +13,7 @@ import {
   checkbox,
   choicesIn,
   choiceWords,
-  costLine,
+  settingLine,
   firstTokensWords,
   SINK_COLUMN,
   slider,
@@ -122,7 +122,7 @@ export const quantization: Experiment = {
         `(rounding error ${formatPercent(roundedResult.error, 0)})` +
         `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${formatPercent(exactResult.error, 0)})` : ''}.${cause}`,
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
-        costLine(
+        settingLine(
           `${bits} bits${first ? `, ${firstTokensWords(first)} exact` : ''}`,
           isRounded(state, first),
         ),
@@ -147,20 +147,21 @@ export const quantization: Experiment = {
       choicesIn(context, 'quantize', 'by', granularity),
       state.value,
     );
-    return html`${choiceField(
+    const sliders = html`${slider('bits', 'bits', [2, 8], context)}
+    ${quantized === 'weights' ? nothing : slider('first tokens exact', 'exactTokens', [1, 8], context)}`;
+    const more = html`${choiceField(
       'quantize',
       quantized,
       choicesIn(context, 'quantize', 'what', quantized),
       (value) => set({ quantized: value }),
     )}
     ${choiceField('with', granularity, granularities, (value) => set({ granularity: value }))}
-    ${slider('bits', 'bits', [2, 8], context)}
-    ${quantized === 'weights' ? nothing : slider('first tokens exact', 'exactTokens', [1, 8], context)}
     ${checkbox('all ways to share a scale', sweepSize === 'all', (isOn) =>
       set({ sweep: isOn ? 'all' : 'some' }),
     )}`;
+    return [sliders, more];
   },
   reported:
-    'Models of up to 175 billion parameters: as good in 8 bits, if the outliers, under 0.1% of the numbers, keep 16 ' +
-    '(LLM.int8(), Dettmers et al. 2022)',
+    'Large models are as good in 8 bits, if the outliers, under 0.1% of the numbers, keep 16 (up to 175 billion ' +
+    'parameters; LLM.int8(), Dettmers et al. 2022)',
 };

@@ -44,6 +44,8 @@ export interface FigureLook {
   readonly isMain?: boolean;
   /** Whether only the controls that the host requests are shown. */
   readonly isEmbed?: boolean;
+  /** The figure's heading, if it is not the view's question. */
+  readonly question?: string;
   /** Returns the conditions that the room states. The figure leaves them out; saved files state all conditions. */
   readonly roomConditions?: () => readonly string[];
   /** Returns the head to show of a frame if the figure's view alone does not decide it. */
@@ -212,7 +214,9 @@ export class Figure {
     const titlePlace = addElement(header, 'figure-title');
     render(
       html`<h2>${title}</h2>
-        <p class="question">${question}</p>`,
+        <p class="question">
+          ${this.#look.question ? explainTerms(this.#look.question) : question}
+        </p>`,
       titlePlace,
     );
     const howMenu = addElement(header, 'how', 'details') as HTMLDetailsElement;

@@ -8,6 +8,7 @@ import {
   firstKey,
   firstTokenWeights,
   headAt,
+  isBidirectional,
   isCommonToken,
   type Frame,
   type Head,
@@ -57,7 +58,8 @@ export function cardLooks(
     if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const { attention, uniform } = claim;
     const isEven = frame.operation.normalizes && Math.abs(attention - uniform) < EVEN;
-    if (isEven) return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
+    if (isEven && !isBidirectional(frame))
+      return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
     const kind = attention > frame.eps ? 'sink' : 'weak';
     return {
       remark: { kind, text: `▼ ${firstName(frame)}: ${wholePercent(attention)} on average` },

@@ -76,7 +76,7 @@ export const likeness: View = {
       );
       drawChart(chart, {
         kind: 'lines',
-        ...(isTall ? { height: 300 } : {}),
+        ...(isTall ? { height: 380 } : {}),
         named: true,
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,

@@ -2,7 +2,7 @@
 import { mean, predictsNext, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { formatValue } from '../words';
-import { costOf, costWords, editFields, isUnedited, settingName } from './settings';
+import { costOf, editFields, formatLossChange, isUnedited, settingName } from './settings';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -94,9 +94,9 @@ export const loss: View = {
         kind: 'lines',
         tight: !baseline,
         named: true,
-        ...(isTall ? { height: 300 } : {}),
-        xLabel: 'token',
-        yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, mean of ${span} tokens${baseline ? '' : blindNote(frame)}`,
+        ...(isTall ? { height: 380 } : {}),
+        xLabel: 'position in the text',
+        yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '; means at the lines' : blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
@@ -104,8 +104,8 @@ export const loss: View = {
           const index = isUnedited(member) ? 0 : i || 1;
           return {
             name: isUnedited(member)
-              ? 'all keys'
-              : `${settingName(member)}${baseline ? `: ${costWords(costOf(member, baseline))}` : ''}`,
+              ? 'all tokens'
+              : `${settingName(member)}${baseline ? `: ${formatLossChange(costOf(member, baseline).mean)}` : ''}`,
             color: COLORS[index % COLORS.length]!,
             ...movingAverage(member, span, baseline),
             dash: DASHES[index % DASHES.length],

@@ -4,13 +4,17 @@ import { stateWords } from '../words';
 
 type EditFields = Readonly<Record<string, string | number | undefined>>;
 
+export const lastWords = (count: number): string => `last ${count}`;
+export const firstAndLastWords = (first: number, last: number): string =>
+  `first ${first > 1 ? `${first} ` : ''}+ ${lastWords(last)}`;
+
 /** Short names of some kinds of edits; other kinds have the package's labels. */
 const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFields) => string>> = {
   evict: ({ policy, budget, first, positions }, labels) => {
     const positionsNote = positions === 'cache' ? ', cache positions' : '';
-    if (policy === 'window') return `last ${budget}${positionsNote}`;
+    if (policy === 'window') return `${lastWords(Number(budget))}${positionsNote}`;
     if (policy === 'first')
-      return `first ${first} + last ${Number(budget) - Number(first)}${positionsNote}`;
+      return `${firstAndLastWords(Number(first), Number(budget) - Number(first))}${positionsNote}`;
     return `${labels.policy}, ${budget} keys${positionsNote}`;
   },
   quantize: ({ bits, by = 'token', first = 0 }) =>

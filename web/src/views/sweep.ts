@@ -198,7 +198,7 @@ export const sweep: View = {
       setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',
-        ...(isTall ? { height: 300 } : {}),
+        ...(isTall ? { height: 380 } : {}),
         doubling: true,
         named: true,
         xLabel: axisLabel,
