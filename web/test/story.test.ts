@@ -722,7 +722,9 @@ describe('the story', () => {
     const { texts, text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
     expect(text('.answer')).toMatchSnapshot();
-    expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* does no harm\.$/);
+    expect(texts('.step-words > p')[1]).toMatch(
+      /^Softmax must hand out 100% .* the place for it\.$/,
+    );
     expect(texts('.step-words > p')[2]).toMatch(/^A score says how well .* fits the query\.$/);
     expect(texts('details > p')[0]).toMatch(
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,

@@ -184,8 +184,6 @@ export function normalizeField(
 /** Returns a line for each note on how the models' tokenizers read the text. */
 export function tokenNoteLines(frames: readonly Frame[]): TemplateResult[] {
   const notes = new Set(frames.flatMap(({ tokens }) => tokenNotes(tokens)));
-  if (frames.some(({ tokens }) => tokens.some(({ text }) => text === '·')))
-    notes.add('A character stands at its first byte, · at its other bytes.');
   return [...notes].map((note) => html`<p class="hint" data-token-note>${note}</p>`);
 }
 

@@ -161,7 +161,7 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
   // The note about a recording has already named its text.
   const openings = [
     recordingNote ? '' : firstPromptWords(frame).trim(),
-    isContrast(frames, claims) ? 'with softmax' : '',
+    isContrast(frames, claims) ? 'in this softmax head' : '',
   ].filter(Boolean);
   const statement = introduce(openings.join(', '), answer);
   return `${recordingNote}${statement}${secondModelWords(frames, claims)}`.trim();

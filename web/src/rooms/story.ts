@@ -120,7 +120,9 @@ function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such attention does no harm.`;
+const BYTES_TEXT =
+  'A character without a token of its own stands at its first byte, · at its other bytes.';
+const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place for it.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -240,7 +242,8 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
         words,
       );
       setText(comparisonPlace, compareRows(frames, state.peek().query));
-      setText(vectorsNote, workedRow ? VECTORS_TEXT : '');
+      const bytesText = frame?.tokens.some(({ text }) => text === '·') ? ` ${BYTES_TEXT}` : '';
+      setText(vectorsNote, workedRow ? VECTORS_TEXT + bytesText : '');
       scoresSection.hidden = !workedRow;
       if (workedRow)
         render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
@@ -339,7 +342,7 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
       render(
         losses.length
           ? html`<details class="more">
-              <summary>What does it cost the softmax and the sigmoid model on your text?</summary>
+              <summary>What does it do to the softmax and the sigmoid model on your text?</summary>
               ${lossTable(losses)}
               <p>${contrastWords(losses)}</p>
             </details>`
