@@ -434,7 +434,7 @@ export function mustSpendWords(frame: Frame, free: readonly string[] = []): stri
 
 /** Says how to read the attention maps of these models. */
 export const mapWords = (frames: readonly Frame[]): string =>
-  `row: where a token looks${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
+  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
 
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +

@@ -55,11 +55,11 @@ export function cardLooks(
 ): { readonly map: FigureLook; readonly heads: FigureLook } {
   const remarkOf = (frame: Frame) => {
     const claim = claimOf(frame, headOf(frame), context.state.peek());
-    if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const { attention, uniform } = claim;
     const isEven = frame.operation.normalizes && Math.abs(attention - uniform) < EVEN;
     if (isEven && !isBidirectional(frame))
       return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
+    if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const kind = attention > frame.eps ? 'sink' : 'weak';
     return {
       remark: { kind, text: `▼ ${firstName(frame)}: ${wholePercent(attention)} on average` },

@@ -16,7 +16,6 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { claimOf } from '../claims';
 import { modelHead, selectedHead, type Frame } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
@@ -27,7 +26,6 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { firstName, sumWords } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
 import { addCardLegend, cardLooks } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
@@ -165,14 +163,12 @@ function addCards(
   const headOf = (frame: Frame) => selectedHead(frame, context.state.peek());
   const wordsOf = (frame: Frame) => {
     const state = context.state.peek();
-    const { at, isStrongest, isShare, rowSum } = claimOf(frame, headOf(frame), state);
     const frames = framesOf(currentEntries());
     const color = colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)];
-    const { layer, head } = modelHead(frame, at);
-    const most = isStrongest ? `, most on ${firstName(frame)}` : '';
+    const { layer, head } = modelHead(frame, headOf(frame));
     return {
       title: nameIn(frame, state),
-      hint: `layer ${layer}, head ${head}${most}${isShare ? '' : `, ${sumWords(rowSum)} in all`}`,
+      hint: `layer ${layer}, head ${head}`,
       color: color ?? '--ink',
     };
   };
@@ -201,28 +197,24 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
   const isFailed = entries.some(({ error }) => error);
   return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
     <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
-      ${isWhole ? explainTerms(leadOf(frames, phrases, context), true) : isFailed ? '' : 'Measuring …'}
+      ${isWhole ? explainTerms(leadOf(frames, context), true) : isFailed ? '' : 'Measuring …'}
     </p>
     ${troubleNotes(entries, context)}`;
 }
 
-function leadOf(
-  frames: readonly Frame[],
-  phrases: readonly (string | undefined)[],
-  context: Context,
-): string {
+function leadOf(frames: readonly Frame[], context: Context): string {
   const { letters } = context.engine.peek()!.models.describe;
   const differs =
     frames.length > 1
       ? differsSentence(differencesBetween(frames, context), letters)
       : 'Add another model to compare.';
-  const why = obstacleOf(frames) || `${sinkWords(frames)} ${spendWords(frames, phrases)}`.trim();
+  const why = obstacleOf(frames) || `${sinkWords(frames)} ${spendWords(frames)}`.trim();
   return `${differs} ${why}`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
-  addElement(side, 'hint', 'p').textContent = 'Change one thing:';
+  addElement(side, 'hint', 'p').textContent = 'Change:';
   const chaptersPlace = addElement(side, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');

@@ -105,17 +105,11 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
-/** Says why softmax makes a sink, and which models are free of that; empty unless the first one is a softmax model with a sink. */
-export function spendWords(
-  frames: readonly Frame[],
-  phrases: readonly (string | undefined)[],
-): string {
-  const [first] = frames;
-  if (first?.operation.name !== 'softmax' || !(verdictOf(first).sink > 0)) return '';
-  const free = frames.flatMap((frame, i) =>
-    frame.operation.normalizes ? [] : (phrases[i] ?? modelName(frame)),
-  );
-  return mustSpendWords(first, free);
+/** Says why softmax makes a sink; empty unless the first one is a softmax model with a sink. */
+export function spendWords([first]: readonly Frame[]): string {
+  return first?.operation.name === 'softmax' && verdictOf(first).sink > 0
+    ? mustSpendWords(first)
+    : '';
 }
 
 /** Says what counts as a sink. */

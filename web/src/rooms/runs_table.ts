@@ -94,7 +94,7 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col">100 other passages: heads with a sink, by run (○ shown above)</th>
+          <th scope="col">100 other passages: heads with a sink, by run (○ above)</th>
           <th scope="col">${areCards ? 'Mean loss' : 'Loss on this text'}</th>
         </tr>
       </thead>
