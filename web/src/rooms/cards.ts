@@ -61,9 +61,8 @@ export function cardLooks(
       return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
     if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const kind = attention > frame.eps ? 'sink' : 'weak';
-    return {
-      remark: { kind, text: `▼ ${firstName(frame)}: ${wholePercent(attention)} on average` },
-    };
+    const name = frame.queries ? '' : `${firstName(frame)}: `;
+    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)} on average` } };
   };
   return {
     map: {
