@@ -422,14 +422,11 @@ export function evenShareWords(share: number, even: number): string {
 export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
-/**
- * Says why softmax gives the first token attention that is of no use elsewhere.
- * @param free names of models that need not
- */
-export function mustSpendWords(frame: Frame, free: readonly string[] = []): string {
+/** Says why softmax gives the first token attention that is of no use elsewhere. */
+export function mustSpendWords(frame: Frame): string {
   const { windows = [] } = frame.architecture;
   const isSeen = !windows.some((size) => size !== null && size < frame.T);
-  return `Softmax must hand out 100% per row, needed or not: the rest goes to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.${free.length ? ` Rows of ${listWords(free)} may sum to anything.` : ''}`;
+  return `Softmax must hand out 100% per row, needed or not: the rest goes to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
 }
 
 /** Says how to read the attention maps of these models. */

@@ -102,8 +102,8 @@ describe('the emergence of the sink', () => {
     // 2% and 9.9% of 24 heads.
     expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
       '',
-      'Its curve never passes 0.5: single heads, for some steps.',
-      'Its curve never passes 2.4: single heads, for some steps.',
+      ' · bumps: at most 0.5 heads, for some steps',
+      ' · bumps: at most 2.4 heads, for some steps',
       '',
     ]);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));
@@ -182,7 +182,7 @@ describe('the curves of training', () => {
     // The axis counts heads, of which there are four, like the room's sentence.
     expect(twins.chart()).toMatchObject({
       domain: [0, 2.4],
-      yLabel: 'heads with a sink, of 4 (average of 20 other texts)',
+      yLabel: expect.stringMatching(/^heads with a sink, of 4 \(average of 20 other texts\)/),
     });
     expect(seriesOf(twins.chart(), 'softmax').values).toEqual([0, 1.2, 2.4]);
     const architecture = { ...frameOf().architecture, L: 3 };

@@ -21,14 +21,7 @@ import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
-import {
-  areCoursesSettled,
-  colorOf,
-  emergenceOf,
-  loadCourses,
-  neverWords,
-  training,
-} from '../views/training';
+import { areCoursesSettled, colorOf, emergenceOf, loadCourses, training } from '../views/training';
 import { addElement } from '../page/view';
 import {
   capitalize,
@@ -137,13 +130,13 @@ function headTemplate(entries: readonly SubjectEntry[], context: Context) {
   const [frame] = frames;
   const definition =
     frame &&
-    `A map shows one head: each row is where one token looks. The head has a sink if ${firstTokenName(frame)} gets over ${formatPercent(frame.eps, 0)} on average.`;
+    `A map is one head, each row where a token looks. A sink: over ${formatPercent(frame.eps, 0)} on ${firstTokenName(frame)}.`;
   return html`<h1>${headingOf(frames)}</h1>
     <p class="hint explanation">${definition ? explainTerms(definition, true) : ''}</p>
     ${troubleNotes(entries, context)}`;
 }
 
-/** Returns the sentence of numbers, why softmax makes a sink if a drawn softmax model has it, and what small bumps are. */
+/** Returns the sentence of numbers and why softmax makes a sink, if a drawn softmax model has it. */
 function numbersTemplate(
   entries: readonly SubjectEntry[],
   { state }: Context,
@@ -154,14 +147,10 @@ function numbersTemplate(
   const softmax = frames.find(
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
-  const free = frames.filter(({ operation }) => !operation.normalizes);
-  const names = free.map((one) => modelName({ title: titleOf(one) }));
   return html`<p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
       ${frames.length ? numbersSentence(frames) : waiting}
     </p>
-    <p class="hint why">
-      ${softmax ? mustSpendWords(softmax, names) : ''} ${frames.map(neverWords).join(' ')}
-    </p>`;
+    <p class="hint why">${softmax ? mustSpendWords(softmax) : ''}</p>`;
 }
 
 /** Returns the choice of the models, and of the one whose maps are drawn. */
@@ -238,7 +227,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(
       hasText
-        ? html`<p class="hint">Both maps read:</p>
+        ? html`<p class="hint">Maps read:</p>
             ${textField(context, 3)}`
         : nothing,
       textPlace,

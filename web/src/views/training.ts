@@ -164,7 +164,7 @@ export function neverWords(frame: Frame): string {
   const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
   if (!isNone || !maximum) return '';
   const most = (Math.ceil((maximum * headCountOf(frame)) / 10) / 10).toFixed(1);
-  return `Its curve never passes ${most}: single heads, for some steps.`;
+  return ` · bumps: at most ${most} heads, for some steps`;
 }
 
 /**
@@ -407,7 +407,7 @@ export const training: View = {
           steps: true,
           xLabel: isAnswered ? 'training step, not evenly spaced' : COURSE_AXIS,
           yLabel: headCount
-            ? `heads with a sink, of ${headCount} (average of ${courseTexts(frame)})`
+            ? `heads with a sink, of ${headCount} (average of ${courseTexts(frame)})${frames.map(neverWords).join('')}`
             : axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
           ...(domain && { domain: headCount ? [0, (domain[1] * headCount) / 100] : domain }),
