@@ -235,7 +235,7 @@ describe('the streaming experiment', () => {
       'first + last 1 2.500 (2) +0.500 ± 0.000 >_',
     ]);
     expect([texts('summary')[0], isOpen, texts('thead th').length]).toEqual([
-      'All numbers: 3 settings',
+      'All numbers (3)',
       false,
       5,
     ]);
