@@ -51,9 +51,15 @@ static inline void check_has_golden(bool has_golden, const char *row, const char
 
 #define CHECK(condition) (void)check_failed((condition), __FILE__, __LINE__, #condition)
 
+/* Prints how far a number is from its tolerance where tests/margins.mjs asks. */
+static inline void check_margin(double difference, double allowed, const char *file) {
+    if (getenv("SINKSCOPE_MARGINS")) printf("margin %s %g %g\n", file, difference, allowed);
+}
+
 #define CHECK_NEAR(actual, expected, tolerance)                                                    \
     do {                                                                                           \
         double check_a = (double)(actual), check_e = (double)(expected);                           \
+        check_margin(fabs(check_a - check_e), (double)(tolerance), __FILE__);                      \
         if (check_failed(fabs(check_a - check_e) <= (double)(tolerance), __FILE__, __LINE__,       \
                          #actual " is near " #expected))                                           \
             printf("    expected %.9g within %g, found %.9g\n", check_e, (double)(tolerance),      \

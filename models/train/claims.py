@@ -42,7 +42,7 @@ An effect has
     values      the outcome of each of those seeds, or of each model
     shares      of a level, that of each of those seeds on rows divided by their sums
     by_shares   mean and interval of `shares`, [mean, low, high], or null
-    sinks       Sink_1^0.3 of each of those seeds or models, in percent; it decides nothing
+    sinks       Sink_1^0.3 of each of those seeds or models, in percent; `by_sinks` judges a comparison by it
     margin      of "the same", the difference that counts as none; else 0
     by_sinks    the same comparison by Sink_1 at three eps, in points: {outcome: [mean, low, high, verdict]}
     added       whether the effect was added after its runs had been read
@@ -186,7 +186,7 @@ class Effect:
                 "values": [round(x, 4) for x in self.values],
                 "shares": [round(x, 4) for x in self.shares],
                 "by_shares": None if self.by_shares is None else round_numbers(self.by_shares),
-                "sinks": [round(x, 1) for x in self.sinks],
+                "sinks": [round(x, 3) for x in self.sinks],
                 "margin": round(self.margin, 4),
                 "by_sinks": sinks,
                 "added": self.is_added,
@@ -356,17 +356,17 @@ def add_level(effect: Effect, recipe: Recipe, logs: decide.Logs, name: str) -> E
 
 
 def has_due_second_look(effect: Effect, id: str) -> bool:
-    """Whether the rules ask for seeds 4 and 5 of a recipe. The queue compares a recipe only with its own baseline."""
+    """Whether the rules ask for seeds 4 and 5 of a recipe. A direction counts against the recipe's own baseline."""
     if effect.seeds > protocol.B_FIRST_SEEDS or not protocol.has_second_look(id) or effect.difference is None:
         return False
     if effect.kind != "comparison":
         return effect.verdict == "undecided"
-    is_own = isinstance(effect.against, str) and runs_b()[id][0].baseline == runs_b()[effect.against][0].id
-    return (
-        effect.outcome == "alpha"
-        and is_own
-        and (effect.verdict == "undecided" if effect.paper == "the same" else decide.is_undecided(effect.difference))
-    )
+    if effect.outcome != "alpha" or not isinstance(effect.against, str):
+        return False
+    if effect.paper == "the same":
+        return effect.verdict == "undecided"
+    is_own = runs_b()[id][0].baseline == runs_b()[effect.against][0].id
+    return is_own and decide.is_undecided(effect.difference)
 
 
 def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
@@ -374,11 +374,10 @@ def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
     id, against, outcome = effect.recipe, effect.against, effect.outcome
     recipe, logs = runs_b()[id]
     if effect.kind != "comparison":
+        logs = having(logs, outcome)
         missing_count = decide.missing_runs(recipe, logs)
         effect = replace(effect, missing_runs=missing_count, seeds=len(logs))
         effect = effect if missing_count else add_level(effect, recipe, logs, "b")
-        if effect.difference is None and not missing_count:  # the logs lack the column
-            effect = replace(effect, seeds=0, missing_runs=protocol.B_FIRST_SEEDS)
     else:
         steps, against_steps = (tuple(spec.get(name, protocol.B_MEAN_STEPS)) for name in ("steps", "against_steps"))
         difference, missing_count = difference_by_b(id, against, outcome, steps, against_steps)
@@ -493,10 +492,19 @@ class Ranges:
         return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
+def having(logs: decide.Logs, outcome: str) -> decide.Logs:
+    """Returns the logs that have an outcome, which may be a column that only later logs have."""
+    return {seed: log for seed, log in logs.items() if decide.mean_outcomes({seed: log}, outcome)}
+
+
+def outcomes_that_are_there(logs: decide.Logs, outcome: str) -> list[float]:
+    return decide.mean_outcomes(having(logs, outcome), outcome)
+
+
 def fill_note(claim: dict[str, Any]) -> str | None:
     note = claim.get("why")
     ranges = (
-        {id: Ranges(partial(decide.mean_outcomes, logs), logs) for id, (_, logs) in runs_b().items()}
+        {id: Ranges(partial(outcomes_that_are_there, logs), logs) for id, (_, logs) in runs_b().items()}
         | {f"{id}/a": Ranges(partial(values_at_min_step, logs)) for id, (_, logs) in runs_a().items()}
         | {
             model["model"] + suffix: Ranges(lambda name, model=model: [model[name]])
@@ -568,12 +576,15 @@ def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     chance if no factor had an effect."""
     compared_rows = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
     directional_rows = [effect_row for effect_row in compared_rows if not effect_row["low"] <= 0 <= effect_row["high"]]
-    errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
+    # With its second look a comparison of protocol B has two chances.
+    errors = {"b": (1 - decide.CONFIDENCE, 0.05), "a": (0.05, 0.05), "shipped": (0.05, 0.05)}
     return {
         "comparisons": len(compared_rows),
         "directions": len(directional_rows),
         "survive": sum(effect_row["survives"] for effect_row in directional_rows),
-        "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared_rows), 2),
+        "by_chance": [
+            round(sum(errors[effect_row["protocol"]][looks] for effect_row in compared_rows), 2) for looks in (0, 1)
+        ],
     }
 
 
@@ -616,11 +627,12 @@ def describe_effect(effect: dict[str, Any]) -> str:
 
 def describe_chance(rows: list[dict[str, Any]]) -> str:
     counts = chance_counts(rows)
+    least, most = counts["by_chance"]
     return (
         f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
-        f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
+        f"factor had any effect, {least:.1f} to {most:.1f} would have one by chance, with one look or two; "
         f"{counts['survive']} survive the procedure of Benjamini and Hochberg at a false discovery "
-        f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†)."
+        f"rate of {decide.FALSE_DISCOVERY_RATE:.0%} (†: each direction of a row does, whatever its verdict)."
     )
 
 

@@ -7,6 +7,7 @@ a sink are judged by one level: alpha, the weight above uniform attention, minus
 
 import json
 import tomllib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,7 @@ DEPENDS = "depends on the outcome"
 Logs = dict[int, dict[str, Any]]
 # Operations whose weights have signs: their row sums cancel, and are no scale for a weight.
 SIGNED_OPERATIONS = ("identity", "identity_norm", "mlp_kernel", "mlp_kernel_norm")
+B_BASELINE_ID = protocol.B_ORDER[0]
 LEVEL_KINDS = {"a sink": "existence", "none": "absence"}  # what a claim says of a level, and its kind
 
 
@@ -42,7 +44,9 @@ def welch_difference(a: list[float], b: list[float], confidence: float = CONFIDE
     middle = mean(a) - mean(b)
     if variance(a) + variance(b) == 0:
         return Difference(middle, middle, middle, 0.0 if middle else 1.0)
-    test = stats.ttest_ind(a, b, equal_var=False)
+    with warnings.catch_warnings():  # scipy warns where all numbers of one list are equal, which the test allows
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        test = stats.ttest_ind(a, b, equal_var=False)
     low, high = map(float, test.confidence_interval(confidence))
     return Difference(middle, low, high, float(test.pvalue))
 
@@ -55,7 +59,8 @@ def judge(interval: Difference, paper_direction: str, margin: float = 0.0) -> st
     """Returns "agrees", "differs" or "undecided" for a comparison, from its interval and the paper's finding "less",
     "more" or "the same". Inside `margin` on both sides nothing has changed."""
     if paper_direction == "the same":
-        if -margin < interval.low and interval.high < margin:
+        # Beside a baseline of zeros the margin is 0, too.
+        if -margin < interval.low and interval.high < margin or interval.low == interval.high == 0:
             return "agrees"
         return "differs" if interval.low >= margin or interval.high <= -margin else "undecided"
     direction = interval.direction
@@ -156,15 +161,16 @@ def do_two_seeds_suffice(recipe: Recipe, logs: Logs) -> bool:
 
 
 @cache
-def level_recipes() -> frozenset[str]:
-    """The recipes that a claim of the existence or absence of a sink rests on."""
+def claimed_effects() -> tuple[dict[str, Any], ...]:
+    """The effects of claims.toml on runs of protocol B."""
     claims = tomllib.loads(Path(__file__).with_name("claims.toml").read_text())["claim"]
-    return frozenset(
-        effect["recipe"]
-        for claim in claims
-        for effect in claim.get("effects", ())
-        if effect.get("says") in LEVEL_KINDS and effect.get("protocol") != "a"
-    )
+    effects = (effect for claim in claims for effect in claim.get("effects", ()))
+    return tuple(effect for effect in effects if effect.get("protocol") != "a")
+
+
+def claims_level(id: str) -> bool:
+    """Whether a claim of the existence or the absence of a sink rests on a recipe."""
+    return any(effect["recipe"] == id and effect.get("says") in LEVEL_KINDS for effect in claimed_effects())
 
 
 def missing_runs(recipe: Recipe, logs: Logs) -> int:
@@ -209,14 +215,35 @@ class Decision:
         """The verdict on the existence of a sink in this recipe's own runs."""
         return judge_level(level_intervals(self.recipe, self.logs), "existence") if self.is_decidable else None
 
+    def is_sameness_open(self, effect: dict[str, Any]) -> bool:
+        """Whether an effect says that alpha is the same as that of another recipe, and the runs do not decide it."""
+        against = effect.get("against", B_BASELINE_ID)
+        if (
+            effect.get("says") != "the same"
+            or effect.get("outcome", "alpha") != "alpha"
+            or not isinstance(against, str)
+        ):
+            return False
+        baseline_logs = logs_of(next(recipe for recipe in _runs_by_id().values() if id_of(recipe) == against))
+        values, baseline_values = (
+            mean_outcomes(logs, "alpha", tuple(effect.get(name, protocol.B_MEAN_STEPS)))
+            for logs, name in ((self.logs, "steps"), (baseline_logs, "against_steps"))
+        )
+        if min(len(values), len(baseline_values)) < 2:
+            return False
+        change = welch_difference(values, baseline_values)
+        return judge(change, "the same", SAME_MARGIN * mean(baseline_values)) == "undecided"
+
     @property
     def needs_second_look(self) -> bool:
         """Whether the protocol has a second look for the recipe, and the first look leaves open the level that a claim
-        rests on, whether nothing has changed where the paper says so, or an effect of size MIN_EFFECT."""
+        rests on, whether nothing has changed where a claim or the paper says so, or an effect of size MIN_EFFECT."""
         alpha_change, id = self.alpha_change, id_of(self.recipe)
         if alpha_change is None or len(self.logs) > protocol.B_FIRST_SEEDS or not protocol.has_second_look(id):
             return False
-        if id in level_recipes() and self.level == "undecided":
+        if claims_level(id) and self.level == "undecided":
+            return True
+        if any(self.is_sameness_open(effect) for effect in claimed_effects() if effect["recipe"] == id):
             return True
         if paper_finding(self.recipe.paper) == "the same":
             return judge(alpha_change, "the same", self.margin("alpha")) == "undecided"

@@ -98,7 +98,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^With softmax, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^In this softmax head, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
@@ -148,7 +148,7 @@ const start = {
         assert.match(await text(page, '.start-captions'), /one head gives <s> about \d\d%/);
         await page.locator('.preview button', { hasText: /Use exact weights/ }).click();
       }
-      await page.getByText('Exact now; before').waitFor();
+      await page.getByText('Exact now; the quick').waitFor();
       await settled(page);
       assert.equal(refinements(), 2);
       assert.doesNotMatch(await text(page, '.start-captions'), /about|one head/);

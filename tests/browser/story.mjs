@@ -112,7 +112,7 @@ export const story = {
     );
     assert.match(
       await text(page, '.step-4'),
-      /This head writes little, and the model hardly uses it\..*this head’s output set to 0 0\.000 first token hidden from all heads \+0\.297 On this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
+      /This head writes little, and the model hardly uses it\..*this head’s output set to 0 0\.000 first token hidden from all heads \+0\.297, worse On this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
     );
     assert.match(
       await text(page, '.start-deeper'),

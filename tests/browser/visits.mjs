@@ -1,6 +1,6 @@
-/** Tests visits that a browser or a reader interrupts: history, a frozen tab, two tabs, a full disk, many models. */
+/** Tests visits that a browser or a reader interrupts: history, a frozen or discarded tab, two tabs, a full disk, many models. */
 import assert from 'node:assert/strict';
-import { CHROMIUM, chromium, settled, text } from './stage.mjs';
+import { CHROMIUM, chromium, settled, text, until } from './stage.mjs';
 
 const SMALL = 'width:16,length:12,batch:4,steps:40';
 const LAB = `room=lab&leftRun=${SMALL}&rightRun=operation:relu,${SMALL}`;
@@ -27,8 +27,8 @@ async function trainToEnd(page) {
   return text(page, '.lab-numbers');
 }
 
-async function openLab(stage) {
-  const page = await stage.open(LAB, { waits: false });
+async function openLab(stage, hash = LAB) {
+  const page = await stage.open(hash, { waits: false });
   await waitUntilPaused(page);
   return page;
 }
@@ -68,6 +68,34 @@ export const visits = {
     await trainToEnd(page);
     assert.match(await text(page, '.lab-step'), /step 40 of 40/);
     assert.deepEqual(page.troubles, []);
+  },
+
+  async 'a tab that the browser discards while it is hidden continues its training at the next visit'(
+    stage,
+  ) {
+    const slow = 'width:32,length:32,batch:16,steps:20000';
+    const page = await openLab(stage, `room=lab&leftRun=${slow}&rightRun=operation:relu,${slow}`);
+    const stepOf = (tab) =>
+      tab.evaluate(() => Number(document.querySelector('.lab-step strong').textContent));
+    await trainButton(page).click();
+    await until(async () => (await stepOf(page)) > 4);
+    await page.evaluate(() => {
+      Object.defineProperty(document, 'hidden', { value: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    await trainButton(page).waitFor();
+    const step = await stepOf(page);
+    // A discarded tab gets no event, as one that crashes.
+    const session = await page.context().newCDPSession(page);
+    const gone = page.waitForEvent('crash');
+    session.send('Page.crash').catch(() => {});
+    await gone;
+    const nextVisit = await page.context().newPage();
+    await nextVisit.goto(page.url());
+    await waitUntilPaused(nextVisit);
+    assert.equal(await stepOf(nextVisit), step);
+    await nextVisit.getByRole('button', { name: 'Continue', exact: true }).click();
+    await until(async () => (await stepOf(nextVisit)) > step);
   },
 
   async 'two tabs that train the same models end with the same numbers, also after a reload'(

@@ -75,14 +75,31 @@ static float take_float(input *in) {
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
+static int take_tokens(int32_t tokens[TOKENS_MAX], input *in) {
+    int n = take_byte(in) % (TOKENS_MAX + 1);
+    for (int i = 0; i < n; i++) tokens[i] = take_int(in);
+    return n;
+}
+
 static void extend(ss_run *run, input *in) {
     int32_t tokens[TOKENS_MAX];
-    int n = take_byte(in) % (TOKENS_MAX + 1), T = run->trace.T;
-    for (int i = 0; i < n; i++) tokens[i] = take_int(in);
+    int n = take_tokens(tokens, in), T = run->trace.T;
     ss_error err;
     ss_status status = ss_run_extend(run, tokens, n, &err);
     check(status, &err);
     if (run->trace.T != T + (status == SS_OK ? n : 0)) abort();
+}
+
+/* Changes the tokens behind a first part that the old text and the new one share. */
+static void update(ss_run *run, input *in) {
+    int32_t tokens[2 * TOKENS_MAX];
+    int T = run->trace.T, shared = take_byte(in) % (T < TOKENS_MAX ? T + 1 : TOKENS_MAX);
+    if (shared) memcpy(tokens, ss_tokens(&run->trace), (size_t)shared * sizeof *tokens);
+    int n = shared + take_tokens(tokens + shared, in);
+    ss_error err;
+    ss_status status = ss_run_update(run, tokens, n, &err);
+    check(status, &err);
+    if (run->trace.T != (status == SS_OK ? n : T)) abort();
 }
 
 static void sample(const ss_run *run, input *in) {
@@ -130,11 +147,12 @@ static void measure(const ss_run *run, input *in) {
 }
 
 static void use_run(ss_run *run, input *in) {
-    while (in->n) switch (take_byte(in) % 5) {
+    while (in->n) switch (take_byte(in) % 6) {
         case 0: extend(run, in); break;
         case 1: sample(run, in); break;
         case 2: read_view(run, in); break;
         case 3: measure(run, in); break;
+        case 4: update(run, in); break;
         default: return;
         }
 }

@@ -268,8 +268,29 @@ def test_every_row_states_its_earlier_verdict_and_whether_two_seeds_decided() ->
     assert "**agrees**, on two seeds." in text and "| before |" in text
 
 
+def test_second_looks_that_the_table_prices_are_those_of_the_queue() -> None:
+    due_recipes = {
+        effect.recipe
+        for claim in tomllib.loads(claims.CLAIMS_FILE.read_text())["claim"]
+        for effect in map(claims.build_effect, claim.get("effects", ()))
+        if effect.protocol == "b" and claims.has_due_second_look(effect, effect.recipe)
+    }
+    queued_recipes = {decide.id_of(decision.recipe) for decision in decide.decisions() if decision.needs_second_look}
+    assert due_recipes <= queued_recipes
+
+
+def test_only_logs_that_have_a_later_column_count_as_seeds_of_it() -> None:
+    for id, column in (("key-bias", "alpha_bias"), ("key-value-bias", "alpha_bias"), ("sink-token", "alpha_of_1")):
+        logs = claims.runs_b()[id][1]
+        count = sum(all(column in point for point in log["points"]) for log in logs.values())
+        effect = claims.build_effect({"recipe": id, "outcome": column, "says": "a sink"})
+        assert 0 < count == effect.seeds < len(logs) and effect.missing_runs == max(0, protocol.B_FIRST_SEEDS - count)
+        assert (effect.difference is None) == (count < protocol.B_FIRST_SEEDS)
+
+
 def test_verdicts_expected_by_chance_are_counted() -> None:
-    """Of 40 comparisons at 97.5% and 20 at 95%, two have a direction by chance. Comparisons that survive are marked."""
+    """Of 40 comparisons at 97.5% and 20 at 95%, two have a direction by chance, with a second look of the 40 three.
+    Comparisons that survive are marked."""
 
     def make_effect_row(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
@@ -282,7 +303,7 @@ def test_verdicts_expected_by_chance_are_counted() -> None:
         },
         {"effects": [make_effect_row("a", -0.2, -0.1, False)] * 20 + [make_effect_row("b", 0.1, 0.2, None)]},
     ]
-    assert claims.chance_counts(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
+    assert claims.chance_counts(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": [2.0, 3.0]}
     for row in ROWS:
         if row["survives"]:
             assert f"| `{row['id']}`: " in claims.claims_table(ROWS)
@@ -482,11 +503,6 @@ def test_a_sink_that_is_there_before_training_does_not_count() -> None:
     logs = claims.runs_b()["relative"][1]
     ends, starts = decide.mean_outcomes(logs, "alpha"), decide.mean_outcomes(logs, "alpha", (0,))
     assert min(starts) > 0.25 and effect.values == pytest.approx([a - b for a, b in zip(ends, starts)])
-
-
-def test_a_column_that_the_logs_lack_is_not_tested() -> None:
-    effect = claims.build_effect({"recipe": "key-bias", "outcome": "alpha_bias", "says": "a sink"})
-    assert (effect.verdict, effect.seeds, effect.missing_runs) == ("not tested", 0, 3)
 
 
 def test_a_comparison_at_equal_tokens_has_its_own_steps() -> None:

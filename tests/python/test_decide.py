@@ -291,6 +291,7 @@ def test_only_what_is_open_gets_a_second_look(id: str, ends: list[float], says: 
 )
 def test_the_same_has_one_margin_for_both_verdicts(low: float, high: float, verdict: str) -> None:
     assert decide.judge(Difference((low + high) / 2, low, high), "the same", 0.08) == verdict
+    assert decide.judge(Difference(0, 0, 0), "the same", 0) == "agrees"  # two recipes of zeros
 
 
 @pytest.mark.parametrize(("ends", "left"), [([0.1, 0.4, 0.26], 2), ([0.1, 0.4, 0.26, 0.15, 0.35], 0)])

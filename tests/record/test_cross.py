@@ -11,7 +11,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from pairs import FAMILIES, S, T, V, make, prompts, run_eagerly
+from pairs import S, T, V, dtype_of, families, make, prompts, run_eagerly, run_encoder_eagerly
 from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.attention import UnsupportedModel
@@ -19,38 +19,88 @@ from sinkscope.recording import RecordingError
 
 EPS = (0.05, 0.1, 0.3)
 ATTENTIONS = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
-CASES = [(name, part) for name in ("whisper", "bart", "t5") for part in ATTENTIONS]
-CASES += [(name, "cross") for name in FAMILIES if name not in ("whisper", "bart", "t5")]
+# What is refused, and a part of its sentence. All else of every family is recorded.
+OWN_SOFTMAX = "found a softmax of its own"
+OTHER_CALLS = "calls of another kind"
+NOT_KEYS = "windows or pools"
+SAMPLED = {"cross": OTHER_CALLS}  # deformable attention, to sampled points of an image
+RECURRENT = dict.fromkeys(("decoder", "cross"), "it weighs no tokens")
+REFUSED: dict[str, dict[str, str]] = {
+    **dict.fromkeys(("d_fine", "deimv2", "rt_detr", "rt_detr_v2", "pp_doclayout_v4"), SAMPLED),
+    **dict.fromkeys(("parakeet_rnnt", "parakeet_tdt"), RECURRENT),
+    **dict.fromkeys(("nemotron3_5_asr", "nemotron_asr_streaming"), RECURRENT | {"encoder": "found another, where"}),
+    **dict.fromkeys(("longt5", "pegasus_x", "pp_formulanet"), {"encoder": OWN_SOFTMAX}),
+    **dict.fromkeys(("grounding-dino", "mm-grounding-dino"), dict.fromkeys(ATTENTIONS, "expected")),
+    "autoformer": dict.fromkeys(ATTENTIONS, "expected"),
+    "deformable_detr": SAMPLED | {"encoder": OWN_SOFTMAX},
+    **dict.fromkeys(("fastspeech2_conformer", "musicgen_melody"), {"cross": OTHER_CALLS}),
+    "informer": {"encoder": "shorten their sequence", "decoder": "found another, where"},
+    "led": {"encoder": NOT_KEYS},
+    "prophetnet": dict.fromkeys(("encoder", "cross"), "whose rows sum to 1"),
+    "t5gemma2": {"cross": "one softmax over both sequences", "decoder": OTHER_CALLS},
+}
+# Models that were not made small enough here, or not from their config alone.
+UNMADE = dict.fromkeys(("omdet-turbo", "pp_doclayout_v2", "pp_doclayout_v3"), "its config does not scale down")
+# The decoder's length depends on durations that the encoder predicts.
+COUNTS = {"fastspeech2_conformer": 1}
 
 
 def record(name: str, part: str = "cross", **options: Any) -> sinkscope.Recording:
     settings = {"eps": EPS, "keep": 3, "progress": False} | options
-    return sinkscope.record(make(name), None, settings.pop("texts", prompts(name)), part=part, **settings)
+    texts = settings.pop("texts", None) or prompts(name)
+    return sinkscope.record(make(name, dtype=dtype_of(name)), None, texts, part=part, **settings)
 
 
-@pytest.mark.parametrize(("name", "part"), CASES)
-def test_maps_and_metrics_are_those_of_eager_attention(name: str, part: str) -> None:
-    recording = record(name, part)
-    outputs = [run_eagerly(name, inputs) for inputs in prompts(name)]
-    maps = np.stack([np.concatenate([a.numpy() for a in getattr(out, ATTENTIONS[part])]) for out in outputs])
+@pytest.mark.parametrize("name", families())
+def test_maps_and_metrics_of_every_family_are_those_of_eager_attention_or_it_is_refused(name: str) -> None:
+    if name in UNMADE:
+        pytest.skip(UNMADE[name])
+    texts = prompts(name, COUNTS.get(name, 2))
+    outputs = [run_eagerly(name, inputs) for inputs in texts]
+    for part in ATTENTIONS:
+        if part in REFUSED.get(name, {}):
+            with pytest.raises(ValueError, match=REFUSED[name][part]):
+                record(name, part, texts=texts, tokens=None)
+            continue
+        layers = [layers_of(name, part, *pair) for pair in zip(texts, outputs, strict=True)]
+        maps = np.stack([np.concatenate([a.numpy() for a in layer]) for layer in layers]).astype(float)
+        check(record(name, part, texts=texts, tokens=None, maps="full"), maps, part == "cross")
+
+
+def test_the_readme_counts_the_families() -> None:
+    readme = (Path(__file__).parents[2] / "models/record/README.md").read_text()
+    made = [name for name in families() if name not in UNMADE]
+    crossed = [name for name in made if "cross" not in REFUSED.get(name, {})]
+    assert f"has {len(families())} model types" in readme
+    assert f"random checkpoint of {len(made)} " in readme and f"cross-attention of {len(crossed)} is recorded" in readme
+
+
+def layers_of(name: str, part: str, inputs: Any, out: Any) -> Any:
+    """Returns the eager maps of each layer. The output of some models has those of one stack alone."""
+    if hasattr(out, ATTENTIONS[part]):
+        return getattr(out, ATTENTIONS[part])
+    return run_encoder_eagerly(name, inputs) if part == "encoder" else out.attentions
+
+
+def check(recording: sinkscope.Recording, maps: Any, is_cross: bool) -> None:
+    """Compares a recording with numbers that numpy computes of the eager maps, [prompts, L, H, queries, keys]."""
     queries, keys = maps.shape[-2:]
-    assert (queries == T) == (part != "encoder")
-    if part == "cross":
-        assert queries != keys
-    counts = np.arange(keys, 0, -1) if part == "decoder" else np.full(keys, queries)
-    alpha = maps.sum(-2) / counts
+    assert (recording.cross is not None) == is_cross
+    is_causal = not is_cross and np.triu(maps, 1).max() == 0
+    alpha = maps.sum(-2) / (np.arange(keys, 0, -1) if is_causal else queries)
     assert np.abs(recording["mean.alpha"] - alpha.mean(0)).max() < 1e-5
-    sinks = [[(a[..., k] > e).mean() for k in range(keys)] for a in alpha for e in EPS]
-    assert np.allclose(recording["mean.sink_ratio"], np.reshape(sinks, (3, len(EPS), keys)).mean(0), atol=1e-6)
-    assert np.allclose(recording["prompt.sink_1"], np.reshape(sinks, (3, len(EPS), keys))[..., 0], atol=1e-6)
-    seen = np.arange(1, keys + 1) if part == "decoder" else np.full(queries, keys)
+    sinks = np.array([[(a[..., k] > e).mean() for k in range(keys)] for a in alpha for e in EPS])
+    sinks = sinks.reshape(len(maps), len(EPS), keys)
+    assert np.allclose(recording["mean.sink_ratio"], sinks.mean(0), atol=1e-6)
+    assert np.allclose(recording["prompt.sink_1"], sinks[..., 0], atol=1e-6)
+    seen = np.arange(1, keys + 1) if is_causal else np.full(queries, keys)
     rows = -np.sum(maps * np.log(np.maximum(maps, 1e-300)), -1)
     entropy = np.where(seen > 1, rows / np.log(np.maximum(seen, 2)), 0).mean(-1)
     assert np.abs(recording["mean.entropy_mean"] - entropy.mean(0)).max() < 1e-5
-    for prompt in range(3):
+    share = maps[0][..., [0, 2]].sum(-1)[..., 2 if is_causal else 0 :].mean(-1)
+    for prompt in range(len(maps)):
         assert np.abs(recording.attention(prompt) - maps[prompt]).max() < 3e-4  # kept in float16
         assert np.abs(recording[f"{prompt}.alpha"] - alpha[prompt]).max() < 1e-5
-    share = maps[0][..., [0, 2]].sum(-1)[..., 0 if part != "decoder" else 2 :].mean(-1)
     assert np.abs(recording.share([0, 2]) - share).max() < 1e-3
 
 
@@ -65,7 +115,7 @@ def test_a_decoder_has_the_loss_of_its_own_tokens() -> None:
 
 
 def test_uniform_cross_attention_gives_each_key_its_share_of_all() -> None:
-    model = make("t5")
+    model = copy.deepcopy(make("t5"))
     with torch.no_grad():
         for block in model.decoder.block:
             block.layer[1].EncDecAttention.q.weight.zero_()
@@ -80,7 +130,7 @@ def test_numbers_that_two_sequences_cannot_have_are_absent() -> None:
     assert not names & {"distance", "head_gate", "head_load", "entropy", "row_mass", "hidden_norm", "loss_mean"}
     assert {"alpha", "sink_ratio", "contribution", "cos_gap", "value_norm"} <= names
     assert recording.cross == {"T": T, "keys": "frame", "tokens": recording.cross["tokens"]}  # type: ignore[index]
-    assert "7 queries of the decoder by 20 frames of the encoder" in recording.title
+    assert "7 queries of the decoder by 96 frames of the encoder" in recording.title
     assert "first frame: number 0" in recording.caption()
 
 
@@ -152,7 +202,7 @@ def test_padding_that_is_hidden_and_models_without_a_kind_of_attention_are_refus
     inputs = prompts("bart")[0]
     with refused(UnsupportedModel):
         sinkscope.record(make("bart"), None, [inputs])
-    model, mask = make("bart"), torch.tensor([[1] * (S - 2) + [0, 0]])
+    model, mask = copy.deepcopy(make("bart")), torch.tensor([[1] * (S - 2) + [0, 0]])
     forward = model.model.decoder.forward
     model.model.decoder.forward = lambda *args, **kwargs: forward(*args, **kwargs | {"encoder_attention_mask": mask})
     with pytest.raises(UnsupportedModel, match="hides some"):
@@ -189,19 +239,80 @@ def test_the_figure_names_both_axes() -> None:
     assert "alpha_1: attention to the first encoder frame" in svg
 
 
-def test_the_command_line_records_what_a_decoder_attends_to(tmp_path: Path, capsys: Any) -> None:
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trainer's folder of two checkpoints, with their tokenizer of words."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
+    root = tmp_path_factory.mktemp("trained")
     vocabulary = {"<pad>": 0, "<s>": 1, "</s>": 2} | {f"w{i}": i for i in range(3, V)}
     raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<pad>"))
     raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    tf.PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>").save_pretrained(
-        tmp_path / "m"
-    )
-    make("t5").save_pretrained(tmp_path / "m")
-    (tmp_path / "texts.json").write_text('["w5 w6 w7 w8", "w9 w10 w11 w12 w13"]')
+    tokenizer = tf.PreTrainedTokenizerFast(tokenizer_object=raw, pad_token="<pad>", eos_token="</s>")
+    for step in (10, 2000):
+        model = copy.deepcopy(make("t5"))
+        with torch.no_grad():
+            model.shared.weight.mul_(1 + step / 1000)
+        model.save_pretrained(root / f"step_{step}")
+        tokenizer.save_pretrained(root / f"step_{step}")
+    (root / "texts.json").write_text(json.dumps(SENTENCES))
+    return root
+
+
+SENTENCES = ["w5 w6 w7 w8 w11", "w9 w10 w11 w12 w13 w14", "w3 w4"]
+PAIRS = [(text, " ".join(f"w{i + j}" for j in range(5))) for i, text in enumerate(SENTENCES, 20)]
+
+
+@pytest.mark.parametrize("part", ATTENTIONS)
+@pytest.mark.parametrize("generate", [0, 3])
+def test_a_series_has_the_numbers_of_each_checkpoint(
+    checkpoints: Path, tmp_path: Path, part: str, generate: int
+) -> None:
+    out = tmp_path / "series.safetensors"
+    texts = SENTENCES if generate else PAIRS
+    options: dict[str, Any] = {"part": part, "generate": generate, "tokens": 4, "eps": EPS, "keep": 2}
+    series = sinkscope.series(checkpoints, texts, out=out, **options)
+    assert series.steps == [10, 2000] and sinkscope.Series.open(out).table() == series.table()
+    for step, recording in zip(series.steps, series.recordings, strict=True):
+        assert recording.conditions["prompts"]["count"] == 2  # the third text has fewer than four tokens
+        model = tf.T5ForConditionalGeneration.from_pretrained(
+            checkpoints / f"step_{step}", attn_implementation="eager", dtype=torch.float64
+        )
+        maps = []
+        for text, target in PAIRS[:2]:
+            ids = torch.tensor([[int(w[1:]) for w in text.split()][:4]])
+            labels = [int(w[1:]) for w in target.split()]
+            decoder = torch.tensor([[2, *labels][:4]])
+            if generate:
+                whole = torch.tensor([[int(w[1:]) for w in text.split()]])
+                decoder = model.generate(whole, max_new_tokens=3, min_new_tokens=3, do_sample=False, use_cache=False)
+                decoder = decoder[:, :3]
+            with torch.no_grad():
+                out_ = model(input_ids=ids, decoder_input_ids=decoder, output_attentions=True, use_cache=False)
+            maps.append(np.concatenate([a.numpy() for a in getattr(out_, ATTENTIONS[part])]))
+        check(recording, np.stack(maps), part == "cross")
+        if part == "cross":
+            assert recording.queries(1) == [f"w{i}" if i > 2 else "<pad>" if i == 0 else "</s>" for i in decoder[0]]
+
+
+def test_a_study_of_another_part_is_another_study(checkpoints: Path, tmp_path: Path) -> None:
+    models, options = [str(checkpoints / "step_10")], {"tokens": 4, "generate": 3}
+    address = sinkscope.study(models, SENTENCES, tmp_path, part="cross", **options)[models[0]]
+    assert sinkscope.open_recording(address).cross
+    for other in ({"part": "decoder"}, {"part": "cross", "generate": 2}, {"part": None, "generate": 0}):
+        with pytest.raises(ValueError, match="expected the same settings and texts, found other"):
+            sinkscope.study(models, SENTENCES, tmp_path, **options | other)
+    with pytest.warns(UserWarning, match="generate: expected the part of an encoder with its decoder"):
+        assert not sinkscope.study(
+            {"a": lambda: (make("bart").model.encoder, None)}, [[3, 4]], tmp_path / "o", generate=2
+        )
+
+
+def test_the_command_line_records_what_a_decoder_attends_to(checkpoints: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "cross.safetensors"
-    options = ["--texts", str(tmp_path / "texts.json"), "--out", str(out)]
-    assert main(["record", str(tmp_path / "m"), "--part", "cross", "--generate", "6", *options]) == 0
-    assert "6 queries of the decoder by 4 tokens of the encoder" in capsys.readouterr().out
-    assert sinkscope.open_recording(out).tokens() == ["w5", "w6", "w7", "w8"]
+    options = ["--texts", str(checkpoints / "texts.json"), "--out", str(out), "--part", "cross", "--generate", "6"]
+    assert main(["record", str(checkpoints / "step_10"), "--take", "2", *options]) == 0
+    assert "6 queries of the decoder by 5 tokens of the encoder" in capsys.readouterr().out
+    assert sinkscope.open_recording(out).tokens() == ["w5", "w6", "w7", "w8", "w11"]
+    assert main(["record", str(checkpoints), "--revisions", "all", "--tokens", "5", *options]) == 0
+    assert "2 checkpoints, step 10 to 2000" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from families import FAMILIES, T, make_inputs
 from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.texts import read_texts, select_texts
-from truth import alpha64, eager64, tolerance_of
+from truth import F16_ROUNDING, alpha64, eager64, tolerance_of
 
 PROMPTS = make_inputs(FAMILIES["gpt_oss"], 4)
 ROWS = [{"text": f"text {i}", "source": "ab"[i % 4 == 0], "id": i} for i in range(12)]
@@ -36,7 +36,7 @@ def test_the_long_table_has_each_number_once(recording: sinkscope.Recording) -> 
         for layer, head in np.ndindex(truth.shape):
             error = abs(heads.loc[prompt, layer, head] - truth[layer, head])
             # Kept alphas are stored as float16.
-            assert error <= tolerance_of(maps[prompt], model.config.head_dim) + 2**-10
+            assert error - F16_ROUNDING <= tolerance_of(maps[prompt], model.config.head_dim)
     means = frame[frame["prompt"].isna() & (frame.quantity == "alpha_raw")].value.to_numpy()
     truth = np.mean([alpha64(x[..., :T], 0) for x in maps], 0)
     assert np.abs(means - truth.ravel()).max() <= max(tolerance_of(x, model.config.head_dim) for x in maps)
@@ -222,7 +222,7 @@ def test_generated_tokens_have_the_rows_of_the_whole_text(name: str) -> None:
             logits = model(torch.tensor([ids])).logits[0]
             assert logits[7:-1].argmax(-1).tolist() == ids[8:]
             att = eager64(model, input_ids=torch.tensor([ids]))[..., :20]
-            assert np.abs(recording.attention(i) - att.numpy()).max() < 1e-3  # maps are float16
+            assert np.abs(recording.attention(i) - att.numpy()).max() - F16_ROUNDING < tolerance_of(att, 16)
 
 
 def test_what_cannot_generate_is_refused() -> None:

@@ -100,7 +100,11 @@ def test_the_example_of_a_translation_runs(names: dict[str, Any]) -> None:
     names["model"] = tf.T5ForConditionalGeneration(
         tf.T5Config(vocab_size=1024, decoder_start_token_id=0, **sizes)
     ).eval()
+    for step in (0, 1000):
+        names["model"].save_pretrained(f"checkpoints/step_{step}")
+        names["tokenizer"].save_pretrained(f"checkpoints/step_{step}")
     exec(block, names)
+    assert names["series"].steps == [0, 1000] and Path("cross.pdf").read_bytes().startswith(b"%PDF")
     cross = sinkscope.open_recording("cross.safetensors")
     queries, keys = cross.map(2, 0).shape
     assert (queries, keys) == (len(cross.queries()), len(cross.tokens())) and cross.model["part"] == "cross"

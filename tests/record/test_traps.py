@@ -443,8 +443,8 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
                 cell = slice(block * i, block * i + block), slice(block * j, block * j + block)
                 count = visible[layer][cell].sum().clamp_min(1)
                 expected = maps[layer][0][:, cell[0], cell[1]].sum((-2, -1)) / count
-                scale = pooled["0.att_scale"][layer]
-                assert np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy()).max() <= (scale.max() / 255)
+                error = np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy())
+                assert (error - pooled["0.att_scale"][layer] / 510).max() < TOLERANCE  # beyond half a step
     full = sinkscope.record(model, None, prompt, tokens=T, progress=False)
     for key in ("0.alpha", "0.row_mass", "mean.entropy"):
         assert np.allclose(pooled[key], full[key], atol=1e-6)

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+F16_ROUNDING = 2**-12  # of a weight that is stored in float16: half a step at 1
+
 
 @torch.no_grad()
 def eager64(model: torch.nn.Module, **inputs: Tensor) -> Tensor:

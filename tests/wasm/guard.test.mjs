@@ -239,3 +239,19 @@ test('the timeout grows for a slow machine, for large files, and for a repeated 
   assert.deepEqual(patiences, [11, 21, 41]);
   assert.equal(workers.length, 3, 'each failure ended a worker, and the next question began one');
 });
+
+test('a worker loads while its source is read, and ends if that fails', async () => {
+  const { start, workers } = stubWorker({ benchmarkMs: IDLE_MS });
+  let given;
+  const failed = failure(createGuard(start)(new Promise((resolve) => (given = resolve))));
+  await Promise.resolve();
+  workers[0].onmessage({ data: { isAlive: true, benchmarkMs: 2 * IDLE_MS } });
+  mock.timers.tick(HOUR);
+  assert.ok(!workers[0].isEnded, 'a slow file is no fault of the tokenizer');
+  given({ tokenizer: '{}' });
+  for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  assert.equal(await patienceOf(() => workers[0], failed), 6);
+
+  await assert.rejects(createGuard(start)(Promise.reject(new Error('cut'))), /cut/);
+  assert.ok(workers[1].isEnded);
+});

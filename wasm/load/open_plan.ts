@@ -3,7 +3,7 @@ import { JOB_OPTIONS, check, checkOptions } from '../abi/arguments.ts';
 import { modelFiles } from '../loading/plan.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
 import type { Options } from '../abi/types.ts';
-import type { Model } from '../engine/types.ts';
+import type { Model, OpenOptions } from '../engine/types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
 import type { Engine } from './types.ts';
@@ -17,7 +17,7 @@ interface OpenPlanOptions extends Options {
 
 /**
  * Opens the model and the tokenizer of a plan. The tokenizer of a GGUF file is built while the weights are read, which
- * come after it in the file. If one of the two fails, the other is closed.
+ * come after it in the file; its worker loads before. If one of the two fails, the other is closed.
  */
 export async function openPlan(
   engine: Pick<Engine, 'open'>,
@@ -27,23 +27,24 @@ export async function openPlan(
   check(engine, 'engine', 'engine');
   checkOptions(options, { ...JOB_OPTIONS, limit: 'count' });
   const { limit, onProgress, signal, ...access } = options;
-  let building: Promise<GuardedTokenizer> | undefined;
-  const build = (source: Pick<Model, 'header'>) => {
-    building ??= planTokenizer(plan, source, { ...access, signal, limit });
-    building.catch(() => {});
-    return building;
-  };
+  let onHeader: OpenOptions['onHeader'];
+  let failHeader: ((error: unknown) => void) | undefined;
+  const build = (header: Parameters<typeof planTokenizer>[1]['header']) =>
+    planTokenizer(plan, { header }, { ...access, signal, limit });
+  const files = modelFiles(plan, access);
+  const building =
+    plan.format === 'gguf'
+      ? build(new Promise((resolve, reject) => ([onHeader, failHeader] = [resolve, reject])))
+      : undefined;
+  building?.catch(() => {});
   let model: Model | undefined;
   try {
-    const files = modelFiles(plan, access);
-    model = await engine.open(files, {
-      signal,
-      onProgress,
-      onHeader: (header) => void build({ header }),
-    });
+    model = await engine.open(files, { signal, onProgress, onHeader });
+    onHeader?.(model.header as Uint8Array);
     onProgress?.({ stage: 'tokenizer', done: 0, total: NaN });
-    return { model, tokenizer: await build(model) };
+    return { model, tokenizer: await (building ?? build(model.header)) };
   } catch (error) {
+    failHeader?.(error);
     void building?.then((tokenizer) => tokenizer.close()).catch(() => {});
     await model?.close();
     throw error;

@@ -58,10 +58,10 @@ export const guardTokenizer = createGuard(startWorker);
 /** Returns `guardTokenizer` with the given function to start the worker, which tests replace. */
 export function createGuard(startWorker: () => Worker) {
   return async (
-    source: Source,
+    source: Source | Promise<Source>,
     options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
   ): Promise<GuardedTokenizer> => {
-    checkOptions(source, SOURCE_OPTIONS, 'source');
+    if (!(source instanceof Promise)) checkOptions(source, SOURCE_OPTIONS, 'source');
     checkOptions(options, { signal: 'signal', limit: 'count' });
     const { signal, limit = LIMIT_MS } = options;
     signal?.throwIfAborted();
@@ -99,7 +99,7 @@ function workerError(where: string, reason: string | undefined) {
 /** Queues questions to the worker and sends one at a time, so that each has its own time limit. */
 class WorkerQueue {
   #source;
-  #size;
+  #size = 0;
   #limit;
   #startWorker;
   /**
@@ -111,9 +111,9 @@ class WorkerQueue {
   #fail = (_reason: unknown) => {};
   #closing: { reason: unknown } | undefined;
 
-  constructor(source: Source, limit: number, start: () => Worker) {
+  /** @param source if it is still being read, the worker loads meanwhile */
+  constructor(source: Source | Promise<Source>, limit: number, start: () => Worker) {
     this.#source = source;
-    this.#size = sizeOf(source);
     this.#limit = limit;
     this.#startWorker = start;
   }
@@ -145,20 +145,28 @@ class WorkerQueue {
 
   #openWorker() {
     this.#worker = this.#startWorker();
-    // The time limit begins after loading: a slow network is no fault of the tokenizer.
-    return this.#send({ method: 'open', source: this.#source }, false);
+    const questionOf = (source: Source): Question => {
+      this.#size = sizeOf(source);
+      return { method: 'open', source };
+    };
+    const source = this.#source;
+    const question = source instanceof Promise ? source.then(questionOf) : questionOf(source);
+    return this.#send(question, false);
   }
 
-  #send(question: Question, isLoaded: boolean): Promise<unknown> {
+  #send(question: Question | Promise<Question>, isLoaded: boolean): Promise<unknown> {
     const worker = this.#worker as Worker;
-    const where = question.method === 'open' ? 'tokenizer' : 'text';
-    const extraLimits =
-      'text' in question
-        ? question.text.length / TEXT_UNITS_PER_LIMIT
-        : this.#size / FILE_UNITS_PER_LIMIT;
+    const where = isLoaded ? 'text' : 'tokenizer';
     return new Promise((resolve, reject) => {
       let timer: ReturnType<typeof setTimeout> | undefined;
+      let asked: Question | undefined;
       const startTimer = () => {
+        // The time limit begins after loading: a slow network is no fault of the tokenizer.
+        if (!asked || !isLoaded) return;
+        const extraLimits =
+          'text' in asked
+            ? asked.text.length / TEXT_UNITS_PER_LIMIT
+            : this.#size / FILE_UNITS_PER_LIMIT;
         const limit = this.#limit * this.#slowness * (1 + extraLimits);
         clearTimeout(timer);
         timer = setTimeout(() => {
@@ -174,14 +182,20 @@ class WorkerQueue {
       };
       worker.onmessage = ({ data: { isAlive, benchmarkMs, error, value } }) => {
         if (benchmarkMs !== undefined) this.#slowness = Math.max(1, benchmarkMs / BENCHMARK_MS);
+        isLoaded ||= isAlive === true;
         if (isAlive) return startTimer();
         clearTimeout(timer);
         if (error) reject(unpackError(error));
         else resolve(value);
       };
       worker.onerror = ({ message }) => this.#fail(workerError(where, message));
-      if (isLoaded) startTimer();
-      worker.postMessage(question);
+      const post = (value: Question) => {
+        asked = value;
+        startTimer();
+        worker.postMessage(value);
+      };
+      if (question instanceof Promise) question.then(post).catch(this.#fail);
+      else post(question);
     });
   }
 

@@ -17,7 +17,7 @@ import type { GuardedTokenizer, TokenizerSource } from './types.ts';
  */
 export async function planTokenizer(
   plan: Plan,
-  model: Pick<Model, 'header'>,
+  model: { readonly header?: Model['header'] | Promise<Model['header']> },
   options: {
     readonly token?: string;
     readonly cache?: boolean;
@@ -29,7 +29,11 @@ export async function planTokenizer(
   checkPlan(plan);
   if (plan.format === 'gguf') check(model, 'object', 'model');
   checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal', limit: 'count' });
-  const source = await readSource(plan, model, options);
+  const reading = readSource(plan, model, options);
+  reading.catch(() => {});
+  // The tokenizer's worker loads while the header is read.
+  if (plan.format === 'gguf') return guardTokenizer(reading as Promise<TokenizerSource>, options);
+  const source = await reading;
   if (source) return guardTokenizer(source, options);
   const { characters } = plan.files;
   if (characters)
@@ -52,8 +56,9 @@ async function readSource(
   options: NonNullable<Parameters<typeof planTokenizer>[2]>,
 ): Promise<TokenizerSource | undefined> {
   if (plan.format === 'gguf') {
-    check(model.header, 'list', 'model.header');
-    return { gguf: model.header as Uint8Array };
+    const header = await model.header;
+    check(header, 'list', 'model.header');
+    return { gguf: header as Uint8Array };
   }
   const { tokenizer, words, vocab, merges } = plan.files;
   const readFile = (file: PlanFile) => planText(plan, file, options);

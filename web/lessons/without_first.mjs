@@ -58,6 +58,7 @@ if (control !== texts.kept) texts.control = control;
 const recordedTrials = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },
   first: writer.tokenizer.piece(prompt[0]),
+  second: writer.tokenizer.piece(prompt[1]),
   back: pieces.join('').length,
   texts,
   // Lists per condition and measure take less space than an object per seed.

@@ -118,7 +118,7 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
           `${countVerdict(testedClaims, 'differs')}, leave ${countVerdict(testedClaims, 'undecided')} undecided and ` +
           `${countVerdict(testedClaims, DEPENDS)} ${DEPENDS}; ` +
           `${allClaims.length - testedClaims.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
-          `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
+          `${directions} have a direction; if no factor had any effect, ${by_chance.map((count) => count.toFixed(0)).join(' to ')} would. ` +
           `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
           `discovery rate of 5%: ${survive} of the ${directions} directions do. Open a row to read its claims; ` +
           `the last column there is the verdict by the second version of our rules, and what changed it.`,

@@ -248,7 +248,8 @@ export interface Chance {
   readonly comparisons: number;
   readonly directions: number;
   readonly survive: number;
-  readonly by_chance: number;
+  /** By the errors of one look, and of two. */
+  readonly by_chance: readonly [number, number];
 }
 
 const claimsFile = () =>

@@ -34,8 +34,8 @@ export interface Remedy {
 
 /** Returns a reference to code, in the version of transformers that the recorder is tested with. */
 const codeSource = (family: string, name: string): Source => ({
-  title: `code of transformers 5.23.0: ${name}`,
-  url: `https://github.com/huggingface/transformers/blob/v5.23.0/src/transformers/models/${family}/modeling_${family}.py`,
+  title: `code of transformers 5.24.0: ${name}`,
+  url: `https://github.com/huggingface/transformers/blob/v5.24.0/src/transformers/models/${family}/modeling_${family}.py`,
 });
 
 const documentationSource = (title: string, page: string): Source => ({

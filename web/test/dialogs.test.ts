@@ -582,6 +582,8 @@ describe('messages', () => {
     expect([0, 1000, 2000].map(wordsAfter)).toEqual([
       ...['Running … Stop', 'Running … 1 s Stop', 'Running … 3 s Stop'],
     ]);
+    // The first second begins with the words, not with a tick of the words before.
+    vi.advanceTimersByTime(600);
     at.value = { ...work, text: 'Running 2 of 3 prompts' };
     expect([0, 1000].map(wordsAfter)).toEqual([
       ...['Running 2 of 3 prompts … Stop', 'Running 2 of 3 prompts … 1 s Stop'],

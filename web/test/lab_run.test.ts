@@ -399,6 +399,15 @@ describe('a lab of the last visit', () => {
     expect([lab.stage, log.length]).toEqual(['ended', 2]);
   });
 
+  it('stays saved if a start that would delete it is outdated at once', async () => {
+    storedTrainings.set(STORAGE_KEY, savedTraining);
+    const lab = new Lab(1, async () => setup);
+    const outdated = lab.start(SETTINGS, PAIR);
+    await lab.start(SETTINGS, PAIR, savedTraining);
+    await outdated;
+    expect([lab.step, storedTrainings.get(STORAGE_KEY)]).toEqual([2, savedTraining]);
+  });
+
   it('stays finished after a reload', async () => {
     const lab = new Lab(1, async () => setup);
     await lab.start({ ...SETTINGS, steps: 2 }, PAIR, savedTraining);

@@ -432,6 +432,22 @@ describe('Training', () => {
     expect(second.asked().subjects).toEqual(['softmax', 'sigmoid', 'sigmoid@0']);
   });
 
+  it('says that early rows see few tokens only where they do', async () => {
+    const remark = async (frame: Frame) => {
+      const room = await trainingRoom({ shown: ['softmax@0'] }, [frame]);
+      return mapsIn(room.root)[0]!.data.remark!.text;
+    };
+    const frame = early('softmax');
+    expect(await remark(frame)).toBe('◀ early rows see few tokens');
+    const third = (...shape: number[]) =>
+      tensor(shape, Array<number>(shape.reduce((a, b) => a * b)).fill(1 / 3));
+    const architecture = { ...frame.architecture, mask: { kind: 'bidirectional' } };
+    const tensors = { ...frame.tensors, alpha: third(2, 2, 3) };
+    const own = { ...frame.head!, tensors: { att: third(3, 3) } };
+    const bidirectional = { ...frame, architecture, tensors, head: own } as never;
+    expect(await remark(bidirectional)).toBe('◀ <s>: 33%');
+  });
+
   it('shows one map of a model without checkpoints', async () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);

@@ -113,7 +113,7 @@ describe('the lead of Start', () => {
     );
     const { text, set } = startRoom({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^With softmax, almost .* Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^In this softmax head, almost .* Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     expect(text('.twin-1')).toMatchSnapshot();
     set({ normalize: 'yes' });
@@ -278,7 +278,7 @@ describe('the rest of Start', () => {
     expect(text('.lead')).toMatch(/^On the first prompt, almost every token attends/);
     const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
     expect(leadSentence(several, kinds)).toMatch(
-      /^On the first prompt, with softmax, almost every token attends/,
+      /^On the first prompt, in this softmax head, almost every token attends/,
     );
     expect(text('.twin-0')).toMatch(/gives .* 90% on average over 5 prompts\.$/);
     const [softmaxWords, sigmoidWords] = [...root.querySelectorAll('.facts p')].map((p) =>

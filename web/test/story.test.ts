@@ -424,7 +424,7 @@ describe('the worked row', () => {
       '“t3” 0.03 3.0% 2.00 0.06',
       '2 others 0.01 to 0.02 3.0% 2.00 each 0.06 together',
     ]);
-    expect(view.text('tfoot')).toBe('in all 65% as vectors 1.30');
+    expect(view.text('tfoot')).toBe('in all 65.0% as vectors 1.30');
     expect(view.all('.first')).toHaveLength(1);
     expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
   });
@@ -434,10 +434,10 @@ describe('the worked row', () => {
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
     const opening = 'In the softmax model <s> has the highest score';
     expect(answerWith([3, 1, -1])).toBe(
-      `${opening}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
+      `${opening}, so most of the attention goes to it, but its value is small, so 86.7% of the weight adds 0.04: without it the head would write more.`,
     );
     expect(answerWith([0.1, 0, 0])).toBe(
-      `${opening}, but its small value adds little: without it the head would write more.`,
+      `${opening}, but its value is small, so 35.6% of the weight adds 0.02: without it the head would write more.`,
     );
     expect(answerWith([0, 0, 1])).toMatchSnapshot();
     const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
@@ -722,7 +722,9 @@ describe('the story', () => {
     const { texts, text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
     expect(text('.answer')).toMatchSnapshot();
-    expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* does no harm\.$/);
+    expect(texts('.step-words > p')[1]).toMatch(
+      /^Softmax must hand out 100% .* the place for it\.$/,
+    );
     expect(texts('.step-words > p')[2]).toMatch(/^A score says how well .* fits the query\.$/);
     expect(texts('details > p')[0]).toMatch(
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
@@ -760,7 +762,11 @@ describe('the story', () => {
       await turn();
       return [...story.texts('.late :is(tr, p)'), ...story.texts('.step-words > p').slice(1)];
     };
-    const [ownFrame] = [createFrame()];
+    const V = 4096;
+    const ownFrame: Frame = {
+      ...createFrame(),
+      architecture: { ...createFrame().architecture, V },
+    };
     expect(
       await wordsOf([ownFrame, withSigmoid(ownFrame)], { losses: [2, 2.25] }),
     ).toMatchSnapshot();
@@ -772,14 +778,22 @@ describe('the story', () => {
     expect(await lossWords(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
     expect(await lossWords(0, NaN)).toBe('');
     expect(await lossWords(2, 2.001, 2.3)).toMatch(
-      /to 0 \+0\.001 \| first token hidden from all heads \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
+      /to 0 \+0\.001 \| first token hidden from all heads \+0\.300, worse \| .* barely uses .* Hiding the token costs more:/,
     );
     expect(await lossWords(2, 2.2, 2.3)).not.toMatch(/costs more/);
     // A token whose loss makes the text easier is not drawn as a cost without a word.
     expect(await lossWords(2, 2.001, 1.5)).toMatch(
-      /heads −0\.500 \| .* With the token hidden this model predicts this text better: .* another model\.$/,
+      /heads −0\.500, better \| .* With the token hidden this model predicts this text better: .* another model\.$/,
     );
     expect(await lossWords(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
+    const chance = Math.log(V);
+    const guess = `An even guess among all tokens would do better (${chance.toFixed(3)})`;
+    const wordsAt = async (loss: number) => {
+      const tensors = { ...ownFrame.tensors, loss_mean: tensor([1], [loss]) };
+      return (await wordsOf([{ ...ownFrame, tensors }], { losses: [loss, loss] })).join(' | ');
+    };
+    expect(await wordsAt(chance + 0.01)).toContain(guess);
+    expect(await wordsAt(chance - 0.01)).not.toContain(guess);
     const several = { ...ownFrame, sequences: 5 } as Frame;
     const story = renderStory(4, [several], { losses: [2, 2.001, 1.5] });
     await turn();

@@ -350,7 +350,11 @@ static void put_llama(ss_gguf_source *source) {
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         require_value(source, "rope.dimension_count", K);
-    if (has_type_among(source, MAY_HAVE_WINDOW) && ss_gguf_find(source, "attention.sliding_window"))
+    /* Phi-4 is a phi3 without a window, for which the converter writes 0. */
+    bool is_whole =
+        has_type(source, "phi3") && ss_gguf_number(source, "attention.sliding_window", 0.0) <= 0.0;
+    if (has_type_among(source, MAY_HAVE_WINDOW) && !is_whole &&
+        ss_gguf_find(source, "attention.sliding_window"))
         copy_number(source, "attention.sliding_window", "sliding_window", 0.0);
     if (has_type_among(source, GRANITE)) {
         copy_number(source, "embedding_scale", "embedding_multiplier", REQUIRED);

@@ -179,6 +179,7 @@ static const ss_gguf_family families[] = {
     {"qwen2", "qwen2", {llama}},
     {"qwen3", "qwen3", {llama}},
     {"qwen3moe", "qwen3_moe", {qwen3_moe, llama}},
+    {"gemma", "gemma", {llama}},
     {"gemma2", "gemma2", {branches, llama}},
     {"gemma3", "gemma3_text", {branches, llama}},
     {"smollm3", "smollm3", {llama}},

@@ -189,7 +189,7 @@ def read_back_weights(file: Path, model: transformers.PreTrainedModel, names: di
             w = w.reshape(-1, *other_dimensions)
         if config.model_type in PERMUTED_FAMILIES and (heads := head_count(name, config)):
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
-        if config.model_type == "nemotron" and name.endswith("norm.weight"):
+        if config.model_type in ("nemotron", "gemma") and name.endswith("norm.weight"):
             w = w - 1
         if name.endswith("conv.conv.weight"):
             w = w[:, None]
@@ -298,7 +298,7 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     if config.model_type == "olmo" and config.clip_qkv:
         writer.add_clamp_kqv(config.clip_qkv)
     if config.model_type in ("phi3", "cohere2"):
-        writer.add_sliding_window(config.sliding_window)
+        writer.add_sliding_window(config.sliding_window or 0)
     if config.model_type == "stablelm":
         writer.add_parallel_residual(config.use_parallel_residual)
     if config.model_type in ("cohere", "cohere2"):
@@ -312,7 +312,7 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
     if config.model_type != "qwen2":
         writer.add_key_length(K)
         writer.add_value_length(K)
-    if config.model_type.startswith(("gemma", "gpt_oss")):
+    if config.model_type.startswith(("gemma2", "gemma3", "gpt_oss")):
         writer.add_sliding_window(config.sliding_window)
     if config.model_type == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
@@ -576,6 +576,19 @@ CASES: dict[str, Case] = {
     ),
     "gguf-phi-fused-f16": random_case(
         transformers.PhiForCausalLM, PHI_SIZES, "F16", "q, k and v in one matrix, as in older files.", fused=True
+    ),
+    "gguf-phi4-f16": random_case(
+        transformers.Phi3ForCausalLM,
+        SIZES | dict(sliding_window=None, rope_parameters=rotary(100.0)),
+        "F16",
+        "A phi3 without a window, as Phi-4: the converter writes 0.",
+    ),
+    "gguf-gemma-bf16": random_case(
+        transformers.GemmaForCausalLM,
+        SIZES | dict(head_dim=10, rope_parameters=rotary(100.0)),
+        "BF16",
+        "Gains with 1 added; embeddings scaled by the root of D; the head is the embedding.",
+        center=0.0,
     ),
     "gguf-mpt-f16": random_case(
         transformers.MptForCausalLM,

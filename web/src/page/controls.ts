@@ -233,9 +233,9 @@ function headNote(frame: Frame, { layer, head, view }: Pick<State, 'layer' | 'he
  */
 export function substitutionNotes(
   entries: readonly SubjectEntry[],
-  state: Pick<State, 'layer' | 'head' | 'query' | 'key' | 'channel' | 'view'>,
+  state: Pick<State, 'layer' | 'head' | 'query' | 'key' | 'lastKey' | 'channel' | 'view'>,
 ): readonly string[] {
-  const { query, key, channel } = state;
+  const { query, key, lastKey, channel } = state;
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
     const { title, special, question, recording, T, model, editedTokens = [] } = frame;
@@ -250,7 +250,7 @@ export function substitutionNotes(
     const step = parseSubject(frame.subject)?.step;
     const beyondEnd = [
       ...(query >= T ? [`no query ${query}`] : []),
-      ...(key >= T ? [`no key ${key}`] : []),
+      ...new Set([key, lastKey].filter((t) => t >= T).map((t) => `no key ${t}`)),
       // An edit may name a token that is still to be generated, so that its run is not refused.
       ...new Set(editedTokens.filter((t) => t >= T).map((t) => `no token ${t}`)),
     ].join(' and ');

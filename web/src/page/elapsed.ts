@@ -8,7 +8,11 @@ class Elapsed extends AsyncDirective {
   #timer: number | undefined;
 
   override render(words: string): unknown {
-    if (words !== this.#words) this.#since = performance.now();
+    // The seconds begin with the words: a tick of the words before could make the first one last two seconds.
+    if (words !== this.#words) {
+      this.disconnected();
+      this.#since = performance.now();
+    }
     this.#words = words;
     this.reconnected();
     return this.#seconds();

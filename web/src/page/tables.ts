@@ -1,24 +1,37 @@
 /** Tables that several rooms draw, and cells with a number over a bar. */
 import { html, nothing, type TemplateResult } from 'lit';
 
-/** @param share the length of the bar behind the text, as a share of the cell */
-export const barCell = (share: number, text: string): TemplateResult =>
-  html`<td class="bar" style=${`--share: ${Math.max(0, Math.min(1, share))}`}>${text}</td>`;
+/**
+ * @param share the length of the bar behind the text, as a share of the cell
+ * @param isGain whether the bar is of a number that fell, where its table shows rises
+ */
+export const barCell = (share: number, text: string, isGain = false): TemplateResult =>
+  html`<td
+    class=${isGain ? 'bar gain' : 'bar'}
+    style=${`--share: ${Math.max(0, Math.min(1, share))}`}
+  >
+    ${text}
+  </td>`;
 
 /** Draws a few numbers, each on a line of its own. The last line is about the first token, so its style differs. */
 export const barsTable = (
   caption: unknown,
-  lines: readonly { readonly title: string; readonly share: number; readonly text: string }[],
+  lines: readonly {
+    readonly title: string;
+    readonly share: number;
+    readonly text: string;
+    readonly isGain?: boolean;
+  }[],
 ): TemplateResult =>
   html`<table class="bars">
     <caption>
       ${caption}
     </caption>
     ${lines.map(
-      ({ title, share, text }) =>
+      ({ title, share, text, isGain }) =>
         html`<tr>
           <th scope="row">${title}</th>
-          ${barCell(share, text)}
+          ${barCell(share, text, isGain)}
         </tr>`,
     )}
   </table>`;

@@ -161,7 +161,7 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
   // The note about a recording has already named its text.
   const openings = [
     recordingNote ? '' : firstPromptWords(frame).trim(),
-    isContrast(frames, claims) ? 'with softmax' : '',
+    isContrast(frames, claims) ? 'in this softmax head' : '',
   ].filter(Boolean);
   const statement = introduce(openings.join(', '), answer);
   return `${recordingNote}${statement}${secondModelWords(frames, claims)}`.trim();
@@ -240,7 +240,7 @@ function previewMark(
 ): TemplateResult | typeof nothing {
   if (!frames.some(isPreview))
     return wasPreview
-      ? html`<span class="preview">Exact now; before, the weights were rounded.</span>`
+      ? html`<span class="preview">Exact now; the quick look had rounded weights.</span>`
       : nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   const bytes = frames
@@ -443,8 +443,8 @@ function drawRoom(
   const legendScale = document.createElement('span');
   legendScale.className = 'scale-place';
   const onTap = bringToFront(context);
-  /** Whether this visit has shown a preview, whose numbers the exact ones replace. */
-  let wasPreview = false;
+  /** The text of the last preview, whose numbers the exact ones replace. */
+  let previewedText: string | undefined;
   scope.effect(() => {
     const state = context.state.value;
     const theme = context.theme.value;
@@ -453,7 +453,8 @@ function drawRoom(
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     const hasError = entries.some(({ error }) => error);
     const shown: Shown = { context, state, entries, frames, claims, hasError, askExact };
-    if (frames.some(isPreview)) wasPreview = true;
+    if (frames.some(isPreview)) previewedText = state.prompt;
+    const wasPreview = previewedText === state.prompt;
     root.classList.toggle('coming', !frames.length && !hasError);
     root.classList.toggle('failed', !frames.length && hasError && !waitingWords(frames, state));
     root.classList.toggle('waiting', waitingWords(frames, state) !== '');

@@ -120,7 +120,9 @@ function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such attention does no harm.`;
+const BYTES_TEXT =
+  'A character without a token of its own stands at its first byte, · at its other bytes.';
+const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place for it.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -240,7 +242,8 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
         words,
       );
       setText(comparisonPlace, compareRows(frames, state.peek().query));
-      setText(vectorsNote, workedRow ? VECTORS_TEXT : '');
+      const bytesText = frame?.tokens.some(({ text }) => text === '·') ? ` ${BYTES_TEXT}` : '';
+      setText(vectorsNote, workedRow ? VECTORS_TEXT + bytesText : '');
       scoresSection.hidden = !workedRow;
       if (workedRow)
         render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
@@ -339,7 +342,7 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
       render(
         losses.length
           ? html`<details class="more">
-              <summary>What does it cost the softmax and the sigmoid model on your text?</summary>
+              <summary>What does it do to the softmax and the sigmoid model on your text?</summary>
               ${lossTable(losses)}
               <p>${contrastWords(losses)}</p>
             </details>`
@@ -400,15 +403,24 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
       : changeWithoutFirst < -SMALL_CHANGE
         ? ` With the token hidden this model predicts ${textsWords(frame)} better: the cost that step 3 shows is that of another model.`
         : '';
+  const loss = frame.tensors.loss_mean?.data[0];
+  const lossNote = loss === undefined ? '' : ` (${loss.toFixed(3)})`;
+  const chance = Math.log(frame.architecture.V ?? NaN);
+  const strangeNote =
+    loss !== undefined && loss > chance
+      ? ` An even guess among all tokens would do better (${chance.toFixed(3)}): this model has not learned such texts.`
+      : '';
   return html`${barsTable(
-      explainTerms(`Change of the loss on ${textsWords(frame)}, in nats per token`),
+      explainTerms(`Change of the loss on ${textsWords(frame)}${lossNote}, in nats per token`),
       bars.flatMap(([title, value]) => {
-        const line = { title, share: Math.abs(value) / maximum, text: formatLossChange(value) };
-        return Number.isFinite(value) ? [line] : [];
+        const isSmall = Math.abs(value) < SMALL_CHANGE;
+        const effect = isSmall ? '' : value > 0 ? ', worse' : ', better';
+        const line = { title, share: Math.abs(value) / maximum, isGain: effect === ', better' };
+        return Number.isFinite(value) ? [{ ...line, text: formatLossChange(value) + effect }] : [];
       }),
     )}
     <p>
-      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${comparison}`)}
+      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${comparison}${strangeNote}`)}
     </p>`;
 }
 
@@ -667,7 +679,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. On average over 100 other passages ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. After training, over 100 other passages, ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${formatPercent(sinkShare, 0)}. The loss of the sigmoid model is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );

@@ -149,9 +149,10 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
     extra: (frame) => {
       const { attention: share } = claimAt(frame);
       const kind = share > frame.eps ? 'sink' : 'weak';
-      const remark = isEven(frame)
-        ? { kind: 'corner', text: '◀ early rows see few tokens' }
-        : { kind, text: `◀ ${firstName(frame)}: ${wholePercent(share)}` };
+      const remark =
+        isEven(frame) && !isBidirectional(frame)
+          ? { kind: 'corner', text: '◀ early rows see few tokens' }
+          : { kind, text: `◀ ${firstName(frame)}: ${wholePercent(share)}` };
       return { isPlain: true, remark };
     },
   };

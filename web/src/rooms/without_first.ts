@@ -139,7 +139,7 @@ const BARS: readonly (readonly [ConditionName, string])[] = [
  * chooses, with the first or the second token hidden, or with the first one restored halfway.
  */
 export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
-  const { model, file, prompt, count, first, back } = recordedTrials;
+  const { model, file, prompt, count, first, second, back } = recordedTrials;
   const { texts, trials } = readRecorded(recordedTrials);
   const { heading, text } = verdictOf(trials, count)!;
   const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
@@ -152,6 +152,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
       name === 'restored'
         ? html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`
         : texts[name];
+    const [before, hidden] = name === 'control' ? [first, second] : ['', first];
     // Spaces between the tags would become part of the texts.
     render(
       html`<p class="answer">${heading}.</p>
@@ -186,7 +187,11 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
               (action) => (chosenAction.value = action),
             )}
             <p class="recorded" role="status" data-text=${name}>
-              <span class="written">${promptSpan}${shownText}</span>
+              <span class="written"
+                ><span class="hint"
+                  >${before}<s>${hidden}</s>${prompt.slice(before.length + hidden.length)}</span
+                >${shownText}</span
+              >
             </p>
           </div>
         </div>

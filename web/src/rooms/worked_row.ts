@@ -14,7 +14,6 @@ import {
   modelName,
   quote,
   formatValue,
-  sumWords,
 } from '../words';
 import { barCell } from '../page/tables';
 import { formatNumber } from '../timeline/seeds';
@@ -156,7 +155,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
   const valueWords = hasSmallValue(firstEntry, otherEntries)
-    ? `, but its small value adds little${lessWords}`
+    ? `, but its value is small, so ${formatPercent(firstEntry.weight)} of the weight adds ${lengthWords(firstEntry.adds)}${lessWords}`
     : '';
   return `In ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
@@ -168,6 +167,16 @@ function biasWords(frame: Frame): string {
     : '';
 }
 
+/** Says that the first token adds little by its weight and not by its value; '' unless that is so. */
+function longValueWords(workedRow: WorkedRow, frame: Frame): string {
+  const [first, ...others] = rowEntries(workedRow);
+  return first!.key === firstKey(frame) &&
+    first!.value > mean(others.map(({ value }) => value)) &&
+    first!.adds < 0.1 * first!.value
+    ? ` The value of ${firstName(frame)} is not small here; its weight is.`
+    : '';
+}
+
 /** States the sum of the row's weights, and for softmax how the first token affects the output. */
 export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   const { name, normalizes } = frame.operation;
@@ -175,9 +184,9 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   const otherCount = othersOf(workedRow).length;
   const othersWords = otherCount === 1 ? 'the other token' : `the other ${otherCount} tokens`;
   if (name === 'sigmoid')
-    return `Sigmoid weighs each token by its own score: this row sums to ${sumWords(sum)}, and no row has to reach 100%.${biasWords(frame)}`;
+    return `Sigmoid weighs each token by its own score: this row sums to ${rowTotal(sum)}, and no row has to reach 100%.${biasWords(frame)}${longValueWords(workedRow, frame)}`;
   if (!normalizes || !Number.isFinite(outputWithoutFirst))
-    return `The weights of this row sum to ${sumWords(sum)}.`;
+    return `The weights of this row sum to ${rowTotal(sum)}.`;
   const withoutWords = reducesOutput(workedRow)
     ? ` Without it they would share all 100%, and the head would write a vector of length ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
     : '';
@@ -199,12 +208,15 @@ export function compareRows(frames: readonly Frame[], query: number): string {
   if (!isContrast || !areOutputsSmall) return '';
   return (
     `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight)} to ` +
-    `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
+    `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${rowTotal(otherRow.sum)} in all.`
   );
 }
 
 /** Formats a norm; `<0.01` if it would round to 0. */
 const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : formatValue(x));
+
+/** Formats a sum of weights with the digits of the weights above it. */
+const rowTotal = (sum: number) => formatPercent(sum, Math.abs(sum - 1) < 5e-4 ? 0 : 1);
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
@@ -265,7 +277,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
       <tr>
         <th scope="row">in all</th>
         <td></td>
-        ${barCell(sum, sumWords(sum))}
+        ${barCell(sum, rowTotal(sum))}
         <td>as vectors</td>
         ${barCell(output / barMax, lengthWords(output))}
       </tr>

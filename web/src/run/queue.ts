@@ -165,7 +165,7 @@ export class Queue {
     const { subjects, reads, studies = [] } = this.#request!;
     if (typeof task === 'object')
       return isGeneration(task)
-        ? task === this.#generation.peek() && task.subjects.every((one) => subjects.includes(one))
+        ? task.subjects.every((one) => subjects.includes(one))
         : studies.some((study) => studyKey(study) === studyKey(task));
     if (measurement && !measurement.names.some((name) => reads.includes(name))) return false;
     return subjects.includes(task) && !(isNewQuestion && performance.now() - since > QUICK_MS);

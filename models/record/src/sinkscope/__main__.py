@@ -49,10 +49,6 @@ def _make_parser() -> argparse.ArgumentParser:
         help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
         "every folder with a number",
     )
-    record.add_argument(
-        "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
-    )
-    record.add_argument("--part", help="the part of a model of several towers that is recorded, such as vision_model")
     record.add_argument("--images", nargs="+", metavar="FILE", help="images for a vision model, or one for each text")
     record.add_argument("--picture", action="store_true", help="keep the images in the file, at most 256 pixels a side")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
@@ -69,6 +65,14 @@ def _make_parser() -> argparse.ArgumentParser:
     study.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
     study.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
     study.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
+    for command in (record, study):
+        command.add_argument(
+            "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
+        )
+        command.add_argument(
+            "--part",
+            help="the part that is recorded: a tower such as vision_model; encoder, decoder or cross",
+        )
     for command, keep in ((record, 2), (study, 1)):
         command.add_argument(
             "--texts",
@@ -227,7 +231,7 @@ def _series(
 
     names = options.pop("revisions")
     revisions = None if names == "all" else names.split(",")
-    for name in ("model_id", "generate", "part", "images", "picture"):
+    for name in ("model_id", "images", "picture"):
         if options.pop(name):
             raise ValueError(f"--{name.removeprefix('model_')}: expected none beside --revisions, found one")
     result = series(options.pop("model"), texts, revisions, out, load_options=load_options, **options)
@@ -243,7 +247,7 @@ def _study(options: dict[str, Any]) -> int:
     texts, load_options = _read_texts(options)
     models = options.pop("models")
     if options.pop("plan"):
-        run_options = ("ray", "concurrency", "num_gpus", "source", "license")
+        run_options = ("ray", "concurrency", "num_gpus", "source", "license", "part", "generate")
         plan_options = {name: x for name, x in options.items() if name not in run_options}
         _print(studies.plan(models, texts, load_options=load_options, **plan_options))
         return 0

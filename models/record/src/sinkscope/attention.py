@@ -39,6 +39,8 @@ CPU_CELLS, GPU_CELLS = 2**18, 2**23
 HIDING_THRESHOLD = -9000.0
 # Module arguments with the tokens of another sequence to attend to.
 SOURCE_ARGUMENTS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
+# Names of modules, and of their classes, that attend to another sequence.
+CROSS_NAMES = re.compile("cross|encoder_attn|encdec", re.IGNORECASE)
 
 
 class UnsupportedModel(ValueError):
@@ -427,15 +429,16 @@ class _DirectCallMode(TorchFunctionMode):
         )
 
 
-def _attention_modules(model: nn.Module) -> list[nn.Module]:
-    """Returns the innermost modules whose class name contains "attention", without those that use transformers'
-    interface."""
-    interface_modules = {m for part in _interface_models(model) for m in part.modules()}
+def _attention_modules(model: nn.Module, includes_interface: bool = False) -> list[nn.Module]:
+    """Returns the innermost modules whose class name contains "attention", by default without those of models that use
+    transformers' interface."""
+    interface_modules = {m for part in _interface_models(model) for m in part.modules() if not includes_interface}
     interface_modules -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
     candidates = [
         m
         for m in model.modules()
-        if m not in interface_modules and re.search("attention", type(m).__name__, re.IGNORECASE)
+        # Deformable attention weighs points of an image, and no keys.
+        if m not in interface_modules and re.search("(?<!deformable)attention", type(m).__name__, re.IGNORECASE)
     ]
     return [m for m in candidates if not any(n is not m and n in candidates for n in m.modules())]
 
@@ -539,13 +542,14 @@ def explain_no_calls(model: nn.Module, run: Callable[[], Any]) -> str:
 
 
 @contextmanager
-def observe(model: nn.Module, visit: Visitor) -> Iterator[Watch]:
+def observe(model: nn.Module, visit: Visitor, returned: bool = False) -> Iterator[Watch]:
     """Passes a `Call` to `visit` for each attention call of `model`, in their order, while the context lasts.
 
     The model computes with the implementation that it had; the name of the implementation is restored
     at the end, also after an exception. A compiled model runs uncompiled. The context may include any
     number of forward passes: `Call.layer` continues to count. With a cache a call has fewer queries than keys;
-    in a padded batch some queries see no key.
+    in a padded batch some queries see no key. `returned` also reports weights that modules return beside the interface,
+    as the encoder of BigBird-Pegasus does.
 
     Raises UnsupportedModel if no module computes attention in a known way: by transformers' interface, by
     scaled_dot_product_attention, or with returned weights.
@@ -556,13 +560,14 @@ def observe(model: nn.Module, visit: Visitor) -> Iterator[Watch]:
         stack.callback(_watches.remove, watch)
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         _track_containers(model, watch, stack)
-        configs, modules = _find_configs(model), _attention_modules(model)
+        configs, modules = _find_configs(model), _attention_modules(model, returned)
         _install_implementation(configs, watch, stack)
         watch.counts_every_call = not configs and not modules
         if not configs and any(_bypasses_interface(m) for m in model.modules()) and not modules:
             raise UnsupportedModel(f"{type(unwrap(model)).__name__}: expected attention modules, found none")
         if modules or watch.counts_every_call:
             _hook_modules(modules, watch, stack)
+        _track_cross_attention(model, watch, stack)  # after the hooks that report returned weights
         yield watch
 
 
@@ -600,7 +605,6 @@ def _track_containers(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     for module in members:
         stack.callback(module.register_forward_pre_hook(enter).remove)
         stack.callback(module.register_forward_hook(leave, always_call=True).remove)
-    _track_cross_attention(model, watch, stack)
 
 
 def _find_stacks(model: nn.Module) -> list[nn.Module]:
@@ -629,18 +633,19 @@ def argument_namer(module: nn.Module) -> Callable[[Any, Any], dict[str, Any]]:
 
 def _track_cross_attention(model: nn.Module, watch: Watch, stack: ExitStack) -> None:
     """Adds hooks that keep `watch.are_crossed` up to date: whether running modules attend to another sequence."""
-    namers = {
-        module: argument_namer(module)
-        for module in model.modules()
-        if re.search("attention", type(module).__name__, re.IGNORECASE)
-    }
+    namers, crossed_by_name = {}, set()
+    for name, module in model.named_modules():
+        if re.search("attention", type(module).__name__, re.IGNORECASE):
+            namers[module] = argument_namer(module)
+            if CROSS_NAMES.search(f"{name.rpartition('.')[2]} {type(module).__name__}"):
+                crossed_by_name.add(module)
 
     def push(module: nn.Module, args: Any, kwargs: Any) -> None:
         arguments = namers[module](args, kwargs)
         watch.are_crossed.append(
             getattr(module, "is_cross_attention", False) is True
             or any(isinstance(arguments.get(name), Tensor) for name in SOURCE_ARGUMENTS)
-            or "cross" in type(module).__name__.lower()
+            or module in crossed_by_name
         )
 
     def pop(*_: Any) -> None:

@@ -36,6 +36,8 @@ class Job:
     load_options: Mapping[str, Any] = field(default_factory=dict)
     source: str = "texts"
     license: str | None = None
+    part: str | None = None
+    generate: int = 0
 
     @property
     def blocks(self) -> int:
@@ -66,7 +68,8 @@ def digest_of_text(text: Any) -> str:
     if isinstance(text, Mapping):
         data = b"".join(str(key).encode() + np.asarray(text[key]).tobytes() for key in sorted(text))
     else:
-        data = json.dumps(text if isinstance(text, str) else [int(i) for i in text]).encode()
+        is_text = isinstance(text, str) or all(isinstance(x, str) for x in text)  # a text, or a text with its target
+        data = json.dumps(text if is_text else [int(i) for i in text]).encode()
     return sha256(data).hexdigest()
 
 

@@ -1,5 +1,6 @@
 """Makes the prompts of an encoder with its decoder, which read two sequences."""
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,8 @@ from torch import Tensor
 
 from .attention import unwrap
 from .recorder import Prompt, Recorder, evaluation_mode, token_strings
+
+TOKEN_INPUTS = ("input_ids", "decoder_input_ids")
 
 
 def make_pairs(recorder: Recorder, texts: Iterable[Any], generate: int = 0) -> list[Prompt]:
@@ -20,19 +23,41 @@ def make_pairs(recorder: Recorder, texts: Iterable[Any], generate: int = 0) -> l
 
     Raises ValueError for prompts that lack the decoder's tokens where its attention is recorded.
     """
-    prompts = [prompt for text in texts for prompt in recorder.parse_prompts(_inputs_of(recorder, text))]
+    prompts = [prompt for text in texts for prompt in _parse(recorder, text, generate)]
     if not prompts:
         raise ValueError("texts: expected one or more, found none")
-    prompts = [replace(prompt, inputs=_with_decoder_ids(recorder, prompt, generate)) for prompt in prompts]
     sizes = {
-        name: min(
-            [x.shape[1] for p in prompts if (x := p.inputs.get(name)) is not None] + [recorder.settings.tokens or 2**31]
-        )
-        for name in ("input_ids", "decoder_input_ids")
+        name: min([len(ids) for p in prompts if (ids := _ids(p, name))] + [recorder.settings.tokens or 2**31])
+        for name in TOKEN_INPUTS
     }
     if min(sizes.values()) < 2:
         raise ValueError(f"texts: expected two tokens or more in each, found {min(sizes.values())} in the shortest")
     return [_cut(recorder, prompt, sizes) for prompt in prompts]
+
+
+def make_pair(recorder: Recorder, text: Any, generate: int = 0) -> Prompt | None:
+    """Converts one item to a prompt whose length does not depend on other items, as blocks of a study need it: `tokens`
+    of the settings on both sides, or `generate` tokens of the decoder; None if a side has fewer."""
+    prompts = _parse(recorder, text, generate)
+    if len(prompts) != 1:
+        raise ValueError(f"texts: expected a batch of 1, found {len(prompts)}")
+    tokens = recorder.settings.tokens or 2**31
+    sizes = {name: tokens for name in TOKEN_INPUTS}
+    lengths = {name: len(ids) for name in TOKEN_INPUTS if (ids := _ids(prompts[0], name))}
+    if generate and "decoder_input_ids" in lengths:
+        sizes["decoder_input_ids"] = min(tokens, generate)
+    is_short = any(length < sizes[name] for name, length in lengths.items())
+    return None if is_short else _cut(recorder, prompts[0], sizes)
+
+
+def _parse(recorder: Recorder, text: Any, generate: int) -> list[Prompt]:
+    prompts = recorder.parse_prompts(_inputs_of(recorder, text))
+    return [replace(prompt, inputs=_with_decoder_ids(recorder, prompt, generate)) for prompt in prompts]
+
+
+def _ids(prompt: Prompt, name: str) -> list[int]:
+    x = prompt.inputs.get(name)
+    return x[0].tolist() if x is not None and x.dim() == 2 else []  # [B, T, channels] are codes of sound, no tokens
 
 
 def _inputs_of(recorder: Recorder, text: Any) -> Any:
@@ -71,7 +96,9 @@ def _with_decoder_ids(recorder: Recorder, prompt: Prompt, generate: int) -> dict
                 use_cache=False,  # a model may have more layers in its decoder than its cache expects
             )
         inputs["decoder_input_ids"] = out[:, :generate].cpu()
-    if "decoder_input_ids" not in inputs and recorder.pair_part != "encoder":
+    # The queries of a detector of objects are no tokens, and its forward pass takes none.
+    takes_ids = "decoder_input_ids" in inspect.signature(pair.forward).parameters
+    if takes_ids and "decoder_input_ids" not in inputs and recorder.pair_part != "encoder":
         raise ValueError(
             "texts: expected the decoder's tokens as well, found none: pass pairs of a text and its target, mappings "
             "with decoder_input_ids or labels, or generate=16"
@@ -82,13 +109,12 @@ def _with_decoder_ids(recorder: Recorder, prompt: Prompt, generate: int) -> dict
 def _cut(recorder: Recorder, prompt: Prompt, sizes: Mapping[str, int]) -> Prompt:
     inputs = {name: x[:, : sizes[name]] if name in sizes else x for name, x in prompt.inputs.items()}
     pair: Any = unwrap(recorder.whole_model)
-    ids = {}
-    for name, get_stack in (("input_ids", pair.get_encoder), ("decoder_input_ids", pair.get_decoder)):
-        ids[name] = inputs[name][0].tolist() if name in inputs else None
-        if name in inputs:
-            recorder.refuse_unknown_ids(ids[name], get_stack())
-    own_ids = ids["decoder_input_ids" if recorder.pair_part == "decoder" else "input_ids"]
+    cut = replace(prompt, inputs=inputs)
+    ids, decoder_ids = (_ids(cut, name) for name in TOKEN_INPUTS)
+    recorder.refuse_unknown_ids(ids, pair.get_encoder())
+    recorder.refuse_unknown_ids(decoder_ids, pair.get_decoder())
+    own_ids = (decoder_ids if recorder.pair_part == "decoder" else ids) or None
     tokens = None if own_ids is None else token_strings(recorder.tokenizer, own_ids)
-    is_cross = recorder.pair_part == "cross"
-    queries = token_strings(recorder.tokenizer, ids["decoder_input_ids"]) if is_cross else None
+    is_cross = recorder.pair_part == "cross" and decoder_ids
+    queries = token_strings(recorder.tokenizer, decoder_ids) if is_cross else None
     return Prompt(inputs, own_ids, tokens, prompt.text, queries)

@@ -142,6 +142,7 @@ class Probe:
         self.ranges: list[tuple[Tensor, Tensor]] = []
         self.has_sink_logits = False
         self.softcap: float | None = None
+        self.has_holes = False  # whether a query sees fewer keys than lie between its first and its last
         self.later_weight = 0.0  # the largest weight that a query gives to a key after it
 
     def visit(self, call: Call) -> None:
@@ -168,6 +169,12 @@ class Probe:
         if self.calls and (self.queries, self.T) != (T, S):
             earlier_towers = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
             towers = ", ".join(earlier_towers), _tower_name(call.path)
+            if towers[1] in earlier_towers:
+                raise UnsupportedModel(
+                    f"{call_name(call)}: expected {self.queries} queries and {self.T} keys as in the layers before, "
+                    f"found {T} and {S}: layers that shorten their sequence are not recorded; sinkscope.observe gives "
+                    "each call"
+                )
             raise UnsupportedModel(
                 f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {S}; a model of several "
                 f'towers ({towers[0]} and {towers[1]}) is recorded one at a time: part="{towers[1]}"'
@@ -182,6 +189,8 @@ class Probe:
             visible = chunk.visible[0, 0]
             self.later_weight = max(self.later_weight, chunk.att.triu(chunk.rows.start + 1).max().item())
             first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(visible))
+            seen = visible.sum(-1).cpu()
+            self.has_holes |= bool((seen <= (last - first)[chunk.rows]).any())
         self.ranges.append((first, last))
 
     def _check_output(self, call: Call, chunk: Chunk) -> None:
@@ -278,10 +287,11 @@ class Probe:
         """Returns the mask of cross-attention, in which every query sees every key. Refuses another one."""
         for call, (first, last) in zip(self.calls, self.ranges, strict=True):
             # A weight of 0 does not show a hidden key.
-            if not call.has_only_weights and ((first > 0).any() or (last < self.T - 1).any()):
+            if not call.has_only_weights and (self.has_holes or (first > 0).any() or (last < self.T - 1).any()):
                 raise UnsupportedModel(
                     f"{call.name}: expected that each query sees all {self.T} keys of the encoder, found a mask that "
-                    "hides some: pass prompts without padding, or with the attention_mask by which it is cut off"
+                    "hides some: pass prompts without padding, or with the attention_mask by which it is cut off; of "
+                    "one softmax over both sequences, sinkscope.observe gives each call"
                 )
         self.ranges = [(torch.zeros_like(first), torch.full_like(last, self.T - 1)) for first, last in self.ranges]
         return "bidirectional", 0

@@ -178,8 +178,10 @@ class Recorder:
         # the kind of attention of an encoder with its decoder that is recorded; None for other models
         self.pair_part = part if part in PAIR_PARTS and _is_pair(self.whole_model) else None
         if self.pair_part:
-            pair: Any = unwrap(self.whole_model)
-            self.model = pair.get_encoder() if part == "encoder" else pair.get_decoder()
+            self.model = self.whole_model
+            while _is_pair(self.model):  # a model's decoder may be an encoder with its decoder, as that of Florence-2
+                pair: Any = unwrap(self.model)
+                self.model = pair.get_encoder() if part == "encoder" else pair.get_decoder()
         else:
             self.model = _find_part(self.whole_model, part)
         text_reader = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor, which may read images alone
@@ -350,7 +352,7 @@ class Recorder:
         parameters = _forward_parameters(unwrap(model))
         takes_any_keyword = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
         extra = {"use_cache": False} if "use_cache" in parameters else {}
-        extra |= {"output_attentions": True} if self.asks_for_weights else {}
+        extra |= {"output_attentions": True} if self.asks_for_weights and "output_attentions" in parameters else {}
         with torch.no_grad():
             if len(device_inputs) == 1 and not takes_any_keyword and device_inputs.keys().isdisjoint(parameters):
                 return model(*device_inputs.values())  # a user's model may name its ids differently
@@ -361,10 +363,15 @@ class Recorder:
         with torch.compiler.set_stance("force_eager"):
             expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings, self.pair_part == "cross")
-        with observe(self.model, self._visitor(probe.visit)) as watch:
+        with observe(self.model, self._visitor(probe.visit), self.asks_for_weights) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
         if not probe.calls:
-            if self.asks_for_weights or "output_attentions" not in _forward_parameters(unwrap(self.model)):
+            if self.asks_for_weights and watch.calls:
+                raise UnsupportedModel(
+                    f"{class_name(self.model)}: expected attention of part={self.part!r}, found {watch.calls} calls of "
+                    "another kind: record the part that they belong to, or sinkscope.observe, which gives each call"
+                )
+            if self.asks_for_weights:
                 raise UnsupportedModel(explain_no_calls(self.model, lambda: self._forward(prompt.inputs)))
             self.asks_for_weights = True
             return self._check_first_prompt(prompt)
@@ -439,7 +446,7 @@ class Recorder:
         keep = max(0, min(keep, len(prompts)))
         heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
         stream = StreamMetrics(facts, settings, keep, bool(heads.kinds.images) and self.reads_ids)
-        with stream.watch(), observe(self.model, self._visitor(heads.visit)):
+        with stream.watch(), observe(self.model, self._visitor(heads.visit), self.asks_for_weights):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
@@ -486,7 +493,8 @@ class Recorder:
                 kept |= {} if picture is None else {"picture": picture}
             first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
             tokens = image.tokens if image else prompt.tokens or positions
-            measurements.append(Measurement(prompt_results, kept, tokens, first_id, prompt.queries, image))
+            queries = prompt.queries or [str(t) for t in range(facts.queries)] if facts.is_cross else None
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id, queries, image))
         return measurements
 
     def _dtype_name(self) -> str:
