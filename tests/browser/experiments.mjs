@@ -61,7 +61,7 @@ export const experiments = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24\s*others 100%.*▼ <s> until token 24.*first \+ last 23\s*<s> 9\d%others \d%.*▼ <s>/s,
+      /last 24\s*others 100%.*▼ <s> until token 24.*first \+ last 23\s*<s> 9\d%, others \d%.*▼ <s>/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);

@@ -126,7 +126,7 @@ describe('the room', () => {
     );
     expect(room.texts('.experiment-notes p')).toEqual([
       'The sigmoid model loses about as much: last 24 +1.000 ± 0.000, not +1.000 ± 0.000 nats.',
-      expect.stringMatching(/^In Llama-2-13B: among 5,158 /),
+      expect.stringMatching(/^Llama-2-13B: among 5,158 /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];

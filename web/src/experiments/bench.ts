@@ -109,14 +109,13 @@ function splitBar(frame: Frame, frames: readonly Frame[]): TemplateResult | type
   const othersWords = frame.operation.normalizes
     ? `${100 - Math.round(100 * got)}%`
     : wholePercent(others);
-  const part = (words: string, share: number) =>
-    html`<span style="flex-basis: ${100 * Math.max(0, share)}%">${words}</span>`;
-  return html`<span class="split"
-    >${part(got > 0.1 ? `${firstName(frame)} ${wholePercent(got)}` : '', got)}${part(
-      `${got > 0.1 ? '' : `${firstName(frame)} ${wholePercent(got)}, `}others ${othersWords}`,
-      others,
-    )}</span
-  >`;
+  const words = [`${firstName(frame)} ${wholePercent(got)}`, `others ${othersWords}`];
+  const both = got ? words.join(', ') : words[1]!;
+  // A part of a fifth has no room for its words.
+  const [firstLabel, othersLabel] = got < 0.2 ? ['', both] : others < 0.2 ? [both, ''] : words;
+  const part = (label: string | undefined, share: number) =>
+    html`<span style="flex-basis: ${100 * Math.max(0, share)}%">${label}</span>`;
+  return html`<span class="split">${part(firstLabel, got)}${part(othersLabel, others)}</span>`;
 }
 
 /** Names the column of the first token, as long as the cache has it. */

@@ -155,7 +155,7 @@ export function rowNotes({ lab }: NamedLab) {
     {
       row: trigger,
       example: `${copied} ${word} → ${copied}`,
-      note: 'any circled digit, whatever its number: repeat the token before',
+      note: 'any circled digit: repeat the token before',
       mark: `◀ any circled digit: repeat ${copied}`,
     },
     {
@@ -218,7 +218,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
-export const SINK_WORDS = `A sink: over ${formatPercent(EPS, 0)} of the attention on the first token.`;
+export const SINK_WORDS = `A sink: over ${formatPercent(EPS, 0)} attention on the first token.`;
 const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of both maps become a sink?';
 /** A trained model may have its sink before the first step. */
