@@ -61,9 +61,10 @@ def test_the_cost_of_zeroing_one_channel_is_as_stated() -> None:
     assert MODEL_BY_ID["key-bias"]["measured"]["sink_bias"] > 50
     assert_stated(
         "web/src/experiments/fragility.ts",
-        f"The worst of 128 channels zeroed ({beyond.SEQUENCES} passages, T = {beyond.T}): +{cost['key-bias']} nats "
+        f"the worst of 128 channels zeroed costs +{cost['key-bias']} nats "
         f"with a key bias, whose sink is the bias key, +{cost['softmax']} with softmax, "
-        f"+{cost['sigmoid']} with sigmoid, +{cost['gated']} with gates, +{cost['sink-logit']} with a sink logit",
+        f"+{cost['sigmoid']} with sigmoid, +{cost['gated']} with gates, +{cost['sink-logit']} with a sink logit "
+        f"({beyond.SEQUENCES} passages, T = {beyond.T})",
     )
 
 

@@ -167,8 +167,6 @@ def prompts(name: str, n: int = 3) -> list[dict[str, Tensor]]:
         row = inputs()
         if "decoder_input_ids" in parameters:
             row["decoder_input_ids"] = ids(*CODEBOOKS.get(name, (1, T)))
-        if "grounding" in name:
-            row["input_ids"] = ids(1, S)
         if name == "udop":
             row["bbox"] = normal(1, S, 4).sigmoid()
         rows.append(row)

@@ -30,8 +30,7 @@ REFUSED: dict[str, dict[str, str]] = {
     **dict.fromkeys(("parakeet_rnnt", "parakeet_tdt"), RECURRENT),
     **dict.fromkeys(("nemotron3_5_asr", "nemotron_asr_streaming"), RECURRENT | {"encoder": "found another, where"}),
     **dict.fromkeys(("longt5", "pegasus_x", "pp_formulanet"), {"encoder": OWN_SOFTMAX}),
-    **dict.fromkeys(("grounding-dino", "mm-grounding-dino"), dict.fromkeys(ATTENTIONS, "expected")),
-    "autoformer": dict.fromkeys(ATTENTIONS, "expected"),
+    "autoformer": {"encoder": NOT_KEYS, "decoder": NOT_KEYS, "cross": "whose rows sum to 1"},
     "deformable_detr": SAMPLED | {"encoder": OWN_SOFTMAX},
     **dict.fromkeys(("fastspeech2_conformer", "musicgen_melody"), {"cross": OTHER_CALLS}),
     "informer": {"encoder": "shorten their sequence", "decoder": "found another, where"},
@@ -39,8 +38,9 @@ REFUSED: dict[str, dict[str, str]] = {
     "prophetnet": dict.fromkeys(("encoder", "cross"), "whose rows sum to 1"),
     "t5gemma2": {"cross": "one softmax over both sequences", "decoder": OTHER_CALLS},
 }
-# Models that were not made small enough here, or not from their config alone.
+# Models that were not made small from their config alone, or whose random weights give NaN.
 UNMADE = dict.fromkeys(("omdet-turbo", "pp_doclayout_v2", "pp_doclayout_v3"), "its config does not scale down")
+UNMADE |= dict.fromkeys(("grounding-dino", "mm-grounding-dino"), "random weights give NaN")
 # The decoder's length depends on durations that the encoder predicts.
 COUNTS = {"fastspeech2_conformer": 1}
 
