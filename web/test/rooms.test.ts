@@ -446,6 +446,9 @@ describe('Training', () => {
     const own = { ...frame.head!, tensors: { att: third(3, 3) } };
     const bidirectional = { ...frame, architecture, tensors, head: own } as never;
     expect(await remark(bidirectional)).toBe('◀ <s>: 33%');
+    // "The first encoder token" would cover a map of a phone, and the title says it.
+    const cross = { ...frame, architecture, tensors, head: own, queries: frame.tokens } as never;
+    expect(await remark(cross)).toBe('◀ 33%');
   });
 
   it('shows one map of a model without checkpoints', async () => {

@@ -152,7 +152,10 @@ function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
       const remark =
         isEven(frame) && !isBidirectional(frame)
           ? { kind: 'corner', text: '◀ early rows see few tokens' }
-          : { kind, text: `◀ ${firstName(frame)}: ${wholePercent(share)}` };
+          : {
+              kind,
+              text: `◀ ${frame.queries ? '' : `${firstName(frame)}: `}${wholePercent(share)}`,
+            };
       return { isPlain: true, remark };
     },
   };
