@@ -69,11 +69,6 @@ const isChoice = (n: string, loss: number) =>
   Math.abs(Number(n) - Math.exp(loss)) <= (n.includes('.') ? 0.0501 : 0.501);
 /** A model's name at the beginning of a sentence, or as a noun in it. */
 const TITLE = '(?:[Tt]he )?((?:[Ss]oftmax|[Ss]igmoid) model)';
-/** Returns the largest rise of the second model as a multiple of the first one's, and all rises of the second. */
-function comparedRises(models: Models, risesOf: (model: Model) => number[]) {
-  const [main, other] = [...models.values()].map(risesOf) as [number[], number[]];
-  return [Math.max(...other) / Math.max(...main), other] as const;
-}
 const titleOf = (name: string) => name.replace(/^s(?=\w+ model$)/, 'S');
 
 type Holds = (models: Models, ...said: string[]) => boolean;
@@ -108,14 +103,15 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'the numbers of each model': [
-    `The sigmoid model loses (less|more|about as much): last 8 ${NATS}(?: ± [\\d.]+)?; first \\+ last 7 ${NATS}`,
-    (all, rank, ...numbers) => {
-      const [ratio, rises] = comparedRises(all, (model) => [
-        windowRise(model),
-        firstKeysRise(model),
-      ]);
-      const isRanked = { less: ratio < 0.5, more: ratio > 2 }[rank!] ?? !(ratio < 0.5 || ratio > 2);
-      return isRanked && rises.every((rise, i) => isWritten(numbers[i]!, rise, 1));
+    `The sigmoid model loses (less|more|about as much): last 8 ${NATS}(?: ± [\\d.]+)?, not ${NATS}`,
+    (all, rank, cost, mainCost) => {
+      const [main, other] = [...all.values()].map(windowRise) as [number, number];
+      const isRanked = {
+        less: other < main / 2,
+        more: other > 2 * main,
+        'about as much': other >= main / 2 && other <= 2 * main,
+      }[rank!];
+      return isRanked! && isWritten(cost!, other, 1) && isWritten(mainCost!, main, 1);
     },
   ],
   'what is recovered': [
@@ -141,21 +137,35 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all, n) => firstModel(all).frames.get('')!.T <= Number(n),
   ],
   'the lowest and the highest': [
-    `${TITLE} loses most with .*?: ${NATS} nats.*?; (\\d+)% of its heads .*?: ${NATS}; (\\d+)% keep it`,
-    (all, title, high, keepsHigh, low, keepsLow) => {
-      const model = all.get(title!)!;
-      const edits = model.editsLike(/,8[,)]|,8$/).sort((a, b) => model.rise(a) - model.rise(b));
-      const [lowest, highest] = [edits[0]!, edits.at(-1)!];
+    `Most is lost with .*?: ${NATS} nats.*?; least with .*?: ${NATS}`,
+    (all, high, low) => {
+      const model = firstModel(all);
+      const rises = model.editsLike(/,8[,)]|,8$/).map((edits) => model.rise(edits));
+      return isWritten(low!, Math.min(...rises), 1) && isWritten(high!, Math.max(...rises), 1);
+    },
+  ],
+  'those that keep it': [
+    `first token in (\\d+)(?:-(\\d+))?% of the heads cost at most ${NATS} nats; kept in (\\d+)(?:-(\\d+))?% of the heads, it is ${NATS} or more`,
+    (all, low, high, most, lowest, highest, least) => {
+      const model = firstModel(all);
+      const shareOf = (edits: string) => keptShare(model.frames.get(edits)!);
+      const edits = model.editsLike(/,8[,)]|,8$/);
+      const [kept, dropped] = [true, false].map((isKept) =>
+        edits.filter((one) => shareOf(one) >= 0.5 === isKept),
+      ) as [string[], string[]];
+      const spans = [kept, dropped].map((list) =>
+        list.map((one) => Math.round(100 * shareOf(one))),
+      );
       return (
-        isWritten(low!, model.rise(lowest), 1) &&
-        isWritten(high!, model.rise(highest), 1) &&
-        isWritten(keepsLow!, keptShare(model.frames.get(lowest)!)) &&
-        isWritten(keepsHigh!, keptShare(model.frames.get(highest)!))
+        isWritten(most!, Math.max(...kept.map((one) => model.rise(one))), 1) &&
+        isWritten(least!, Math.min(...dropped.map((one) => model.rise(one))), 1) &&
+        [low, lowest].every((n, i) => Number(n) === Math.min(...spans[i]!)) &&
+        [high ?? low, highest ?? lowest].every((n, i) => Number(n) === Math.max(...spans[i]!))
       );
     },
   ],
   'those that drop it lose most': [
-    '^The first token must stay: caches that drop it lose most',
+    '^The first token must stay: rules that drop it lose most',
     (all) => {
       const model = firstModel(all);
       const edits = model.editsLike(/,8[,)]/);
@@ -182,7 +192,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'it sets the scale': [
-    '^Numbers can be rounded, but not those of the first token',
+    '^Numbers can be rounded to 6 bits, but not those of the first token',
     (all) => {
       const model = firstModel(all);
       const [rounded, exact] = [/6,tensor\)/, /6,tensor,first/].map((one) =>

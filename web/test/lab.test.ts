@@ -418,7 +418,7 @@ describe('the sentence about a fine-tuned model', () => {
       claimWords({ leftRun, rightRun: `${leftRun},steps:9` }, isRunning);
     expect(askOf('from:relu,steps:8')).toMatchSnapshot();
     expect(askOf('from:relu,steps:8', true)).toMatch(/weights\. How do the first columns/);
-    expect(askOf('width:32')).toMatch(/does the first column of their maps become a sink\?$/);
+    expect(askOf('width:32')).toMatch(/does the first column of both maps become a sink\?$/);
   });
 
   it('compares the first step with the weights after the last, and names the head', () => {

@@ -194,7 +194,10 @@ describe('the room of the lab', () => {
     const [attention, error] = chartsIn(root);
     const levels = (chart: typeof error) =>
       chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
-    expect(levels(attention)).toEqual([['uniform', (1 / 2 + 1 / 3 + 1 / 4) / 3]]);
+    expect(levels(attention)).toEqual([
+      ['spread evenly', (1 / 2 + 1 / 3 + 1 / 4) / 3],
+      ['a sink: over 30%', 0.3],
+    ]);
     expect(levels(error)).toEqual([
       ['blind guess', Math.log(64)],
       ['best possible', 0],

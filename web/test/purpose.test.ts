@@ -125,16 +125,16 @@ describe('the room', () => {
         'not 7.4. With <s>, the first token: 9.5. Attention must sum to 100%: without <s>, others get it.',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
-      'The sigmoid model loses about as much: last 24 +1.000 ± 0.000; first + last 23 +0.250 ± 0.000 nats.',
-      expect.stringMatching(/^Llama-2-13B breaks: /),
+      'The sigmoid model loses about as much: last 24 +1.000 ± 0.000, not +1.000 ± 0.000 nats.',
+      expect.stringMatching(/^Llama-2-13B: among 5,158 /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
     expect([yLabel, ...series.map(({ name, values }) => [name, values[20]])]).toEqual([
-      'extra loss in nats, smoothed; means at the lines',
+      'extra loss in nats, smoothed',
       ['all tokens', 0],
-      ['last 24: +1.000', 1],
-      ['first + last 23: +0.250', 0.25],
+      ['last 24', 1],
+      ['first + last 23', 0.25],
     ]);
     expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);

@@ -93,25 +93,35 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 }
 
 /**
- * States what the first token and all others get on average, from the token on where one of the caches lacks the
- * first one. The parts of rows that sum to 100% do so, too.
+ * Draws what the first token and all others get on average as parts of a bar, from the token on where one of the caches
+ * lacks the first one. The parts of rows that sum to 100% do so, too.
  */
-function remarkWords(frame: Frame, share: number, frames: readonly Frame[]): string {
-  const [name, first] = [`▼ ${firstName(frame)}`, firstKey(frame)];
-  if (frame.pooled || frame.queries) return `${name} gets ${wholePercent(share)}`;
+function splitBar(frame: Frame, frames: readonly Frame[]): TemplateResult | typeof nothing {
+  if (frame.pooled || frame.queries) return nothing;
+  const first = firstKey(frame);
   const from = frames.map(queryWithoutFirst).find(Number.isFinite) ?? first + 1;
-  const cells = drawnMap(frame, defaults) ?? [];
+  const cells: ArrayLike<number> = drawnMap(frame, defaults) ?? [];
   const rows = Array.from({ length: frame.T - from }, (_, r) => (from + r) * frame.T);
-  const sums = rows.map(
-    (row) => mean(cells.slice(row, row + frame.T).map((x) => x || 0)) * frame.T,
-  );
+  const sumOf = (row: number) =>
+    Array.from({ length: frame.T }, (_, k) => cells[row + k] || 0).reduce((a, b) => a + b, 0);
   const got = mean(rows.map((row) => cells[row + first] || 0));
-  const others = frame.operation.normalizes
+  const others = mean(rows.map(sumOf)) - got;
+  const othersWords = frame.operation.normalizes
     ? `${100 - Math.round(100 * got)}%`
-    : wholePercent(mean(sums) - got);
-  return Number.isFinite(queryWithoutFirst(frame))
-    ? `${name} is dropped: others get ${others}`
-    : `${name} gets ${wholePercent(got)}, others ${others}`;
+    : wholePercent(others);
+  const words = [`${firstName(frame)} ${wholePercent(got)}`, `others ${othersWords}`];
+  const both = got ? words.join(', ') : words[1]!;
+  // A part of a fifth has no room for its words.
+  const [firstLabel, othersLabel] = got < 0.2 ? ['', both] : others < 0.2 ? [both, ''] : words;
+  const part = (label: string | undefined, share: number) =>
+    html`<span style="flex-basis: ${100 * Math.max(0, share)}%">${label}</span>`;
+  return html`<span class="split">${part(firstLabel, got)}${part(othersLabel, others)}</span>`;
+}
+
+/** Names the column of the first token, as long as the cache has it. */
+function remarkWords(frame: Frame): string {
+  const query = queryWithoutFirst(frame);
+  return `▼ ${firstName(frame)}${Number.isFinite(query) ? ` until token ${query}` : ''}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -124,17 +134,18 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     headOf,
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
-        <span class="hint">${isPair() ? '' : frame.model.title}</span>`,
+        <span class="hint"
+          >${isPair() ? '' : frame.model.title}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
+        >${splitBar(frame, frames())}`,
       color: isBroken(frame) ? '--sink' : '--query',
     }),
     extra: (frame) => {
       const { attention: share } = claimOf(frame, headOf(frame));
       return {
         ...{ isPlain: true, isTitled: true },
-        outlined: [{ row: -1, col: firstKey(frame) }],
         remark: {
           kind: share > frame.eps ? 'sink' : 'weak',
-          text: remarkWords(frame, share, frames()),
+          text: remarkWords(frame),
         },
       };
     },

@@ -11,7 +11,7 @@ import {
   SMALL_CHANGE,
 } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { capitalize, formatPercent, modelName } from '../words';
+import { formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import { baselineOf, checkbox, choicesIn, choiceWords, settingLine, slider } from './parts';
 
@@ -87,20 +87,26 @@ export const cache: Experiment = {
     if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
     const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy!;
     const { title, baseline, costs, best, worst } = mainResult;
-    const keptWords = ({ frame }: typeof worst) => formatPercent(keptShare(frame), 0);
     const clause = worst.cost > SMALL_CHANGE ? `, ${choiceWords(baseline, worst.cost)}` : '';
     // States a result only if all policies that keep the first token in most heads lose less than the others.
     const keepsFirst = costs.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
+    const keptWords = (list: typeof costs) => {
+      const shares = list.map(({ frame }) => Math.round(100 * keptShare(frame)));
+      const [low, high] = [Math.min(...shares), Math.max(...shares)];
+      return `${low === high ? low : `${low}-${high}`}% of the heads`;
+    };
+    const losers = costs.slice(count);
+    const result = keepersAreBest
+      ? `Those that keep the first token in ${keptWords(costs.slice(0, count))} cost at most ${formatLossChange(costs[count - 1]!.cost)} nats; kept in ${keptWords(losers)}, it is ${formatLossChange(losers[0]!.cost)} or more${clause}.`
+      : `Most is lost with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}.`;
     return {
       heading: keepersAreBest
-        ? 'The first token must stay: caches that drop it lose most'
+        ? 'The first token must stay: rules that drop it lose most'
         : DEFAULT_HEADING,
-      text:
-        `A KV cache with room for ${budget} of the tokens must choose. ${capitalize(modelName({ title }))} loses most with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; ` +
-        `${keptWords(worst)} of its heads keep the first token. Least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}; ${keptWords(best)} keep it.`,
+      text: `The KV cache of ${modelName({ title })} has room for ${budget} tokens; ${costs.length} rules choose which. ${result}`,
       lines: costs
         .map(({ frame }) => policyLabel(frame))
         .map((label) =>
@@ -125,7 +131,7 @@ export const cache: Experiment = {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
     const main = html`${choiceField(
-      'policy shown',
+      'rule',
       policy,
       choicesIn(context, 'evict', 'policy', policy),
       (value) => set({ policy: value }),

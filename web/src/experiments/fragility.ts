@@ -120,7 +120,8 @@ function repeatFinding(groups: readonly Group[]): Finding {
       `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
       (ratio < LARGE_RATIO
         ? ': no copy can stand out.'
-        : `. At least half as long: ${copies.map(({ words }) => words).join(', ')}, and ${textCount} of ${textFrame.T - 1} ordinary tokens.`),
+        : `. At least half as long are ${copies.map(({ words }) => words).join(', ')} and ${textCount} of ${textFrame.T - 1} ordinary tokens.`) +
+      (breaksSink ? ' All copies are alike, and none is a sink.' : ''),
     lines: [
       lineOf('on text', (frame) => !isRepeated(frame)),
       ...copies.map(({ frame }) =>

@@ -98,33 +98,30 @@ export const costLine = (
 export const settingLine = (title: string, isMatch: (frame: Frame) => boolean): Line =>
   costLine(title, (frames) => costOfMatch(frames, isMatch));
 
-/** Compares the largest rise of a model's loss with that of the model of the sentences. */
-function comparisonWords(lines: readonly Line[], group: Group, main: Group): string {
-  const worstOf = ({ frames }: Group) =>
-    Math.max(...lines.flatMap(({ costIn }) => costIn?.(frames)?.mean ?? []));
-  const ratio = worstOf(group) / worstOf(main);
-  const rank = ratio < 0.5 ? 'less' : ratio > 2 ? 'more' : 'about as much';
-  return capitalize(`${modelName(group)} loses ${rank}`);
-}
-
 /**
- * States the same numbers of the other models, with their spread over the prompts; of all models, if the sentences have
- * others.
+ * Compares each other model with that of the sentences, in the setting that costs that one most, and begins with the
+ * result. Lines with a caption state the numbers of all models.
  */
 export function othersNote({ lines = [], linesCaption }: Finding, groups: readonly Group[]) {
-  const count = groups[0]?.frames[0]?.sequences ?? 0;
-  const unit = linesCaption ? '' : ` nats${count > 1 ? ` (±: ${count} passages)` : ''}`;
-  return groups.slice(linesCaption ? 0 : 1).map((group) => {
-    const numbers = lines.flatMap((line) => {
-      const cell = line.cellOf(group.frames);
-      return cell ? `${line.title} ${cell}` : [];
+  if (linesCaption)
+    return groups.map(({ title, frames }) => {
+      const numbers = lines.map((line) => `${line.title} ${line.cellOf(frames) ?? '–'}`);
+      return html`<p><strong>${title}, ${linesCaption}:</strong> ${numbers.join('; ')}.</p>`;
     });
-    const start = linesCaption
-      ? `${group.title}, ${linesCaption}`
-      : comparisonWords(lines, group, groups[0]!);
-    return numbers.length
-      ? html`<p><strong>${start}:</strong> ${numbers.join('; ')}${unit}.</p>`
-      : '';
+  const [main, ...others] = groups;
+  const costIn = (line: Line, group?: Group) => (group && line.costIn?.(group.frames)?.mean) ?? NaN;
+  const [worst] = lines
+    .filter((line) => Number.isFinite(costIn(line, main)))
+    .sort((a, b) => costIn(b, main) - costIn(a, main));
+  const count = main?.frames[0]?.sequences ?? 0;
+  const unit = `nats${count > 1 ? ` (±: ${count} passages)` : ''}`;
+  return others.map((group) => {
+    const cell = worst?.cellOf(group.frames);
+    if (!cell) return '';
+    const [mainCost, cost] = [costIn(worst!, main), costIn(worst!, group)];
+    const rank = cost < mainCost / 2 ? 'less' : cost > mainCost * 2 ? 'more' : 'about as much';
+    const numbers = `${worst!.title} ${cell}, not ${worst!.cellOf(main!.frames)} ${unit}.`;
+    return html`<p><strong>${capitalize(modelName(group))} loses ${rank}:</strong> ${numbers}</p>`;
   });
 }
 
@@ -183,7 +180,7 @@ export function settingsTable(
   const columns = [...LOSS_COLUMNS, ...experiment.columnsOf(groups)];
   const count = groups.reduce((sum, { frames }) => sum + frames.length, 0);
   return html`<details class="more">
-    <summary>All numbers: ${count} settings</summary>
+    <summary>All numbers (${count})</summary>
     ${tableRegion(
       caption,
       html`<table class="metrics settings">

@@ -109,11 +109,11 @@ export const quantization: Experiment = {
     const clause = isBroken ? `, ${choiceWords(baseline, roundedResult.cost)}` : '';
     const cause =
       isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
-        ? ' The largest numbers, which the one scale must reach, are there.'
+        ? ' Its numbers are the largest, and the one scale must reach them.'
         : '';
     return {
       heading: isRecovered
-        ? `Numbers can be rounded, but not those of ${firstTokensWords(exactTokens)}`
+        ? `Numbers can be rounded to ${bits} bits, but not those of ${firstTokensWords(exactTokens)}`
         : `Numbers ${isBroken ? 'cannot' : 'can'} be rounded to ${bits} bits`,
       text:
         capitalize(

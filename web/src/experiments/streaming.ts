@@ -203,5 +203,5 @@ export const streaming: Experiment = {
     return [sliders, more];
   },
   reported:
-    'Llama-2-13B breaks: among 5,158 tokens with the last 1,024, 5.40 with the first 4 (Xiao et al. 2024)',
+    'Llama-2-13B: among 5,158 tokens without its first 4, 5.40 with them (last 1,024; Xiao et al. 2024)',
 };

@@ -1,10 +1,12 @@
 /** Draws the lab's charts: a table says which columns of a log each chart shows, with a line for each lab. */
+import { defaults } from '../ask/state';
 import { drawChart, type Series } from '../plot/chart';
 import { addElement } from '../page/view';
 import { formatPercent, formatValue } from '../words';
 import { tokenTexts } from './from_scratch';
 import { isFineTune, type Settings } from './settings';
-import { recentMean, uniformShare, type NamedLab } from './words';
+import type { Lab } from './lab';
+import { recentMean, shownHead, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
@@ -28,7 +30,7 @@ interface Chart {
   readonly heldOutKey?: string;
   readonly lines: readonly Line[];
   /** Levels to compare with, by name, which are known before training; NaN where the settings have none. */
-  readonly levels?: Readonly<Record<string, (settings: Settings) => number>>;
+  readonly levels?: Readonly<Record<string, (settings: Settings, lab: Lab) => number>>;
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   readonly isHalf?: boolean;
@@ -48,7 +50,10 @@ const CHARTS: readonly Chart[] = [
   {
     title: 'Attention on the first token',
     lines: [{ column: 'first_elsewhere' }],
-    levels: { uniform: uniformShare },
+    levels: {
+      'spread evenly': (settings, lab) => shownHead(lab)?.even ?? uniformShare(settings),
+      [`a sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
+    },
     domain: [0, 1],
     percent: true,
   },
@@ -164,7 +169,7 @@ export function createCharts(
         shownLines.map((line) => lineOf(namedLab, line, COLORS[side]!, end)),
       );
       const levelSeries = Object.entries(levels).flatMap(([name, valueOf]) =>
-        levelOf(name, valueOf(settings!), plannedEnd),
+        levelOf(name, valueOf(settings!, pair[0]!.lab), plannedEnd),
       );
       const series = [...lineSeries, ...levelSeries];
       const lastValues = pair.map(({ lab, name }) => {

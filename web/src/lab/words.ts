@@ -156,7 +156,7 @@ export function rowNotes({ lab }: NamedLab) {
       row: trigger,
       example: `${copied} ${word} → ${copied}`,
       note: 'any circled digit: repeat the token before',
-      mark: `◀ ${word}: repeat ${copied}`,
+      mark: `◀ any circled digit: repeat ${copied}`,
     },
     {
       row: ordinary,
@@ -218,9 +218,9 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
-export const SINK_WORDS = 'A sink: most attention on the first token.';
+export const SINK_WORDS = `A sink: over ${formatPercent(EPS, 0)} attention on the first token.`;
 const DEFAULT_CLAIM =
-  'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
+  'Two models with the same task and seed. Press Train: does the first column of both maps become a sink?';
 /** A trained model may have its sink before the first step. */
 const DEFAULT_FINE_TUNE_CLAIM =
   'Both models start from trained weights. Press Train: how do the first columns of their maps change?';

@@ -2,7 +2,7 @@
 import { mean, predictsNext, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { formatValue } from '../words';
-import { costOf, editFields, formatLossChange, isUnedited, settingName } from './settings';
+import { editFields, isUnedited, settingName } from './settings';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -96,16 +96,14 @@ export const loss: View = {
         named: true,
         ...(isTall ? { height: 380 } : {}),
         xLabel: 'position in the text',
-        yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '; means at the lines' : blindNote(frame)}`,
+        yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '' : blindNote(frame)}`,
         label: `Loss by position of ${frame.model.title}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: members.map((member, i) => {
           const index = isUnedited(member) ? 0 : i || 1;
           return {
-            name: isUnedited(member)
-              ? 'all tokens'
-              : `${settingName(member)}${baseline ? `: ${formatLossChange(costOf(member, baseline).mean)}` : ''}`,
+            name: isUnedited(member) ? 'all tokens' : settingName(member),
             color: COLORS[index % COLORS.length]!,
             ...movingAverage(member, span, baseline),
             dash: DASHES[index % DASHES.length],

@@ -16,6 +16,9 @@ import {
 } from './settings';
 import { addElement, setText, type View } from '../page/view';
 
+/** The colors of lines without a map. */
+const OTHER_RUNS = [2, 4, 5, 6];
+
 const AXES = [
   { kind: 'evict', parameter: 'budget', label: 'keys kept' },
   { kind: 'quantize', parameter: 'bits', label: 'bits' },
@@ -162,6 +165,14 @@ export const sweep: View = {
         const name = lineName(point);
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
+      // The first line and the chosen one have the colors of both maps.
+      const lookOf = (i: number, { frame: setting, axis }: (typeof points)[number]) => {
+        const isChosen =
+          axis.kind === 'evict' ? editFields(setting, 'evict')!.policy === state.policy : i === 1;
+        const color = `--run-${OTHER_RUNS[i % OTHER_RUNS.length]!}`;
+        const dash = i < 6 ? undefined : '4,3';
+        return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
+      };
       const scales = new Set(points.map((point) => editFields(point.frame, 'quantize')?.by));
       const nameOf = (name: string) =>
         scales.size > 1 ? name : name.replace(/^per \w+(, )?/, '') || 'all rounded';
@@ -170,8 +181,7 @@ export const sweep: View = {
         const values = sortedPoints.map(({ frame: setting }) => measure.read(setting, baseline));
         return {
           name: nameOf(name),
-          color: `--run-${(i % 6) + 1}`,
-          dash: i < 6 ? undefined : '4,3',
+          ...lookOf(i, linePoints[0]!),
           places: sortedPoints.map(({ at }) => at),
           values: values.map((value) => value?.mean ?? NaN),
           spread: values.map((value) => value?.deviation ?? NaN),
