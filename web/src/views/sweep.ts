@@ -98,6 +98,18 @@ function pointOf(frame: Frame) {
   return undefined;
 }
 
+/** Returns how a line looks: the first one and the chosen one have the colors of both maps. */
+function lookOf(
+  i: number,
+  { frame, axis }: NonNullable<ReturnType<typeof pointOf>>,
+  policy: string,
+) {
+  const isChosen = axis.kind === 'evict' ? editFields(frame, 'evict')!.policy === policy : i === 1;
+  const color = `--run-${OTHER_RUNS[i % OTHER_RUNS.length]!}`;
+  const dash = i < 6 ? undefined : '4,3';
+  return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
+}
+
 /** Returns the name of the line that a point belongs to: its setting without the varied parameter. */
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
   // All lines are of keys: “the most recent keys” is “most recent”.
@@ -165,14 +177,6 @@ export const sweep: View = {
         const name = lineName(point);
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
-      // The first line and the chosen one have the colors of both maps.
-      const lookOf = (i: number, { frame: setting, axis }: (typeof points)[number]) => {
-        const isChosen =
-          axis.kind === 'evict' ? editFields(setting, 'evict')!.policy === state.policy : i === 1;
-        const color = `--run-${OTHER_RUNS[i % OTHER_RUNS.length]!}`;
-        const dash = i < 6 ? undefined : '4,3';
-        return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
-      };
       const scales = new Set(points.map((point) => editFields(point.frame, 'quantize')?.by));
       const nameOf = (name: string) =>
         scales.size > 1 ? name : name.replace(/^per \w+(, )?/, '') || 'all rounded';
@@ -181,7 +185,7 @@ export const sweep: View = {
         const values = sortedPoints.map(({ frame: setting }) => measure.read(setting, baseline));
         return {
           name: nameOf(name),
-          ...lookOf(i, linePoints[0]!),
+          ...lookOf(i, linePoints[0]!, state.policy),
           places: sortedPoints.map(({ at }) => at),
           values: values.map((value) => value?.mean ?? NaN),
           spread: values.map((value) => value?.deviation ?? NaN),
