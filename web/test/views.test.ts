@@ -108,7 +108,7 @@ describe('the attention map', () => {
     expect([view.text('.subtitle'), view.text('.scale-name')]).toMatchSnapshot();
     const ticks = view.all('.tick').map((tick) => `${tick.textContent} ${tick.style.left}`);
     expect(ticks.map((tick) => tick.replace(/(\.\d).*%/, '$1%'))).toEqual([
-      ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
+      ...['0 0%', '10% 31.6%', '30% 54.7%', '50% 70.7%', '100% 100%'],
     ]);
     expect(view.says(cells)).toMatchSnapshot();
     expect(view.wrong()).toEqual([]);
@@ -317,7 +317,7 @@ describe('the sink map', () => {
     expect(view.map.data).toMatchObject({ rows: 2, cols: 2, chosen: { row: 1, col: 0 } });
     expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
     expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
-    expect(legendText(view)).toBe('010%25%50%100%');
+    expect(legendText(view)).toBe('010%30%50%100%');
     const cells = '1,0 0,1 -1,0 0,-1';
     expect(view.wrong()).toEqual([]);
     expect(view.says(cells)).toEqual([
