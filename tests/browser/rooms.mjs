@@ -98,7 +98,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^In this softmax head, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: unused attention goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
+      /^In this softmax head, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row, needed or not: the rest goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token alone: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
@@ -1166,13 +1166,13 @@ const training = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^Before training, no heads of the softmax model have a sink \(mean of 20 other passages\), none of/,
+      /^Before training, on this text, no heads of the softmax model have a sink, none of/,
     );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
     await settled(page);
-    assert.equal(await text(page, '.walk-play'), 'Play');
+    assert.equal(await text(page, '.walk-play'), '▶ Play');
     await slider.focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
@@ -1182,7 +1182,7 @@ const training = {
       await page
         .locator('[data-view="attention"] .cell')
         .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject)),
-      ['softmax@0', 'softmax', 'sigmoid'],
+      ['softmax@0', 'softmax'],
     );
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));

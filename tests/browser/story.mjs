@@ -286,7 +286,7 @@ export const story = {
       await page.waitForFunction(
         () =>
           /After training/.test(document.querySelector('.step-5').textContent) &&
-          /^Play/.test(document.querySelector('.walk-play').textContent.trim()),
+          /▶ *Play/.test(document.querySelector('.walk-play').textContent.replace(/\s+/g, ' ')),
       );
       const { said, moved } = await page.evaluate(() => globalThis.seen);
       assert.deepEqual(moved, [], `at ${width}`);

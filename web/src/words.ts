@@ -423,8 +423,15 @@ export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
 /** Says why softmax gives the first token attention that is of no use elsewhere. */
-export const mustSpendWords = (first: string): string =>
-  `Softmax must hand out 100% per row: the unused part goes to ${first}.`;
+export function mustSpendWords(frame: Frame): string {
+  const { windows = [] } = frame.architecture;
+  const isSeen = !windows.some((size) => size !== null && size < frame.T);
+  return `Softmax must hand out 100% per row, needed or not: the rest goes to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
+}
+
+/** Says how to read the attention maps of these models. */
+export const mapWords = (frames: readonly Frame[]): string =>
+  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
 
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +

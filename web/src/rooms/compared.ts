@@ -3,7 +3,6 @@ import type { Frame } from '../frame';
 import {
   capitalize,
   listWords,
-  firstName,
   firstTokenName,
   formatPercent,
   headsWords,
@@ -106,21 +105,15 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
-/** Says why softmax makes a sink, and which models are free of that; empty unless the first one is a softmax model with a sink. */
-export function spendWords(
-  frames: readonly Frame[],
-  phrases: readonly (string | undefined)[],
-): string {
-  const [first] = frames;
-  if (first?.operation.name !== 'softmax' || !(verdictOf(first).sink > 0)) return '';
-  const free = frames.flatMap((frame, i) =>
-    frame.operation.normalizes ? [] : (phrases[i] ?? modelName(frame)),
-  );
-  return `${mustSpendWords(firstName(first))}${free.length ? ` ${capitalize(listWords(free))} need not.` : ''}`;
+/** Says why softmax makes a sink; empty unless the first one is a softmax model with a sink. */
+export function spendWords([first]: readonly Frame[]): string {
+  return first?.operation.name === 'softmax' && verdictOf(first).sink > 0
+    ? mustSpendWords(first)
+    : '';
 }
 
 /** Says what counts as a sink. */
 export function sinkWords([frame]: readonly Frame[]): string {
   if (!frame) return '';
-  return `A head has a sink if ${firstTokenName(frame)} gets over ${formatPercent(frame.eps, 0)} of its attention.`;
+  return `A sink: over ${formatPercent(frame.eps, 0)} of a head’s attention on ${firstTokenName(frame)}.`;
 }

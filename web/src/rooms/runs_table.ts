@@ -94,8 +94,8 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col"><strong>On 100 other passages:</strong> sink heads by seed (○ shown)</th>
-          <th scope="col">Loss ${areCards ? 'there' : 'on this text'}</th>
+          <th scope="col">100 other passages: heads with a sink, by run (○ above)</th>
+          <th scope="col">${areCards ? 'Mean loss' : 'Loss on this text'}</th>
         </tr>
       </thead>
       <tbody>

@@ -68,6 +68,7 @@ import {
   isFirstHidden,
   meanAlpha,
   meanWords,
+  mustSpendWords,
   formatPercent,
   rowsWords,
   axesClause,
@@ -137,7 +138,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
   if (isContrast(frames, claims))
-    return ` Softmax must hand out 100% per row: unused attention goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token alone: rows may sum to anything.`;
+    return ` ${mustSpendWords(frame)} Sigmoid, trained alike, weighs each token alone: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);

@@ -1,9 +1,9 @@
 /**
- * The room Training: one head of each model before training and now, side by side, with a slider through the stored
- * checkpoints and the course of the number of heads with a sink.
+ * The room Training: one head of a model before training and now, with all heads beside each, a slider through the stored
+ * checkpoints, and the course of the number of heads with a sink.
  */
 import { html, nothing, render } from 'lit';
-import { allows, textField, troubleNotes } from '../page/controls';
+import { allows, segmentedControl, textField, troubleNotes } from '../page/controls';
 import {
   hideUntilDrawn,
   requestFrames,
@@ -13,31 +13,22 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure, type FigureLook } from '../page/figure';
+import { Figure } from '../page/figure';
+import { explainTerms } from '../page/terms';
 import { claimOf } from '../claims';
-import { isBidirectional, selectedHead, type Frame, type Head } from '../frame';
+import { modelHead, selectedHead, type Frame, type Head } from '../frame';
 import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
-import { drawScale } from '../plot/legend';
-import { attention, weightScale } from '../views/attention';
+import { attention } from '../views/attention';
+import { sinks } from '../views/sinks';
+import { areCoursesSettled, colorOf, emergenceOf, loadCourses, training } from '../views/training';
+import { addElement } from '../page/view';
 import {
-  areCoursesSettled,
-  colorOf,
-  courseTexts,
-  emergenceOf,
-  headsAt,
-  loadCourses,
-  neverWords,
-  training,
-} from '../views/training';
-import { addElement, setText } from '../page/view';
-import {
+  capitalize,
   countedOn,
-  formatPercent,
   firstName,
   firstTokenName,
-  headWords,
-  capitalize,
+  formatPercent,
   listWords,
   modelName,
   mustSpendWords,
@@ -45,13 +36,11 @@ import {
   verdictOf,
   wholePercent,
 } from '../words';
+import { addCardLegend, cardLooks, type CardWords } from './cards';
 import { countWords } from './compared';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
-
-/** Attention differs from an even spread by less than this where the map says that it is one. */
-const EVEN = 0.03;
 
 /** Names the point of training that a frame shows. */
 const placeOf = ({ model: { step } }: Frame): string =>
@@ -66,34 +55,31 @@ const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/,
 
 /** Returns the room's heading: what the courses of the shown models say of the sink. */
 function headingOf(frames: readonly Frame[]): string {
-  const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
-  const learned = emergences.find(({ isNone }) => !isNone);
-  if (!emergences.length) return 'Training';
-  if (!learned) return 'No sink appears in these training runs.';
-  return learned.from > 0 ? 'Training' : 'The sink is learned: before training no head has one.';
+  const courses = frames.flatMap((frame) => {
+    const emergence = emergenceOf(frame);
+    return emergence ? [{ name: modelName({ title: titleOf(frame) }), ...emergence }] : [];
+  });
+  const learned = courses.filter(({ isNone }) => !isNone);
+  if (!courses.length) return 'Training';
+  if (!learned.length) return 'No sink appears in these training runs.';
+  if (learned.some(({ from }) => from > 0)) return 'Training';
+  const others = courses.filter(({ isNone }) => isNone);
+  const [by, notBy] = [learned, others].map((list) => listWords(list.map(({ name }) => name)));
+  return `The sink is learned: by ${by}${notBy ? `, not by ${notBy}` : ''}.`;
 }
 
-/**
- * States how many heads of each model have a sink at its step: over the passages of the courses, or else on the text if
- * a model has no course.
- */
+/** States how many heads of each model have a sink at its step, on the text. */
 export function numbersSentence(frames: readonly Frame[]): string {
   const [frame] = frames;
   if (!frame) return '';
-  const shares = frames.flatMap((one) => emergenceOf(one)?.shown ?? []);
-  const hasCourses = shares.length === frames.length;
   const short = frames.find((one) => !verdictOf(one).conclusive);
-  if (!hasCourses && short) return tooShortNote(short);
-  const texts = hasCourses ? `(mean of ${courseTexts(frame)})` : countedOn(frame);
+  if (short) return tooShortNote(short);
   const clauses = frames.map((one, i) => {
-    const count = hasCourses ? headsAt(one, shares[i]!) : countWords(one);
-    const model = `of ${modelName({ title: titleOf(one) })}${hasCourses ? neverWords(one) : ''}`;
-    return i
-      ? `${count} ${model}`
-      : `${count.replace('none', 'no')} heads ${model} have a sink ${texts}`;
+    const [count, model] = [countWords(one), `of ${modelName({ title: titleOf(one) })}`];
+    return i ? `${count} ${model}` : `${count.replace('none', 'no')} heads ${model} have a sink`;
   });
   const place = frame.model.step?.step ? `at ${placeOf(frame)}` : placeOf(frame);
-  return `${capitalize(place)}, ${clauses.join(', ')}.`;
+  return `${capitalize(place)}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
 
 /** Returns functions about the shown models: their subjects before and after training, and the head that is shown. */
@@ -115,124 +101,89 @@ function chooseHeads(context: Context) {
   const headOf = (frame: Frame): Head =>
     pinnedHead(frame.subject) ?? selectedHead(frame, context.state.peek());
   const claimAt = (frame: Frame) => claimOf(frame, headOf(frame), context.state.peek());
-  /** The shown subjects, with the chosen one before its training in front. */
+  /** The chosen subject before its training, and now. */
   const drawnSubjects = (): string[] => {
     const { shown, at } = context.state.value;
     const chosen = shown[Math.min(at, shown.length - 1)]!;
-    return isWalked(chosen) ? [firstSubject(chosen), ...shown] : [...shown];
+    return isWalked(chosen) ? [firstSubject(chosen), chosen] : [chosen];
   };
   return { trainedSubject, isWalked, pinnedHead, headOf, claimAt, drawnSubjects };
 }
 
 type Chosen = ReturnType<typeof chooseHeads>;
 
-/** Returns how the maps are drawn: each with its model, its step and its number. */
-function mapLook({ headOf, claimAt, isWalked }: Chosen): FigureLook {
-  const isEven = (frame: Frame): boolean => {
-    const { attention: share, uniform } = claimAt(frame);
-    return Math.abs(share - uniform) < EVEN;
+/** Returns what is written above a card: which point of training it shows, and what its head gives the first token. */
+const wordsOfCards =
+  ({ headOf, claimAt, isWalked }: Chosen) =>
+  (frame: Frame, index: number): CardWords => {
+    const { layer, head } = modelHead(frame, headOf(frame));
+    const name = index ? 'the same head' : `layer ${layer}, head ${head}`;
+    return {
+      title: isWalked(frame.subject) ? capitalize(placeOf(frame)) : titleOf(frame),
+      hint: `${name}: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`,
+      color: colorOf(frame),
+    };
   };
-  return {
-    isMain: true,
-    isUnstamped: true,
-    headOf,
-    about: (frame) => {
-      const { attention: share, isStrongest } = claimAt(frame);
-      const place = isWalked(frame.subject) ? `, ${placeOf(frame)}` : '';
-      const head = headWords(headOf(frame), frame);
-      const most = isStrongest ? 'the most: ' : '';
-      const note = isEven(frame) ? ', as if spread evenly' : '';
-      const words = `${head} gives ${firstName(frame)} ${note ? '' : most}${wholePercent(share)}${note}`;
-      const text = html`<span class="hint">${words}</span>`;
-      return { title: `${titleOf(frame)}${place}`, text, color: colorOf(frame) };
-    },
-    extra: (frame) => {
-      const { attention: share } = claimAt(frame);
-      const kind = share > frame.eps ? 'sink' : 'weak';
-      const remark =
-        isEven(frame) && !isBidirectional(frame)
-          ? { kind: 'corner', text: '◀ early rows see few tokens' }
-          : {
-              kind,
-              text: `◀ ${frame.queries ? '' : `${firstName(frame)}: `}${wholePercent(share)}`,
-            };
-      return { isPlain: true, remark };
-    },
-  };
-}
 
-/** Says what a head and a sink are, why softmax makes one if the drawn softmax model has it, and which models need none. */
-function explanation(frames: readonly Frame[], { claimAt }: Chosen): string {
-  const [frame] = frames;
-  if (!frame) return '';
-  const definition = `A head has a sink if it gives ${firstTokenName(frame)} over ${formatPercent(frame.eps, 0)}.`;
-  const hasSink = frames.some(
-    (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
-  );
-  const free = frames.filter(({ operation }) => !operation.normalizes);
-  const names = capitalize(listWords(free.map((one) => modelName({ title: titleOf(one) }))));
-  const freeWords = free.length ? ` ${names} need not.` : '';
-  return `${definition}${hasSink ? ` ${mustSpendWords(firstName(frame))}${freeWords}` : ''}`;
-}
-
-function headTemplate(entries: readonly SubjectEntry[], context: Context, chosen: Chosen) {
-  const state = context.state.value;
+function headTemplate(entries: readonly SubjectEntry[], context: Context) {
   const frames = framesOf(entries.filter(({ isStale }) => !isStale));
-  const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
+  const [frame] = frames;
+  const definition =
+    frame &&
+    `A map is one head, each row where a token looks. A sink: over ${formatPercent(frame.eps, 0)} on ${firstTokenName(frame)}.`;
   return html`<h1>${headingOf(frames)}</h1>
-    <p class="hint explanation">${explanation(frames, chosen)}</p>
-    <p class="lead" data-finding role="status" ?hidden=${!allows(state, 'finding')}>
-      ${frames.length ? numbersSentence(frames) : waiting}
-    </p>
+    <p class="hint explanation">${definition ? explainTerms(definition, true) : ''}</p>
     ${troubleNotes(entries, context)}`;
 }
 
-/** Says how to read the maps of these models. */
-const mapWords = (frames: readonly Frame[]): string =>
-  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
+/** Returns the sentence of numbers and why softmax makes a sink, if a drawn softmax model has it. */
+function numbersTemplate(
+  entries: readonly SubjectEntry[],
+  { state }: Context,
+  { claimAt }: Chosen,
+) {
+  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
+  const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
+  const softmax = frames.find(
+    (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
+  );
+  return html`<p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
+      ${frames.length ? numbersSentence(frames) : waiting}
+    </p>
+    <p class="hint why">${softmax ? mustSpendWords(softmax) : ''}</p>`;
+}
 
-/** Adds what all maps share: their scale, their text, and the choice of the models. */
-function addControls(grid: HTMLElement, context: Context) {
-  const root = addElement(grid, 'below-maps');
-  const legend = addElement(root, 'map-legend');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
-  const legendWords = addElement(legend, '', 'span');
-  const choices = addElement(root, '');
-  return (frames: readonly Frame[]): void => {
-    const [state, theme] = [context.state.peek(), context.theme.peek()];
-    setText(legendWords, mapWords(frames));
-    drawScale(scalePlace, weightScale({ frames, state, theme }));
-    const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
-    render(
-      html`<div class="question" ?hidden=${!hasText}>
-          <p class="hint">The maps read:</p>
-          ${hasText ? textField(context, 3) : nothing}
-        </div>
-        ${
-          allows(state, 'subjects')
-            ? html`<button type="button" class="add" @click=${context.pickModels}>
-                Choose models
-              </button>`
-            : nothing
-        }`,
-      choices,
-    );
-  };
+/** Returns the choice of the models, and of the one whose maps are drawn. */
+function modelChoice(entries: readonly SubjectEntry[], { state, set, pickModels }: Context) {
+  const { at } = state.value;
+  if (!allows(state.value, 'subjects')) return nothing;
+  const names = entries.map(
+    ({ subject, frame }, i) => [i, frame ? titleOf(frame) : subject] as const,
+  );
+  return html`${segmentedControl('Model of the maps', names, Math.min(at, names.length - 1), (chosen) => set({ at: chosen }))}
+    <button type="button" class="add" @click=${pickModels}>Choose models</button>`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
-  const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
+  const bar = addElement(root, 'training-bar');
+  const choicePlace = addElement(bar, 'model-choice');
+  const updateLegend = addCardLegend(bar, context);
   const grid = addElement(root, 'training-grid');
+  const cards = addElement(grid, 'pictures cards');
   const chosen = chooseHeads(context);
   const { trainedSubject, pinnedHead, drawnSubjects } = chosen;
-  const mapsFigure = new Figure(grid, attention, context, scope, mapLook(chosen));
+  const looks = cardLooks(context, wordsOfCards(chosen), chosen.headOf);
+  const mapsFigure = new Figure(cards, attention, context, scope, { ...looks.map, isMain: true });
+  const headsFigure = new Figure(cards, sinks, context, scope, looks.heads);
+  const textPlace = addElement(grid, 'text-place');
+  const numbersPlace = addElement(grid, 'numbers-place');
   const curvesFigure = new Figure(grid, training, context, scope, {
     isMain: true,
     isUnstamped: true,
     extra: () => ({ isAnswered: true }),
   });
-  const updateControls = addControls(grid, context);
+  const goToStep = addTrainingSlider(addElement(grid, 'walk-place'), context, scope);
   grid.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
   const currentEntries = () => entriesOf(context, context.state.value.shown);
   const drawnEntries = () => entriesOf(context, drawnSubjects());
@@ -244,7 +195,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       return at ? [[subject, at] as const] : [];
     });
     return {
-      views: [attention, training],
+      views: [attention, sinks, training],
       more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
       subjects,
       heads: Object.fromEntries(heads),
@@ -262,11 +213,24 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   hideUntilDrawn(root, scope, drawnEntries, () => areCoursesSettled.value);
 
   scope.effect(() => {
+    const state = context.state.value;
     void context.theme.value;
     const entries = currentEntries();
-    render(headTemplate(entries, context, chosen), headingPlace);
+    const frames = framesOf(entries);
+    render(headTemplate(entries, context), headingPlace);
+    render(modelChoice(entries, context), choicePlace);
+    render(numbersTemplate(entries, context, chosen), numbersPlace);
+    updateLegend(frames);
     mapsFigure.update(drawnEntries());
+    headsFigure.update(drawnEntries());
     curvesFigure.update(entries);
-    updateControls(framesOf(entries));
+    const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
+    render(
+      hasText
+        ? html`<p class="hint">Maps read:</p>
+            ${textField(context, 3)}`
+        : nothing,
+      textPlace,
+    );
   });
 }

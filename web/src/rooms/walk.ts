@@ -108,7 +108,7 @@ function sliderTemplate(
     </p>`;
   const lastIndex = steps.length - 1;
   const lastStep = steps[lastIndex]!;
-  const label = `training ${stepWords(steps[index]!, lastStep)}`;
+  const label = stepWords(steps[index]!, lastStep);
   const button = (name: string, target: number, sign: string) =>
     html`<button
       type="button"
@@ -120,9 +120,10 @@ function sliderTemplate(
     </button>`;
   return html`<div class="walk-buttons">
       <button type="button" class="walk-play primary" @click=${togglePlaying}>
+        <span aria-hidden="true">${isPlaying ? '❚❚' : '▶'}</span>
         ${isPlaying ? 'Pause' : index < lastIndex ? 'Play' : `Play from step ${steps[0]!.toLocaleString('en')}`}
       </button>
-      ${button('Previous checkpoint', index - 1, '◀')} ${button('Next checkpoint', index + 1, '▶')}
+      ${button('Previous checkpoint', index - 1, '←')} ${button('Next checkpoint', index + 1, '→')}
     </div>
     <label class="range"
       ><span>${label}</span>
@@ -132,7 +133,7 @@ function sliderTemplate(
         max=${lastIndex}
         .value=${live(String(index))}
         aria-label="Training step"
-        aria-valuetext=${label}
+        aria-valuetext=${`training ${label}`}
         @input=${(event: Event) => goToStep(steps[Number(valueOf(event))]!)}
     /></label>`;
 }

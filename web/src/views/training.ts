@@ -132,7 +132,7 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first, the last and the shown
+ * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first and the last
  * step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no
  * sink at any step.
  */
@@ -144,9 +144,7 @@ export function emergenceOf(frame: Frame) {
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= lastValue / 2)!;
   const isNone = maximum < MIN_SINK_PERCENT;
-  const shownAt = zooStepOf(frame).step ?? points.at(-1)!.step;
-  const shown = points.find((point) => point.step === shownAt)?.value;
-  return { isNone, step, from: points[0]!.value, last: lastValue, shown, maximum };
+  return { isNone, step, from: points[0]!.value, last: lastValue, maximum };
 }
 
 /** Returns the color of the model's curve. */
@@ -154,25 +152,19 @@ export const colorOf = (frame: Frame): string =>
   loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id)?.style.color ?? '--ink';
 
 /** Names the texts over which the course averages. */
-export function courseTexts({ recording, sequences }: Frame): string {
-  if (!recording) return `${LOG_SEQUENCES} other passages`;
+function courseTexts({ recording, sequences }: Frame): string {
+  if (!recording) return `${LOG_SEQUENCES} other texts`;
   return sequences === 1 ? 'one recorded prompt' : `${sequences} recorded prompts`;
 }
 
 const headCountOf = ({ architecture: { L, H } }: Frame): number => L * H;
 
-/** Returns how many of a model's heads a percentage is: "14 of 24", "under 1 of 24" or "none". */
-export function headsAt(frame: Frame, percent: number): string {
-  const [all, count] = [headCountOf(frame), (percent * headCountOf(frame)) / 100];
-  return count ? `${count < 1 ? 'under 1' : Math.round(count)} of ${all}` : 'none';
-}
-
 /** Says of a model without a sink how many of its heads pass the threshold at most at any step. */
 export function neverWords(frame: Frame): string {
   const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
-  return isNone && maximum
-    ? ` (never over ${(Math.ceil((maximum * headCountOf(frame)) / 10) / 10).toFixed(1)})`
-    : '';
+  if (!isNone || !maximum) return '';
+  const most = (Math.ceil((maximum * headCountOf(frame)) / 10) / 10).toFixed(1);
+  return ` · bumps: at most ${most} heads, for some steps`;
 }
 
 /**
@@ -413,13 +405,13 @@ export const training: View = {
         drawChart(chart, {
           kind: 'lines',
           steps: true,
-          xLabel: COURSE_AXIS,
+          xLabel: isAnswered ? 'training step, not evenly spaced' : COURSE_AXIS,
           yLabel: headCount
-            ? `heads with a sink, of ${headCount} · mean of ${courseTexts(frame)}`
+            ? `heads with a sink, of ${headCount} (average of ${courseTexts(frame)})${frames.map(neverWords).join('')}`
             : axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
           ...(domain && { domain: headCount ? [0, (domain[1] * headCount) / 100] : domain }),
-          ...(isAnswered ? { cursorWords: 'shown', named: true, height: 200 } : {}),
+          ...(isAnswered ? { cursorWords: 'now', named: true } : {}),
           cursor: shownStep(frame),
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity)

@@ -1,0 +1,113 @@
+/** A card of a model: the map of one head, and beside it all heads, where a dot marks each with a sink. */
+import { html } from 'lit';
+import type { Context } from '../page/context';
+import type { FigureLook } from '../page/figure';
+import { addElement, setText } from '../page/view';
+import { claimOf, hasSink } from '../claims';
+import {
+  firstKey,
+  firstTokenWeights,
+  headAt,
+  isBidirectional,
+  isCommonToken,
+  type Frame,
+  type Head,
+} from '../frame';
+import type { Cell } from '../plot/heatmap';
+import { drawScale } from '../plot/legend';
+import { weightScale } from '../views/attention';
+import {
+  capitalize,
+  countedOn,
+  firstName,
+  formatPercent,
+  headsWords,
+  mapWords,
+  verdictOf,
+  wholePercent,
+} from '../words';
+import { countWords } from './compared';
+import './cards.css';
+
+/** Attention differs from an even spread by less than this where the map says that it is one. */
+const EVEN = 0.03;
+
+export interface CardWords {
+  readonly title: string;
+  /** Says which head the map shows. */
+  readonly hint: string;
+  /** The name of a CSS variable. */
+  readonly color: string;
+}
+
+/** Returns the cells of the heads with a sink. */
+const sinkHeads = (frame: Frame): Cell[] =>
+  Array.from(firstTokenWeights(frame)).flatMap((attention, i) => {
+    const { layer, head } = headAt(i, frame.architecture.H);
+    return hasSink(frame, attention) ? { row: layer, col: head } : [];
+  });
+
+/** Returns how the two pictures of a card are drawn: the map of a head, and the map of all heads. */
+export function cardLooks(
+  context: Context,
+  wordsOf: (frame: Frame, index: number) => CardWords,
+  headOf: (frame: Frame) => Head,
+): { readonly map: FigureLook; readonly heads: FigureLook } {
+  const remarkOf = (frame: Frame) => {
+    const claim = claimOf(frame, headOf(frame), context.state.peek());
+    const { attention, uniform } = claim;
+    const isEven = frame.operation.normalizes && Math.abs(attention - uniform) < EVEN;
+    if (isEven && !isBidirectional(frame))
+      return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
+    if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
+    const kind = attention > frame.eps ? 'sink' : 'weak';
+    const name = frame.queries ? '' : `${firstName(frame)}: `;
+    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)} on average` } };
+  };
+  return {
+    map: {
+      isUnstamped: true,
+      headOf,
+      about: (frame, i) => {
+        const { title, hint, color } = wordsOf(frame, i);
+        return { title, text: html`<span class="hint">${hint}</span>`, color };
+      },
+      extra: (frame) => ({ isPlain: true, ...remarkOf(frame) }),
+    },
+    heads: {
+      isBare: true,
+      headOf,
+      about: (frame, i) => {
+        const { L, H } = frame.architecture;
+        const count = countWords(frame).replace('none', `0 of ${L * H}`);
+        const title = verdictOf(frame).conclusive ? `${count} heads` : '';
+        const { sink, sinkByShares } = verdictOf(frame);
+        const byShares =
+          title && sink !== sinkByShares && Number.isFinite(sinkByShares)
+            ? `, ${headsWords(frame, sinkByShares).replace(/ of .*/, '')} by share of row`
+            : '';
+        const words = `${title ? 'over ' + formatPercent(frame.eps, 0) : 'attention'} on ${firstName(frame)}${byShares}`;
+        const text = html`<span class="hint"
+          >${title ? html`<i class="dot"></i>` : ''} ${words}</span
+        >`;
+        return { title, text, color: wordsOf(frame, i).color };
+      },
+      extra: (frame) => ({ isPlain: true, outlined: sinkHeads(frame) }),
+    },
+  };
+}
+
+/** Adds what all cards share: the name of their text, how to read a map, and the scale. */
+export function addCardLegend(place: HTMLElement, context: Context) {
+  const legend = addElement(place, 'map-legend');
+  const textName = addElement(legend, '', 'strong');
+  const words = addElement(legend, '', 'span');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  return (frames: readonly Frame[]): void => {
+    const [state, theme] = [context.state.peek(), context.theme.peek()];
+    setText(textName, frames[0] ? `${capitalize(countedOn(frames[0]))}:` : '');
+    setText(words, mapWords(frames));
+    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    legend.hidden = !frames.length || frames.some(({ pooled }) => pooled);
+  };
+}
