@@ -108,7 +108,7 @@ describe('the attention map', () => {
     expect([view.text('.subtitle'), view.text('.scale-name')]).toMatchSnapshot();
     const ticks = view.all('.tick').map((tick) => `${tick.textContent} ${tick.style.left}`);
     expect(ticks.map((tick) => tick.replace(/(\.\d).*%/, '$1%'))).toEqual([
-      ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
+      ...['0 0%', '10% 31.6%', '30% 54.7%', '50% 70.7%', '100% 100%'],
     ]);
     expect(view.says(cells)).toMatchSnapshot();
     expect(view.wrong()).toEqual([]);
@@ -317,7 +317,7 @@ describe('the sink map', () => {
     expect(view.map.data).toMatchObject({ rows: 2, cols: 2, chosen: { row: 1, col: 0 } });
     expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
     expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
-    expect(legendText(view)).toBe('010%25%50%100%');
+    expect(legendText(view)).toBe('010%30%50%100%');
     const cells = '1,0 0,1 -1,0 0,-1';
     expect(view.wrong()).toEqual([]);
     expect(view.says(cells)).toEqual([
@@ -1459,7 +1459,7 @@ describe('caches and settings', () => {
     });
     expect(view.text('.caption')).toMatchSnapshot();
     const [shortLine, longLine] = view.charts()[0]!.series;
-    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all keys']);
+    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all tokens']);
     expect([shortLine!.color, longLine!.color]).toEqual(['--sink', '--ink']);
     // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
     expect([longLine!.places![0], longLine!.values[0], longLine!.places!.length]).toEqual([
@@ -1472,7 +1472,7 @@ describe('caches and settings', () => {
     expect(view.charts()[0]).toMatchObject({
       cursor: 20,
       domain: [4.5, 31.5],
-      yLabel: 'loss in nats, mean of 16 tokens',
+      yLabel: 'loss in nats, smoothed',
     });
     expect(drawView(loss, wholeFrame).charts()[0]).not.toHaveProperty('cursor');
     expect(drawView(loss, frameOfText(evictChange('h2o', 20))).charts()[0]).not.toHaveProperty(
@@ -1519,7 +1519,7 @@ describe('caches and settings', () => {
       ['H2O', 3, 1.5],
       ['tova', 0],
     ]);
-    expect(chart!.series[0]).toMatchObject({ places: [4, 8], color: '--run-1' });
+    expect(chart!.series[0]).toMatchObject({ places: [4, 8], color: '--sink' });
     // Differences by prompt: 2 and 4, 1 and 2.
     expect(Array.from(chart!.series[0]!.spread!)).toEqual([Math.SQRT2, Math.SQRT1_2]);
     expect(chart).toMatchObject({
@@ -1558,10 +1558,10 @@ describe('caches and settings', () => {
     );
     const lines = drawView(sweep, baseline, { group: [baseline, ...sevenSettings] }).charts()[0]!
       .series;
-    expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([
+    expect([lines[4]!.dash, lines[5]!.dash, lines[5]!.color]).toEqual([
       undefined,
       '4,3',
-      '--run-1',
+      '--run-4',
     ]);
     expect(shapesOf(sweep.numbers(group[1]!, at))).toEqual([
       ['loss_mean', 1],
