@@ -1459,7 +1459,7 @@ describe('caches and settings', () => {
     });
     expect(view.text('.caption')).toMatchSnapshot();
     const [shortLine, longLine] = view.charts()[0]!.series;
-    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all keys']);
+    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all tokens']);
     expect([shortLine!.color, longLine!.color]).toEqual(['--sink', '--ink']);
     // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
     expect([longLine!.places![0], longLine!.values[0], longLine!.places!.length]).toEqual([
@@ -1472,7 +1472,7 @@ describe('caches and settings', () => {
     expect(view.charts()[0]).toMatchObject({
       cursor: 20,
       domain: [4.5, 31.5],
-      yLabel: 'loss in nats, mean of 16 tokens',
+      yLabel: 'loss in nats, smoothed',
     });
     expect(drawView(loss, wholeFrame).charts()[0]).not.toHaveProperty('cursor');
     expect(drawView(loss, frameOfText(evictChange('h2o', 20))).charts()[0]).not.toHaveProperty(
@@ -1519,7 +1519,7 @@ describe('caches and settings', () => {
       ['H2O', 3, 1.5],
       ['tova', 0],
     ]);
-    expect(chart!.series[0]).toMatchObject({ places: [4, 8], color: '--run-1' });
+    expect(chart!.series[0]).toMatchObject({ places: [4, 8], color: '--sink' });
     // Differences by prompt: 2 and 4, 1 and 2.
     expect(Array.from(chart!.series[0]!.spread!)).toEqual([Math.SQRT2, Math.SQRT1_2]);
     expect(chart).toMatchObject({
@@ -1558,10 +1558,10 @@ describe('caches and settings', () => {
     );
     const lines = drawView(sweep, baseline, { group: [baseline, ...sevenSettings] }).charts()[0]!
       .series;
-    expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([
+    expect([lines[4]!.dash, lines[5]!.dash, lines[5]!.color]).toEqual([
       undefined,
       '4,3',
-      '--run-1',
+      '--run-4',
     ]);
     expect(shapesOf(sweep.numbers(group[1]!, at))).toEqual([
       ['loss_mean', 1],

@@ -1,6 +1,5 @@
 /** Draws a lab's attention map, its sentence, and the actions on its model. */
 import { html, nothing, render } from 'lit';
-import { defaults } from '../ask/state';
 import { headAt } from '../frame';
 import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
@@ -63,9 +62,6 @@ export function createMap(
   };
 }
 
-/** The numbers at the color scale, with the threshold of a sink. */
-const SINK_TICKS = [0, 0.1, defaults.eps, 0.5, 1];
-
 const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
   labs.some(({ operation }) => operation?.proxy === 'share_abs')
     ? diverging(theme, 1)
@@ -77,7 +73,7 @@ export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], the
   addElement(place, '', 'span').textContent = 'attention weight';
   const scale = addElement(place, 'scale-place', 'span');
   addElement(place, '', 'span').textContent = 'gray: later; early rows see few tokens';
-  return (labs, theme) => drawScale(scale, scaleOf(labs, theme), SINK_TICKS);
+  return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 
 function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number): void {

@@ -51,7 +51,8 @@ export const scaleName = ({ isSquareRoot }: Scale, what: string): string =>
   isSquareRoot ? `${what} (square-root scale)` : what;
 
 /** Draws the color scale of attention weights, with numbers at their positions on the bar. */
-export function drawScale(root: HTMLElement, scale: Scale, ticks = ticksOf(scale)): void {
+export function drawScale(root: HTMLElement, scale: Scale): void {
+  const ticks = ticksOf(scale);
   fillLegend(root, scale, 'scale', ticks, (bar) => [
     bar,
     ...ticks.map((value) => {

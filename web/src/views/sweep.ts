@@ -106,7 +106,7 @@ function lookOf(
 ) {
   const isChosen = axis.kind === 'evict' ? editFields(frame, 'evict')!.policy === policy : i === 1;
   const color = `--run-${OTHER_RUNS[i % OTHER_RUNS.length]!}`;
-  const dash = i < 6 ? undefined : '4,3';
+  const dash = i <= OTHER_RUNS.length ? undefined : '4,3';
   return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
 }
 
