@@ -115,5 +115,5 @@ export function spendWords([first]: readonly Frame[]): string {
 /** Says what counts as a sink. */
 export function sinkWords([frame]: readonly Frame[]): string {
   if (!frame) return '';
-  return `Sink: over ${formatPercent(frame.eps, 0)} of a head’s attention on ${firstTokenName(frame)}.`;
+  return `A sink: over ${formatPercent(frame.eps, 0)} of a head’s attention on ${firstTokenName(frame)}.`;
 }
