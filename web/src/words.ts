@@ -361,9 +361,17 @@ export const startRole = ({ image }: Pick<Frame, 'image'>): string =>
 export const firstName = (frame: Frame): string =>
   startsSpecial(frame) ? firstTokenText(frame) : firstOf(frame);
 
-/** Returns a model's name within a sentence: “the softmax model”. */
-export const modelName = ({ title }: Pick<Frame, 'title'>): string =>
-  title.replace(/^(?!The )([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
+/**
+ * Returns a model's name within a sentence: “the softmax model”, “the model “No BOS””. A title without spaces, such as
+ * that of a repository, is a name of its own.
+ */
+export function modelName({ title }: Pick<Frame, 'title'>): string {
+  const [, name = '', rest = ''] = /^(.*?)( at step .*)?$/s.exec(title) ?? [];
+  if (/^The /.test(name) || !/^\S+ \S/.test(name)) return title;
+  return /^[A-Z][a-z]+ model\b/.test(name)
+    ? `the ${name.charAt(0).toLowerCase()}${name.slice(1)}${rest}`
+    : `the model “${name}”${rest}`;
+}
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
@@ -426,7 +434,7 @@ export const MUST_SPEND_SENTENCE =
 export function mustSpendWords(frame: Frame): string {
   const { windows = [] } = frame.architecture;
   const isSeen = !windows.some((size) => size !== null && size < frame.T);
-  return `Softmax must hand out 100% per row, needed or not: the rest goes to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
+  return `Softmax must hand out 100% per row: what a head cannot use goes to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
 }
 
 /** Says how to read the attention maps of these models. */

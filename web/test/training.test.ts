@@ -102,8 +102,8 @@ describe('the emergence of the sink', () => {
     // 2% and 9.9% of 24 heads.
     expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
       '',
-      ' · bumps: at most 0.5 heads, for some steps',
-      ' · bumps: at most 2.4 heads, for some steps',
+      ' · bumps: one head, now and then',
+      ' · bumps: 2 heads, now and then',
       '',
     ]);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));

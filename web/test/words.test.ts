@@ -9,6 +9,7 @@ import {
   startTokenWords,
   attentionWords,
   meanRowSum,
+  modelName,
   formatReal,
   tooShortNote,
   formatValue,
@@ -26,6 +27,21 @@ const sigmoidChange = {
 } as Partial<Frame>;
 const uniformTensor = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
 const sinkTensor = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
+
+describe('the name of a model in a sentence', () => {
+  it('is a noun phrase whatever its title', () => {
+    const names = [
+      ['Softmax model', 'the softmax model'],
+      ['Sigmoid model at step 600', 'the sigmoid model at step 600'],
+      ['No BOS', 'the model “No BOS”'],
+      ['Learned positions at step 600', 'the model “Learned positions” at step 600'],
+      ['Softpick', 'Softpick'],
+      ['EleutherAI/pythia-14m at step 1', 'EleutherAI/pythia-14m at step 1'],
+      ['The tiny model', 'The tiny model'],
+    ];
+    for (const [title, name] of names) expect(modelName({ title: title! })).toBe(name);
+  });
+});
 
 describe('a displayed number', () => {
   it('has two decimals unless its caller asks for others', () => {

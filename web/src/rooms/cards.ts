@@ -21,7 +21,6 @@ import {
   countedOn,
   firstName,
   formatPercent,
-  headsWords,
   mapWords,
   verdictOf,
   wholePercent,
@@ -81,12 +80,7 @@ export function cardLooks(
         const { L, H } = frame.architecture;
         const count = countWords(frame).replace('none', `0 of ${L * H}`);
         const title = verdictOf(frame).conclusive ? `${count} heads` : '';
-        const { sink, sinkByShares } = verdictOf(frame);
-        const byShares =
-          title && sink !== sinkByShares && Number.isFinite(sinkByShares)
-            ? `, ${headsWords(frame, sinkByShares).replace(/ of .*/, '')} by share of row`
-            : '';
-        const words = `${title ? 'over ' + formatPercent(frame.eps, 0) : 'attention'} on ${firstName(frame)}${byShares}`;
+        const words = `${title ? `over ${formatPercent(frame.eps, 0)}` : 'attention'} on ${firstName(frame)}`;
         const text = html`<span class="hint"
           >${title ? html`<i class="dot"></i>` : ''} ${words}</span
         >`;

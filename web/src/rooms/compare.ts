@@ -16,6 +16,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
+import { claimOf } from '../claims';
 import { modelHead, selectedHead, type Frame } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
@@ -26,6 +27,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
+import { capitalize, modelName, shareCountSentence, sumWords } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
 import { addCardLegend, cardLooks } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
@@ -121,12 +123,16 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set, link }: Context): TemplateResult {
+function panelButtons({ state, set, link }: Context, frames: readonly Frame[]): TemplateResult {
   const open = panelOf(state.value);
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
       <summary>How sure?</summary>
       ${claim ? html`<p class="verdict">${verdictWords(claim)}</p>` : nothing}
+      ${frames.map((frame) => {
+        const shares = shareCountSentence(frame);
+        return shares ? html`<p>${capitalize(modelName(frame))}:${shares}</p>` : nothing;
+      })}
       <div class="numbers" role="group" aria-label="Evidence">
         ${PANELS.map(
           ([name, title]) =>
@@ -166,9 +172,11 @@ function addCards(
     const frames = framesOf(currentEntries());
     const color = colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)];
     const { layer, head } = modelHead(frame, headOf(frame));
+    const { isShare, rowSum } = claimOf(frame, headOf(frame), state);
+    const sum = isShare || !Number.isFinite(rowSum) ? '' : `: its rows sum to ${sumWords(rowSum)}`;
     return {
       title: nameIn(frame, state),
-      hint: `layer ${layer}, head ${head}`,
+      hint: `layer ${layer}, head ${head}${sum}`,
       color: color ?? '--ink',
     };
   };
@@ -259,7 +267,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ...{ frame, color: colors[i]!, name: nameIn(frame, state), card: cardOf(frame, context) },
     }));
     render(lines.length ? runsTable(lines) : nothing, runsPlace);
-    render(frames.length ? panelButtons(context) : nothing, panelsPlace);
+    render(frames.length ? panelButtons(context, freshFrames) : nothing, panelsPlace);
     const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);

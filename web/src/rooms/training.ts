@@ -5,6 +5,7 @@
 import { html, nothing, render } from 'lit';
 import { allows, segmentedControl, textField, troubleNotes } from '../page/controls';
 import {
+  cardOf,
   hideUntilDrawn,
   requestFrames,
   framesOf,
@@ -154,11 +155,13 @@ function numbersTemplate(
 }
 
 /** Returns the choice of the models, and of the one whose maps are drawn. */
-function modelChoice(entries: readonly SubjectEntry[], { state, set, pickModels }: Context) {
+function modelChoice(entries: readonly SubjectEntry[], context: Context) {
+  const { state, set, pickModels } = context;
   const { at } = state.value;
   if (!allows(state.value, 'subjects')) return nothing;
   const names = entries.map(
-    ({ subject, frame }, i) => [i, frame ? titleOf(frame) : subject] as const,
+    ({ subject, frame }, i) =>
+      [i, frame ? titleOf(frame) : subject, frame && cardOf(frame, context)?.what] as const,
   );
   return html`${segmentedControl('Model of the maps', names, Math.min(at, names.length - 1), (chosen) => set({ at: chosen }))}
     <button type="button" class="add" @click=${pickModels}>Choose models</button>`;

@@ -1,7 +1,7 @@
 /** Draws the loss along the text, with a line for each setting of a model. */
 import { mean, predictsNext, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { formatValue } from '../words';
+import { formatValue, modelName } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
@@ -97,7 +97,7 @@ export const loss: View = {
         ...(isTall ? { height: 470 } : {}),
         xLabel: 'position in the text',
         yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '' : blindNote(frame)}`,
-        label: `Loss by position of ${frame.model.title}. ${caption}`,
+        label: `Loss by position of ${modelName(frame.model)}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
         series: members.map((member, i) => {

@@ -162,9 +162,10 @@ const headCountOf = ({ architecture: { L, H } }: Frame): number => L * H;
 /** Says of a model without a sink how many of its heads pass the threshold at most at any step. */
 export function neverWords(frame: Frame): string {
   const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
-  if (!isNone || !maximum) return '';
-  const most = (Math.ceil((maximum * headCountOf(frame)) / 10) / 10).toFixed(1);
-  return ` · bumps: at most ${most} heads, for some steps`;
+  const most = Math.max(1, Math.round((maximum * headCountOf(frame)) / 100));
+  return isNone && maximum
+    ? ` · bumps: ${most === 1 ? 'one head' : `${most} heads`}, now and then`
+    : '';
 }
 
 /**
