@@ -172,11 +172,7 @@ export const experiments = {
       ...['last 16 (no first)', 'the keys the last query attends to (TOVA), 16 keys'],
     ]);
     const names = await page.locator('[data-view="sweep"] .name').allTextContents();
-    assert.deepEqual(names.sort(), [
-      ...['H2O', 'LRU', 'TOVA'],
-      'first and the most recent',
-      'most recent',
-    ]);
+    assert.deepEqual(names.sort(), [...['H2O', 'LRU', 'TOVA'], 'first + recent', 'most recent']);
     await page.getByRole('button', { name: 'KL', exact: true }).click();
     assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
     assert.match(

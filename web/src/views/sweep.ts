@@ -116,7 +116,8 @@ function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>):
   if (axis.kind === 'evict')
     return choiceLabels(frame, 'evict')
       .policy!.replace(/^.*\((\w+)\)$/, '$1')
-      .replace(/^the (?:keys )?| keys/g, '');
+      .replace(/^the (?:keys )?| keys/g, '')
+      .replace(' and the most', ' +');
   return settingName(frame).replace(`${at} bits `, '');
 }
 
