@@ -11,7 +11,7 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [30, 119],
   training: [25, 120],
-  purpose: [30, 120],
+  purpose: [28, 105],
   lab: [30, 119],
 };
 

@@ -28,7 +28,13 @@ const LOSSES = { '': 2, '~evict(window,24)': 3, '~evict(first,24,1)': 2.25 };
 const headWithMap = {
   layer: 1,
   head: 0,
-  tensors: { att: tensor([3, 3], [1, 0, 0, 1, 0, 0, 1, 0, 0]) },
+  // Every row gives all of its attention to the first token.
+  tensors: {
+    att: tensor(
+      [40, 40],
+      Float32Array.from({ length: 1600 }, (_, i) => Number(i % 40 === 0)),
+    ),
+  },
 };
 const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<string, string>;
 
@@ -121,20 +127,20 @@ describe('the room', () => {
     const room = createRoom();
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
     expect(room.text('.lead')).toBe(
-      'To save memory, keep only the last 24 tokens in the KV cache: the softmax model guesses as if among 20 tokens, ' +
-        'not 7.4. With <s>, the first token: 9.5. Attention must sum to 100%: without <s>, others get it.',
+      'One head puts 100% of its attention on <s>, a token without meaning. Drop <s> to save memory: that share lands on real words, ' +
+        'and predictions get worse (red). Keep that one token: less worse (blue).',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
-      'The sigmoid model loses about as much: last 24 +1.000 ± 0.000, not +1.000 ± 0.000 nats.',
-      expect.stringMatching(/^Llama-2-13B: among 5,158 /),
+      'The sigmoid model loses about as much: last 24 (no first) +1.000, not +1.000 nats.',
+      expect.stringMatching(/^A large model breaks entirely: /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
     expect([yLabel, ...series.map(({ name, values }) => [name, values[20]])]).toEqual([
       'extra loss in nats, smoothed',
       ['all tokens', 0],
-      ['last 24', 1],
-      ['first + last 23', 0.25],
+      ['last 24 (no first)', 1],
+      ['first 1 + last 23', 0.25],
     ]);
     expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
@@ -167,7 +173,7 @@ describe('the room', () => {
     }
     const room = createRoom({}, masked);
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
-    expect(room.text('.lead')).toMatch(/^To save memory, .* others get it\. Sigmoid model/);
+    expect(room.text('.lead')).toMatch(/^.*Drop .* \(blue\)\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;
@@ -387,7 +393,7 @@ describe('the figure', () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toMatchObject({
       view: 'experiment',
-      says: expect.stringMatching(/^To save memory, .* the last 24/),
+      says: expect.stringMatching(/Drop <s> to save memory/),
     });
     expect(results[0]!.results).toHaveLength(6);
     expect(results[0]!.results[1]).toEqual({

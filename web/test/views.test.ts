@@ -1459,7 +1459,7 @@ describe('caches and settings', () => {
     });
     expect(view.text('.caption')).toMatchSnapshot();
     const [shortLine, longLine] = view.charts()[0]!.series;
-    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'all tokens']);
+    expect([shortLine!.name, longLine!.name]).toEqual(['last 20 (no first)', 'all tokens']);
     expect([shortLine!.color, longLine!.color]).toEqual(['--sink', '--ink']);
     // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
     expect([longLine!.places![0], longLine!.values[0], longLine!.places!.length]).toEqual([

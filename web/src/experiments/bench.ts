@@ -6,7 +6,7 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { Finding, Group } from './experiment';
-import { othersNote, settingsTable } from './parts';
+import { othersNote, settingsTable, splitOf } from './parts';
 import {
   basesOf,
   experimentState,
@@ -34,10 +34,10 @@ import {
 } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
 import { claimOf } from '../claims';
-import { drawnMap, firstKey, mean, selectedHead, type Frame } from '../frame';
+import { selectedHead, type Frame } from '../frame';
 import { INPUTS } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
-import { defaults, type State } from '../ask/state';
+import type { State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
 import { addElement, addFold, type View } from '../page/view';
 import { explainTerms } from '../page/terms';
@@ -92,20 +92,10 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
   );
 }
 
-/**
- * Draws what the first token and all others get on average as parts of a bar, from the token on where one of the caches
- * lacks the first one. The parts of rows that sum to 100% do so, too.
- */
+/** Draws what the first token and all others get as parts of a bar. Those of rows that sum to 100% do so, too. */
 function splitBar(frame: Frame, frames: readonly Frame[]): TemplateResult | typeof nothing {
   if (frame.pooled || frame.queries) return nothing;
-  const first = firstKey(frame);
-  const from = frames.map(queryWithoutFirst).find(Number.isFinite) ?? first + 1;
-  const cells: ArrayLike<number> = drawnMap(frame, defaults) ?? [];
-  const rows = Array.from({ length: frame.T - from }, (_, r) => (from + r) * frame.T);
-  const sumOf = (row: number) =>
-    Array.from({ length: frame.T }, (_, k) => cells[row + k] || 0).reduce((a, b) => a + b, 0);
-  const got = mean(rows.map((row) => cells[row + first] || 0));
-  const others = mean(rows.map(sumOf)) - got;
+  const [got, others] = splitOf(frame, frames);
   const othersWords = frame.operation.normalizes
     ? `${100 - Math.round(100 * got)}%`
     : wholePercent(others);
@@ -137,7 +127,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
         <span class="hint"
           >${isPair() ? '' : frame.model.title}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
         >${splitBar(frame, frames())}`,
-      color: isBroken(frame) ? '--sink' : '--query',
+      color: isBroken(frame) ? '--sink' : isPair() ? '--query' : '--ink',
     }),
     extra: (frame) => {
       const { attention: share } = claimOf(frame, headOf(frame));
@@ -281,6 +271,7 @@ function drawAnswer(
   plans: Plans,
   all: readonly Measured[],
   runs: readonly SubjectEntry[],
+  maps: readonly Frame[],
 ) {
   const { experiment, isEmbed } = plans;
   const applicable = all.filter(({ isApplicable }) => isApplicable);
@@ -289,7 +280,7 @@ function drawAnswer(
   const groups: Group[] = [...shown, ...applicable.filter((one) => !shown.includes(one))]
     .filter(({ frames }) => frames.length)
     .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
-  const finding = experiment.says(groups, experimentState(context.state.value));
+  const finding = experiment.says(groups, experimentState(context.state.value), maps);
   const text = answerText(finding, all);
   const waiting = applicable.some(({ errors }) => errors.length) ? '' : 'Measuring …';
   render(
@@ -365,12 +356,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     render(moreControls, places.moreControls);
     render(footerTemplate(context, isEmbed), places.footer);
     const runs = engine ? entriesOf(context, plans.runSubjects(engine)) : [];
-    const { text, groups } = drawAnswer(places, context, plans, all, runs);
+    const mapEntries = engine ? entriesOf(context, plans.mapSubjects(engine)) : [];
+    shownFrames = framesOf(mapEntries);
+    const { text, groups } = drawAnswer(places, context, plans, all, runs, shownFrames);
     chart.figure.update(
       entriesOfFrames(plans.chosen(all.filter(({ isApplicable }) => isApplicable))),
     );
-    const mapEntries = engine ? entriesOf(context, plans.mapSubjects(engine)) : [];
-    shownFrames = framesOf(mapEntries);
     maps.update(mapEntries);
     drawScale(places.scale, weightScale({ frames: shownFrames, state, theme }));
     const hasEvicted = shownFrames.some(({ tensors }) => tensors.evicted);

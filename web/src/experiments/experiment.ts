@@ -55,7 +55,8 @@ export interface Experiment {
   readonly mapQuestionOf?: (request: ExperimentRequest) => Question;
   /** The sentence needs this many settings at the start of the plan, so they are measured first. */
   readonly leadCount: number;
-  readonly says: (groups: readonly Group[], state: State) => Finding;
+  /** @param maps the frames of both maps, the broken case first */
+  readonly says: (groups: readonly Group[], state: State, maps?: readonly Frame[]) => Finding;
   /** The caption of the table of all settings, and the columns after those of the loss. */
   readonly caption: string;
   readonly columnsOf: (groups: readonly Group[]) => readonly Column[];

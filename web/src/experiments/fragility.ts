@@ -71,6 +71,9 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
   return settingsOf([editAt(row, column), ...controls]);
 }
 
+const amountWords = (count: number, of: number) =>
+  count === 0 ? 'none' : count === of ? 'all' : String(count);
+
 const repeatedTokenText = ({ question, first }: Frame) =>
   question.repeatedToken ? `“${first.at(-1)}”` : 'a random word';
 
@@ -90,7 +93,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
     const copies = repeatedFrames.map((frame) => {
       const count = countLikeFirst(frame, layer);
       const isLikeFirst = ratio >= LARGE_RATIO && count > 2 * textCount + 4;
-      const words = `${count} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`;
+      const words = `of ${frame.T - 1} copies of ${repeatedTokenText(frame)} ${amountWords(count, frame.T - 1)}`;
       return { frame, isLikeFirst, words };
     });
     return [{ title, textFrame, ratio, textCount, copies }];
@@ -120,7 +123,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
       `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
       (ratio < LARGE_RATIO
         ? ': no copy can stand out.'
-        : `. At least half as long are ${copies.map(({ words }) => words).join(', ')} and ${textCount} of ${textFrame.T - 1} ordinary tokens.`) +
+        : `. Half as long or more: ${copies.map(({ words }) => words).join(', ')}, of ${textFrame.T - 1} ordinary tokens ${amountWords(textCount, textFrame.T - 1)}.`) +
       (breaksSink ? ' All copies are alike, and none is a sink.' : ''),
     lines: [
       lineOf('on text', (frame) => !isRepeated(frame)),

@@ -5,9 +5,10 @@ import { commandOf, copyCommandButton } from '../page/command';
 import { valueOf } from '../page/controls';
 import { tableRegion } from '../page/room_controls';
 import type { Context } from '../page/context';
-import { sinkShare, type Frame } from '../frame';
+import { drawnMap, firstKey, mean, sinkShare, type Frame } from '../frame';
+import { queryWithoutFirst } from '../views/loss';
 import type { PromptFile } from '../ask/question';
-import type { NumberName } from '../ask/state';
+import { defaults, type NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
 import { capitalize, formatPercent, modelName } from '../words';
 import type { Column, Experiment, Finding, Group, Line } from './experiment';
@@ -15,6 +16,7 @@ import {
   blindRise,
   costOf,
   costWords,
+  formatLossChange,
   isUnedited,
   settingName,
   type Cost,
@@ -113,20 +115,36 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
   const [worst] = lines
     .filter((line) => Number.isFinite(costIn(line, main)))
     .sort((a, b) => costIn(b, main) - costIn(a, main));
-  const count = main?.frames[0]?.sequences ?? 0;
-  const unit = `nats${count > 1 ? ` (±: ${count} passages)` : ''}`;
   return others.map((group) => {
-    const cell = worst?.cellOf(group.frames);
-    if (!cell) return '';
-    const [mainCost, cost] = [costIn(worst!, main), costIn(worst!, group)];
+    if (!worst?.cellOf(group.frames)) return '';
+    const [mainCost, cost] = [costIn(worst, main), costIn(worst, group)];
     const rank = cost < mainCost / 2 ? 'less' : cost > mainCost * 2 ? 'more' : 'about as much';
-    const numbers = `${worst!.title} ${cell}, not ${worst!.cellOf(main!.frames)} ${unit}.`;
+    const reason =
+      rank === 'less' && !group.frames[0]!.operation.normalizes
+        ? '; its rows need not sum to 100%'
+        : '';
+    const numbers = `${worst.title} ${formatLossChange(cost)}, not ${formatLossChange(mainCost)} nats${reason}.`;
     return html`<p><strong>${capitalize(modelName(group))} loses ${rank}:</strong> ${numbers}</p>`;
   });
 }
 
+/**
+ * Returns what the first token and all others get on average in a map, from the token on where one of the maps lacks
+ * the first one.
+ */
+export function splitOf(frame: Frame, frames: readonly Frame[]): readonly [number, number] {
+  const first = firstKey(frame);
+  const from = frames.map(queryWithoutFirst).find(Number.isFinite) ?? first + 1;
+  const cells: ArrayLike<number> = drawnMap(frame, defaults) ?? [];
+  const rows = Array.from({ length: frame.T - from }, (_, r) => (from + r) * frame.T);
+  const sumOf = (row: number) =>
+    Array.from({ length: frame.T }, (_, k) => cells[row + k] || 0).reduce((a, b) => a + b, 0);
+  const got = mean(rows.map((row) => cells[row + first] || 0));
+  return [got, mean(rows.map(sumOf)) - got];
+}
+
 /** Returns among how many equally likely tokens a model chooses, as its loss says. */
-export function choicesAt({ tensors }: Frame, rises: readonly number[]): string[] {
+function choicesAt({ tensors }: Frame, rises: readonly number[]): string[] {
   const counts = rises.map((rise) => Math.exp(tensors.loss_mean!.data[0]! + rise));
   return counts.map((count) =>
     count < 10 ? count.toFixed(1) : Math.round(count).toLocaleString('en'),

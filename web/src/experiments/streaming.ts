@@ -5,18 +5,17 @@ import { editFields, firstAndLastWords, formatLossChange, lastWords } from '../v
 import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
-import { modelName } from '../words';
+import { modelName, wholePercent } from '../words';
 import { defaults, type State } from '../ask/state';
 import type { Column, Experiment, Finding, Group } from './experiment';
 import {
   checkbox,
   choicesIn,
-  choicesAt,
-  choiceWords,
   settingLine,
   costOfMatch,
   firstTokensWords,
   slider,
+  splitOf,
   baselineOf,
 } from './parts';
 
@@ -110,7 +109,7 @@ export const streaming: Experiment = {
       : settings;
   },
   leadCount: 3,
-  says: (groups, state) => {
+  says: (groups, state, maps = []) => {
     const { firstKeys, recentKeys } = state;
     const finding = longTextFinding(groups, state);
     if (finding) return finding;
@@ -140,15 +139,19 @@ export const streaming: Experiment = {
       mainResult.keptCost < mainResult.windowCost / 2;
     const baseline = baselineOf(mainResult.frames)!;
     const name = modelName(mainResult);
-    const [before, kept] = choicesAt(baseline, [0, mainResult.keptCost ?? NaN]);
+    const kept = maps.at(-1);
+    const share = kept && !kept.pooled ? splitOf(kept, maps)[0] : NaN;
     // The first token's text is its name, where all prompts have the same one.
-    const start = firstKeys === 1 ? baseline.first[0] : undefined;
-    const cause = baseline.operation.normalizes
-      ? ` Attention must sum to 100%: without ${start ?? tokenWords}, others get it.`
-      : '';
+    const [start] = firstKeys === 1 ? baseline.first : [];
+    const shareSentence =
+      start && share > 0.5
+        ? `One head puts ${wholePercent(share)} of its attention on ${start}, a token without meaning. `
+        : '';
+    const landing =
+      shareSentence && baseline.operation.normalizes ? 'that share lands on real words, and ' : '';
     const mainSentence = isRecovered
-      ? `To save memory, keep only the last ${firstKeys + recentKeys} tokens in the KV cache: ${name} guesses ` +
-        `${choiceWords(baseline, mainResult.windowCost)}. With ${start ? `${start}, ` : ''}${tokenWords}: ${kept === before ? 'still ' : ''}${kept}.${cause}`
+      ? `${shareSentence}Drop ${start ?? tokenWords} to save memory: ${landing}predictions get worse (red). Keep ${firstKeys === 1 ? 'that one token' : 'them'}: ` +
+        `${mainResult.keptCost! < SMALL_CHANGE ? 'nearly as good as with all' : 'less worse'} (blue).`
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${name} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
     return {
       heading:
@@ -203,5 +206,5 @@ export const streaming: Experiment = {
     return [sliders, more];
   },
   reported:
-    'Llama-2-13B: among 5,158 tokens without its first 4, 5.40 with them (last 1,024; Xiao et al. 2024)',
+    'A large model breaks entirely: Llama-2-13B’s perplexity is 5,158 without its first 4 tokens, 5.40 with them (last 1,024 kept; Xiao et al. 2024)',
 };

@@ -76,7 +76,7 @@ export const likeness: View = {
       );
       drawChart(chart, {
         kind: 'lines',
-        ...(isTall ? { height: 380 } : {}),
+        ...(isTall ? { height: 470 } : {}),
         named: true,
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,

@@ -94,7 +94,7 @@ export const loss: View = {
         kind: 'lines',
         tight: !baseline,
         named: true,
-        ...(isTall ? { height: 380 } : {}),
+        ...(isTall ? { height: 470 } : {}),
         xLabel: 'position in the text',
         yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '' : blindNote(frame)}`,
         label: `Loss by position of ${modelName(frame.model)}. ${caption}`,

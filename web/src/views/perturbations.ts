@@ -52,7 +52,7 @@ export const perturbations: View = {
       return {
         from: 1,
         kind: 'bars',
-        ...(isTall ? { height: 380 } : {}),
+        ...(isTall ? { height: 470 } : {}),
         xLabel: '',
         xNames: ['', ...group.filter((setting) => !isUnedited(setting)).map(barName)],
         yLabel: 'loss above baseline, nats',

@@ -4,9 +4,9 @@ import { stateWords } from '../words';
 
 type EditFields = Readonly<Record<string, string | number | undefined>>;
 
-export const lastWords = (count: number): string => `last ${count}`;
+export const lastWords = (count: number): string => `last ${count} (no first)`;
 export const firstAndLastWords = (first: number, last: number): string =>
-  `first ${first > 1 ? `${first} ` : ''}+ ${lastWords(last)}`;
+  `first ${first} + last ${last}`;
 
 /** Short names of some kinds of edits; other kinds have the package's labels. */
 const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFields) => string>> = {

@@ -114,7 +114,10 @@ function lookOf(
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
   // All lines are of keys: “the most recent keys” is “most recent”.
   if (axis.kind === 'evict')
-    return choiceLabels(frame, 'evict').policy!.replace(/^the (?:keys )?| keys/g, '');
+    return choiceLabels(frame, 'evict')
+      .policy!.replace(/^.*\((\w+)\)$/, '$1')
+      .replace(/^the (?:keys )?| keys/g, '')
+      .replace(' and the most', ' +');
   return settingName(frame).replace(`${at} bits `, '');
 }
 
@@ -212,7 +215,7 @@ export const sweep: View = {
       setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',
-        ...(isTall ? { height: 380 } : {}),
+        ...(isTall ? { height: 470 } : {}),
         doubling: true,
         named: true,
         xLabel: axisLabel,
