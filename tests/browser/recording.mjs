@@ -148,6 +148,8 @@ async function walkSeries(stage, width) {
     );
     await settled(page);
   }
+  // A figure outside the window is drawn when it comes into view.
+  await page.locator('[data-view="training"] .chart').scrollIntoViewIfNeeded();
   const caption = '[data-view="training"] .caption';
   await until(async () =>
     /lab\/llama at step 0: loss 5\.71, Sink₁ 38\.3%, largest α₁ 0\.35 \(recorded: 5 prompts/.test(
