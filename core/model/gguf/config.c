@@ -351,11 +351,10 @@ static void put_llama(ss_gguf_source *source) {
     else
         require_value(source, "rope.dimension_count", K);
     /* Phi-4 is a phi3 without a window, for which the converter writes 0. */
-    bool is_whole =
-        has_type(source, "phi3") && ss_gguf_number(source, "attention.sliding_window", 0.0) <= 0.0;
-    if (has_type_among(source, MAY_HAVE_WINDOW) && !is_whole &&
-        ss_gguf_find(source, "attention.sliding_window"))
-        copy_number(source, "attention.sliding_window", "sliding_window", 0.0);
+    double no_window = has_type(source, "phi3") ? 0.0 : -1.0;
+    if (has_type_among(source, MAY_HAVE_WINDOW) &&
+        ss_gguf_number(source, "attention.sliding_window", no_window) != no_window)
+        copy_number(source, "attention.sliding_window", "sliding_window", REQUIRED);
     if (has_type_among(source, GRANITE)) {
         copy_number(source, "embedding_scale", "embedding_multiplier", REQUIRED);
         copy_number(source, "residual_scale", "residual_multiplier", REQUIRED);

@@ -18,6 +18,7 @@ import {
   SINK_WORDS,
   verdictWords,
 } from '../lab/words';
+import { explainTerms } from '../page/terms';
 import { addElement, addFold, setText } from '../page/view';
 import { makeMenu } from '../save/menu';
 import { LAB } from '../views/index';
@@ -67,13 +68,13 @@ function headTemplate({ state }: Context, pair: Pair): TemplateResult {
   const finding = verdict || claimWords(state.value, pair.isRunning);
   return html`<h1>Train two models and see who grows a sink</h1>
     <p class="lead">
-      ${SINK_WORDS}
+      ${explainTerms(SINK_WORDS)}
       <span
         class=${verdict ? 'verdict' : ''}
         data-finding
         role="status"
         ?hidden=${!allows(state.value, 'finding')}
-        >${finding}</span
+        >${explainTerms(finding)}</span
       >
     </p>`;
 }
