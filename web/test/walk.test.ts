@@ -63,7 +63,9 @@ async function renderSlider(shown: readonly string[], isReady?: () => boolean) {
     said: () => root.querySelector('.range span')?.textContent,
     button: (name: string) =>
       [...root.querySelectorAll('button')].find(
-        (button) => (button.getAttribute('aria-label') ?? button.textContent!.trim()) === name,
+        (button) =>
+          (button.getAttribute('aria-label') ?? button.textContent!.replace(/[▶❚]/g, '').trim()) ===
+          name,
       )!,
     /** Finishes or fails the drawing of all shown subjects. */
     draw: async (entry: object = { frame: frameOf(), isStale: false }) => {
@@ -86,11 +88,14 @@ describe('the slider', () => {
     expect(textBefore).toBe('Loading the list of checkpoints …');
     // The steps are 0, 20, 40, 1000 and 4000.
     expect([input().min, input().max, input().value]).toEqual(['0', '4', '4']);
-    expect(said()).toBe('training step 4,000 of 4,000');
+    expect(said()).toBe('step 4,000 of 4,000');
     input().value = '2';
     input().dispatchEvent(new Event('input'));
     expect(shown()).toBe('softmax@40 sigmoid@40');
-    expect([input().value, said()]).toEqual(['2', input().getAttribute('aria-valuetext')]);
+    expect([input().value, `training ${said()}`]).toEqual([
+      '2',
+      input().getAttribute('aria-valuetext'),
+    ]);
     expect(said()).toMatch(/40 of 4,000/);
     button('Previous checkpoint').click();
     expect(shown()).toBe('softmax@20 sigmoid@20');
