@@ -98,7 +98,7 @@ export const story = {
     await goTo(page, 2);
     assert.match(
       await text(page, '.step-2 .view-row'),
-      /Softmax model, head L1H3, row of “and”.*<s> 0\.\d\d 8\d\.\d% 0\.05 0\.04 .*17 others .*in all 100% as vectors 0\.07.*would share all 100%, and the head would write a vector of length 0\.5\d instead of 0\.07\..*Sigmoid model, head L4H0, row of “and”.*in all 1\d% as vectors .*this row sums to 1\d%, and no row has to reach 100%/,
+      /Softmax model, head L1H3, row of “and”.*<s> 0\.\d\d 8\d\.\d% 0\.05 0\.04 .*17 others .*in all 100% as vectors 0\.07.*would share all 100%, and the head would write a vector of length 0\.5\d instead of 0\.07\..*Sigmoid model, head L4H0, row of “and”.*in all 1\d\.\d% as vectors .*this row sums to 1\d\.\d%, and no row has to reach 100%/,
     );
     await page.locator('.step-2 summary').click();
     await page.locator('.step-2 .arrows svg').waitFor();

@@ -182,11 +182,6 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   }
   const sumMatch = /this row sums to (<?[\d.]+%), and no row/.exec(sentence);
   if (sumMatch) check('row', sumMatch[1]!, sum);
-  const firstMatch = /so (<?[\d.]+%) of the weight adds (<?[\d.e+-]+)[.:]/.exec(sentence);
-  if (firstMatch) {
-    check('weight of the first', firstMatch[1]!, first!.weight);
-    check('first adds', firstMatch[2]!, first!.weight * Math.hypot(...first!.value));
-  }
   if (operation.name === 'sigmoid' && !sumMatch) differences.push(`no row sums: ${sentence}`);
   const isTop = others.every(
     ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),
@@ -197,7 +192,7 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
     'most of the attention goes to it': first!.weight > 0.5 && operation.normalizes,
     'The value of':
       Math.hypot(...first!.value) > mean(others.map(({ value }) => Math.hypot(...value))),
-    'its value is small':
+    'its small value adds little for that weight':
       Math.hypot(...first!.value) < mean(others.map(({ value }) => Math.hypot(...value))) / 2,
   };
   for (const [claim, isTrue] of Object.entries(claims))

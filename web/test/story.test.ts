@@ -434,10 +434,10 @@ describe('the worked row', () => {
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
     const opening = 'In the softmax model <s> has the highest score';
     expect(answerWith([3, 1, -1])).toBe(
-      `${opening}, so most of the attention goes to it, but its value is small, so 86.7% of the weight adds 0.04: without it the head would write more.`,
+      `${opening}, so most of the attention goes to it, but its small value adds little for that weight: without it the head would write more.`,
     );
     expect(answerWith([0.1, 0, 0])).toBe(
-      `${opening}, but its value is small, so 35.6% of the weight adds 0.02: without it the head would write more.`,
+      `${opening}, but its small value adds little for that weight: without it the head would write more.`,
     );
     expect(answerWith([0, 0, 1])).toMatchSnapshot();
     const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };

@@ -155,7 +155,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
   const valueWords = hasSmallValue(firstEntry, otherEntries)
-    ? `, but its value is small, so ${formatPercent(firstEntry.weight)} of the weight adds ${lengthWords(firstEntry.adds)}${lessWords}`
+    ? `, but its small value adds little for that weight${lessWords}`
     : '';
   return `In ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
