@@ -12,6 +12,7 @@ import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { CHROMIUM, root } from './stage.mjs';
 
 const require = createRequire(join(root, 'web/package.json'));
@@ -39,7 +40,7 @@ async function chromium() {
 
 async function firefox() {
   const { default: puppeteer } = await import(
-    join(root, 'web/node_modules/puppeteer-core/lib/esm/puppeteer/puppeteer-core.js')
+    pathToFileURL(require.resolve('puppeteer-core')).href
   );
   const browser = await puppeteer.launch({
     browser: 'firefox',
