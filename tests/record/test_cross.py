@@ -147,6 +147,15 @@ class Words:
         return f"w{ids[0]}"
 
 
+def test_a_model_that_does_not_say_how_its_decoder_begins_is_refused_with_advice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words, model = Words(), make("t5")
+    monkeypatch.setattr(model.config, "decoder_start_token_id", None)
+    with pytest.raises(ValueError, match="set model.config.decoder_start_token_id, or give decoder_input_ids"):
+        sinkscope.record(model, words, [("one two", "eins zwei")], part="cross", progress=False)
+
+
 def test_pairs_of_texts_labels_and_decoder_ids_are_the_same_prompts() -> None:
     model, words = make("t5"), Words()
     pairs = [("one two three four", "eins zwei drei"), ("five six seven eight nine", "vier fünf sechs sieben")]

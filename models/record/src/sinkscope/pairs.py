@@ -77,11 +77,17 @@ def _with_decoder_ids(recorder: Recorder, prompt: Prompt, generate: int) -> dict
     labels = inputs.pop("labels", None)
     if labels is not None and "decoder_input_ids" not in inputs:
         labels = labels[:, labels[0] != -100]
-        if hasattr(pair, "prepare_decoder_input_ids_from_labels"):
-            inputs["decoder_input_ids"] = pair.prepare_decoder_input_ids_from_labels(labels=labels)
-        else:
-            start = torch.full_like(labels[:, :1], pair.config.decoder_start_token_id)
-            inputs["decoder_input_ids"] = torch.cat([start, labels[:, :-1]], 1)
+        try:
+            if hasattr(pair, "prepare_decoder_input_ids_from_labels"):
+                inputs["decoder_input_ids"] = pair.prepare_decoder_input_ids_from_labels(labels=labels)
+            else:
+                start = torch.full_like(labels[:, :1], pair.config.decoder_start_token_id)
+                inputs["decoder_input_ids"] = torch.cat([start, labels[:, :-1]], 1)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(
+                "decoder_start_token_id: expected the id that begins the decoder's tokens in the model's config, found "
+                "none: set model.config.decoder_start_token_id, or give decoder_input_ids"
+            ) from error
     if "decoder_attention_mask" in inputs:
         mask = inputs.pop("decoder_attention_mask")[0].bool()
         inputs["decoder_input_ids"] = inputs["decoder_input_ids"][:, mask]
