@@ -156,7 +156,7 @@ export function rowNotes({ lab }: NamedLab) {
       row: trigger,
       example: `${copied} ${word} → ${copied}`,
       note: 'any circled digit: repeat the token before',
-      mark: `◀ any circled digit: repeat ${copied}`,
+      mark: `◀ ${word}: repeat ${copied}, the token before`,
     },
     {
       row: ordinary,

@@ -420,7 +420,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
       }),
     )}
     <p>
-      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${comparison}${strangeNote}`)}
+      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${strangeNote}${comparison}`)}
     </p>`;
 }
 
@@ -687,9 +687,9 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?': `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can take it, and its value adds little.`,
+  'Why is it there?': `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can take it, and its value is small.`,
   'Is it harmful?':
-    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what a model writes can get much worse (step 3 shows a real model; “Why it matters” measures it).',
+    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, what a model writes can get much worse without the first one (step 3 shows a real model; “Why it matters” measures it).',
 } as const;
 
 function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {
