@@ -441,8 +441,12 @@ export function mustSpendWords(frame: Frame): string {
 export const mapWords = (frames: readonly Frame[]): string =>
   `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
 
+/** What can be a sink. */
+export const ALWAYS_THERE =
+  'A token that is always there and visible to all, such as a start token,';
+
 export const SOFTMAX_AND_SIGMOID =
-  `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +
+  `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can become the place where such ` +
   'attention goes. Sigmoid weighs each token alone: its rows may sum to little, so it needs no such place.';
 
 /** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */

@@ -343,7 +343,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const view = experiment.viewOf?.(state) ?? experiment.view;
     if (chart?.view !== view) {
       chart?.figure.end();
-      const look = { isEmbed, isUnstamped: !isEmbed, extra: () => ({ isTall: !isEmbed }) };
+      const look = {
+        isEmbed,
+        isUnstamped: !isEmbed,
+        extra: () => (isEmbed ? {} : { height: 470 }),
+      };
       chart = { view, figure: new Figure(places.chart, view, chartContext, scope, look) };
     }
     const all = engine ? plans.measured(engine) : [];

@@ -4,9 +4,9 @@ import { drawChart, type Series } from '../plot/chart';
 import { addElement } from '../page/view';
 import { formatPercent, formatValue } from '../words';
 import { tokenTexts } from './from_scratch';
-import { isFineTune, type Settings } from './settings';
+import { isFineTune } from './settings';
 import type { Lab } from './lab';
-import { recentMean, shownHead, uniformShare, type NamedLab } from './words';
+import { evenShare, recentMean, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
@@ -30,7 +30,7 @@ interface Chart {
   readonly heldOutKey?: string;
   readonly lines: readonly Line[];
   /** Levels to compare with, by name, which are known before training; NaN where the settings have none. */
-  readonly levels?: Readonly<Record<string, (settings: Settings, lab: Lab) => number>>;
+  readonly levels?: Readonly<Record<string, (lab: Lab) => number>>;
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
   readonly isHalf?: boolean;
@@ -43,7 +43,7 @@ function halfChart(title: string, column: string, domain?: Chart['domain']): Cha
 }
 
 /** The loss of a model that finds all tokens equally likely; the task `conditional` has no next token. */
-const blindLoss = (settings: Settings) =>
+const blindLoss = ({ settings }: Lab) =>
   settings.task === 'conditional' ? NaN : Math.log(tokenTexts(settings).length);
 
 const CHARTS: readonly Chart[] = [
@@ -51,7 +51,7 @@ const CHARTS: readonly Chart[] = [
     title: 'Attention on the first token',
     lines: [{ column: 'first_elsewhere' }],
     levels: {
-      'spread evenly': (settings, lab) => shownHead(lab)?.even ?? uniformShare(settings),
+      'spread evenly': (lab) => (lab.picture ? evenShare(lab) : uniformShare(lab.settings)),
       [`a sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
     },
     domain: [0, 1],
@@ -169,7 +169,7 @@ export function createCharts(
         shownLines.map((line) => lineOf(namedLab, line, COLORS[side]!, end)),
       );
       const levelSeries = Object.entries(levels).flatMap(([name, valueOf]) =>
-        levelOf(name, valueOf(settings!, pair[0]!.lab), plannedEnd),
+        levelOf(name, valueOf(pair[0]!.lab), plannedEnd),
       );
       const series = [...lineSeries, ...levelSeries];
       const lastValues = pair.map(({ lab, name }) => {

@@ -42,6 +42,14 @@ export function uniformShare({ length }: Settings): number {
   return sum / (T - 1);
 }
 
+/** Returns the sample's positions without a trigger, after the first token. */
+const nonTriggersOf = ({ sample, settings }: Pick<Lab, 'sample' | 'settings'>): number[] =>
+  sample.flatMap((id, t) => (t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : []));
+
+/** Returns the first token's mean weight at these positions if each row spreads a sum of 1 evenly. */
+export const evenShare = (lab: Pick<Lab, 'sample' | 'settings'>): number =>
+  mean(nonTriggersOf(lab).map((t) => 1 / (t + 1)));
+
 interface ShownHead extends Head {
   readonly weights: Float32Array;
   /** The weights divided by their row's sum. */
@@ -50,19 +58,15 @@ interface ShownHead extends Head {
   readonly share: number;
   /** The first token's weight, averaged over the same positions as `share`. */
   readonly weight: number;
-  /** What `weight` would be if each of these rows spread a sum of 1 evenly. */
-  readonly even: number;
 }
 
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
-export function shownHead({ picture, sample, settings }: Lab): ShownHead | undefined {
+export function shownHead(lab: Lab): ShownHead | undefined {
+  const { picture, settings } = lab;
   if (!picture) return undefined;
   const [L, H, T] = picture.shape as [number, number, number, number];
   const headIndex = Number(settings.head ?? -1);
-  const nonTriggers = sample.flatMap((id, t) =>
-    t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : [],
-  );
-  const even = mean(nonTriggers.map((t) => 1 / (t + 1)));
+  const nonTriggers = nonTriggersOf(lab);
   let strongest: ShownHead | undefined;
   for (let i = 0; i < L * H; i++) {
     if (headIndex >= 0 && i !== Math.min(headIndex, L * H - 1)) continue;
@@ -75,7 +79,7 @@ export function shownHead({ picture, sample, settings }: Lab): ShownHead | undef
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
     const meanOf = (numbers: Float32Array) => mean(nonTriggers.map((t) => numbers[t * T]!));
-    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights), even };
+    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights) };
     // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
       strongest = { ...headAt(i, H), ...candidate };
@@ -117,9 +121,9 @@ const rowsWords = (settings: Settings): string =>
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
-  const { weight, even } = headShown;
+  const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const evenNote = Math.abs(weight - even) < EVEN ? ', spread evenly' : '';
+  const evenNote = Math.abs(weight - evenShare(lab)) < EVEN ? ', spread evenly' : '';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
   return [
     `${weightWords(weight)} on the first token`,

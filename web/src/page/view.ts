@@ -37,8 +37,8 @@ export interface DrawOptions {
   readonly isTitled?: boolean;
   /** Whether the room's heading is the plain answer, so that the caption is left with the numbers. */
   readonly isAnswered?: boolean;
-  /** Whether the room has the height for a tall chart. */
-  readonly isTall?: boolean;
+  /** The height of the chart in CSS pixels, if the room has room for a tall one. */
+  readonly height?: number;
   /** Cells, rows and columns of the map that have a frame. */
   readonly outlined?: readonly Cell[];
   /** A remark beside the column of the map that it describes; `kind` is a CSS class. */

@@ -39,7 +39,7 @@ import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
 import { tableRegion } from '../page/room_controls';
-import { formatLossChange, SMALL_CHANGE } from '../views/settings';
+import { blindRise, formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
   averageWords,
   capitalize,
@@ -59,6 +59,7 @@ import {
   textsWords,
   tooShortNote,
   formatValue,
+  ALWAYS_THERE,
   MUST_SPEND_SENTENCE,
   isFirstHidden,
   spreadWords,
@@ -122,7 +123,7 @@ const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
 const BYTES_TEXT =
   'A character without a token of its own stands at its first byte, · at its other bytes.';
-const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place for it.`;
+const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can become the place for it.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -405,18 +406,18 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
         : '';
   const loss = frame.tensors.loss_mean?.data[0];
   const lossNote = loss === undefined ? '' : ` (${loss.toFixed(3)})`;
-  const chance = Math.log(frame.architecture.V ?? NaN);
   const strangeNote =
-    loss !== undefined && loss > chance
-      ? ` An even guess among all tokens would do better (${chance.toFixed(3)}): this model has not learned such texts.`
+    loss !== undefined && blindRise(frame) < 0
+      ? ` An even guess among all tokens would do better (${(loss + blindRise(frame)).toFixed(3)}): this model has not learned such texts.`
       : '';
   return html`${barsTable(
       explainTerms(`Change of the loss on ${textsWords(frame)}${lossNote}, in nats per token`),
       bars.flatMap(([title, value]) => {
-        const isSmall = Math.abs(value) < SMALL_CHANGE;
-        const effect = isSmall ? '' : value > 0 ? ', worse' : ', better';
-        const line = { title, share: Math.abs(value) / maximum, isGain: effect === ', better' };
-        return Number.isFinite(value) ? [{ ...line, text: formatLossChange(value) + effect }] : [];
+        if (!Number.isFinite(value)) return [];
+        const isGain = value <= -SMALL_CHANGE;
+        const effect = isGain ? ', better' : value >= SMALL_CHANGE ? ', worse' : '';
+        const text = formatLossChange(value) + effect;
+        return [{ title, share: Math.abs(value) / maximum, text, isGain }];
       }),
     )}
     <p>
@@ -687,7 +688,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?': `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can take it, and its value is small.`,
+  'Why is it there?': `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can take it, and its value is small.`,
   'Is it harmful?':
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, what a model writes can get much worse without the first one (step 3 shows a real model; “Why it matters” measures it).',
 } as const;

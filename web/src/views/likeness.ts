@@ -49,7 +49,7 @@ export const likeness: View = {
   draw(root) {
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames, isTall }) => {
+    return (frame, { group, frames, height }) => {
       const members = group.length ? group : [frame];
       const baseline = members.find(({ question }) => question.input !== 'repeat') ?? frame;
       const layer = peakLayerOfFirst(baseline);
@@ -76,7 +76,7 @@ export const likeness: View = {
       );
       drawChart(chart, {
         kind: 'lines',
-        ...(isTall ? { height: 470 } : {}),
+        height,
         named: true,
         xLabel: 'token',
         yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,

@@ -79,7 +79,7 @@ export const loss: View = {
   says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
   draw: createChartDraw(
     (frame, { group }) => lossWords(group.length ? group : [frame]),
-    (frame, { group, frames, isTall }, caption) => {
+    (frame, { group, frames, height }, caption) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const baseline = baselineOf(members);
@@ -94,7 +94,7 @@ export const loss: View = {
         kind: 'lines',
         tight: !baseline,
         named: true,
-        ...(isTall ? { height: 470 } : {}),
+        height,
         xLabel: 'position in the text',
         yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '' : blindNote(frame)}`,
         label: `Loss by position of ${modelName(frame.model)}. ${caption}`,

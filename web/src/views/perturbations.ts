@@ -44,7 +44,7 @@ export const perturbations: View = {
       costsOf(group)
         .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
         .join('; '),
-    (frame, { group, frames, isTall }, caption) => {
+    (frame, { group, frames, height }, caption) => {
       const modelIds = new Set(frames.map(({ model }) => model.id));
       const costsByModel = [...modelIds].map((id) =>
         costsOf(frames.filter(({ model }) => model.id === id)).map((cost) => cost.mean),
@@ -52,7 +52,7 @@ export const perturbations: View = {
       return {
         from: 1,
         kind: 'bars',
-        ...(isTall ? { height: 470 } : {}),
+        height,
         xLabel: '',
         xNames: ['', ...group.filter((setting) => !isUnedited(setting)).map(barName)],
         yLabel: 'loss above baseline, nats',

@@ -155,7 +155,7 @@ export const sweep: View = {
     const measureChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames, state, isTall }) => {
+    return (frame, { group, frames, state, height }) => {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((setting) => pointOf(setting) ?? []);
       const availableMeasures = MEASURES.filter(({ read }) =>
@@ -215,7 +215,7 @@ export const sweep: View = {
       setText(captionElement, series.length ? '' : 'Measuring the first setting …');
       drawChart(chart, {
         kind: 'lines',
-        ...(isTall ? { height: 470 } : {}),
+        height,
         doubling: true,
         named: true,
         xLabel: axisLabel,
