@@ -5,7 +5,6 @@
  */
 export { cacheBytes, cacheClear, cacheKind, cacheList } from './loading/cache.ts';
 export { editLabel, readEdit } from './engine/edit_text.ts';
-export { KIND_SHARES } from './engine/images.ts';
 export { filesOfList } from './loading/disk.ts';
 export { openDownload } from './loading/open_download.ts';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.ts';

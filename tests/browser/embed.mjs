@@ -188,7 +188,7 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks arrows outputs geometry scores threshold length contribution norms ratios channels likeness mass heads ' +
-      'effects reach loss next suffix tasks training logit-parts compression diagonal secondary sink-tag'
+      'effects loss next suffix tasks training logit-parts compression diagonal'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
@@ -203,9 +203,7 @@ const FITTING = {
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
   masked: 'diffusion',
-  ...Object.fromEntries(
-    ['patches', 'kinds', 'visual-sinks'].map((view) => [view, 'recording:images.safetensors']),
-  ),
+  patches: 'recording:images.safetensors',
 };
 const LABELS = encodeURIComponent(
   [

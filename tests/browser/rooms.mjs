@@ -898,23 +898,6 @@ const reading = {
     const losses = [await measureLoss([]), await measureLoss([{ kind: 'hide_key', key: 0 }])];
     const [oldLoss, hiddenLoss] = losses.map((loss) => loss.toFixed(2));
     assert.ok((await text(page, '.lead')).includes(`from ${oldLoss} to ${hiddenLoss} nats`));
-    await ask(page, 'What if', 'Replace a token');
-    await page.waitForSelector('.view-reach .heatmap');
-    await settled(page);
-    const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
-    const measureReach = async (from) => {
-      const text = ids.slice(from);
-      const at = 5 - from;
-      const changedIds = text.map((id, t) => (t === at ? ids.at(-1) : id));
-      const base = await model.run(text, { fields: ['hidden'] });
-      const run = await model.run(changedIds, { fields: ['hidden'] });
-      return run.metric('hidden_change', { base });
-    };
-    const savedReach = await readSaved('reach');
-    assert.deepEqual(savedReach.reach, [...(await measureReach(0)).data]);
-    assert.deepEqual(savedReach.reach_bare, [...(await measureReach(1)).data]);
-    await engine.close();
-    assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
     // An embed shows two models; one predicts no next token.
     const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });

@@ -4,7 +4,7 @@ import type { Conditions } from './types.ts';
 
 const MAX_PICTURE_SIDE = 256;
 /** The tensor with the share of attention on each kind of token, by the kind's letter in `kinds`. */
-export const KIND_SHARES = { i: 'image_share', t: 'text_share', s: 'special_share' } as const;
+const KIND_SHARES = { i: 'image_share', t: 'text_share', s: 'special_share' } as const;
 
 type Json = Record<string, unknown>;
 type TensorEntry = { readonly dtype: string; readonly shape: readonly number[] };

@@ -216,7 +216,6 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
     sinks: headCountAnswer,
     heads: headCountAnswer,
     scores: otherSinksAnswer,
-    secondary: otherSinksAnswer,
     mass: rowSumAnswer,
   },
   ...{ bias: biasKeyAnswer, norms: vectorsAnswer, next: nextTokenAnswer, loss: halvesAnswer },

@@ -73,8 +73,6 @@ export interface Frame {
   /** Only for a recording of prompts with an image: that of the first one. `picture` is [height, width, 3]. */
   readonly image?: NonNullable<Conditions['images']>[number] & {
     readonly picture?: Tensor;
-    /** The sink dimension value of each token before each layer and after the last, [L+1, T]. */
-    readonly sinkValue?: Tensor;
   };
   /**
    * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.

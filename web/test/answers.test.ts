@@ -55,7 +55,7 @@ describe('the answer', () => {
     expect(answerOfShares('heads', 0.5)).toMatchSnapshot();
     expect(answerOfShares('sinks', 0)).toMatchSnapshot();
     expect(answerOfShares('scores', 0.6)).toMatchSnapshot();
-    expect(answerOfShares('secondary', 0.6, 0.1)).toMatchSnapshot();
+    expect(answerOfShares('scores', 0.6, 0.1)).toMatchSnapshot();
     expect(answerOfShares('scores', 0)).toBe('No token is a sink.');
     // Where rows need not sum to 1, a share without the raw weight is no sink.
     const { T, tensors } = sinksOf(0.6, 0.1);

@@ -1,9 +1,6 @@
 /** Views of measures beyond the paper: their sentences on frames with known numbers. */
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../src/frame';
 import { logitParts, partsOf } from '../src/views/logit_parts';
-import { keysByAttention, secondary } from '../src/views/secondary';
-import { sinkTag } from '../src/views/sink_tag';
 import { diagonal } from '../src/views/diagonal';
 import { compression, valleyOf } from '../src/views/compression';
 import { frameOf, tensor } from './fixture';
@@ -136,86 +133,5 @@ describe('sinks and diagonals', () => {
     expect(
       diagonal.says(diagonalFrame([0.25, 0.25, 0.25, 0.125], [NaN, 3, 1.5, 4]), at),
     ).toMatchSnapshot();
-  });
-});
-
-it('the sentence about a sink’s tag states the tag of the chosen head, of the strongest one, and of chance', () => {
-  const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
-  const tagFrame = (...stream: number[]) =>
-    frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
-  expect(sinkTag.says(tagFrame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toMatchSnapshot();
-  // A hybrid model counts layers without attention, too.
-  const frame = tagFrame(0.25, 0.5, 0.125, NaN);
-  const hybrid = { ...frame, architecture: { ...frame.architecture, layers: [3, 7] } } as never;
-  expect(sinkTag.says(hybrid, { layer: 1, head: 0 })).toMatch(/^Head L7H0: .* layer 7 .* L3H1\./);
-  expect(sinkTag.says(tagFrame(NaN, NaN, NaN, NaN), at)).toMatchSnapshot();
-});
-
-describe('secondary sinks', () => {
-  // Two layers of two heads, eight tokens: in layer 1 key 2 receives 8 times uniform attention.
-  const T = 8;
-  const alphas = new Float32Array(2 * 2 * T).fill(0.01);
-  for (const head of [0, 1, 2, 3]) alphas[head * T] = 0.5;
-  alphas[2 * T + 2] = 1;
-  alphas[3 * T + 2] = 0.6;
-  // A key that few queries see does not count.
-  alphas[3 * T + 6] = 1;
-  const alphaFrame = (data: Float32Array): Frame =>
-    frameOf(
-      {
-        T,
-        tokens: Array.from({ length: T }, () => ({ text: ' a' })) as unknown as Frame['tokens'],
-      },
-      {
-        alpha: tensor([2, 2, T], data),
-        alpha_uniform: tensor([T], new Float32Array(T).fill(0.1)),
-        hidden_norm: tensor(
-          [3, T],
-          [...new Array(T).fill(1), 5, 1, 8, 1, 1, 1, 1, 1, ...new Array(T).fill(1)],
-        ),
-      },
-    );
-
-  it('are keys of the first half, with the layer of birth, lifetime and norm', () => {
-    const [first, second] = keysByAttention(alphaFrame(alphas));
-    expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
-    expect(first!.multiples[1]).toBeCloseTo(8, 5);
-    expect(second).toMatchObject({ birth: -1, lifetime: 0 });
-    expect(keysByAttention(alphaFrame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
-    // Of seven tokens, keys 0 to 2 have enough queries. If a recording counts key 1 as the first, keys 2 and 3 are left.
-    const keysOf = (change: object) =>
-      keysByAttention({ ...alphaFrame(alphas), ...change } as Frame).map(({ key }) => key);
-    expect(keysOf({ T: 7 }).sort()).toEqual([1, 2]);
-    expect(keysOf({ firstAt: { key: 1, isCommon: true } }).sort()).toEqual([2, 3]);
-    expect(secondary.says(alphaFrame(alphas), at)).toMatchSnapshot();
-  });
-
-  it('may be any key if all queries see all keys, as [SEP] in an encoder', () => {
-    const oneWayFrame = alphaFrame(alphas);
-    const mask = { kind: 'bidirectional' } as const;
-    const bothWaysFrame = { ...oneWayFrame, architecture: { ...oneWayFrame.architecture, mask } };
-    expect(keysByAttention(bothWaysFrame)).toHaveLength(T - 1);
-    expect(keysByAttention(bothWaysFrame)[1]).toMatchObject({ key: 6, birth: 1, lifetime: 1 });
-    expect(secondary.says(bothWaysFrame, at)).toMatch(/^2 secondary sinks: token 2 .*; token 6 /);
-  });
-
-  it('are reported as absent if no key receives five times uniform attention', () => {
-    const smallAlphas = alphas.map((x) => Math.min(x, 0.5));
-    expect(secondary.says(alphaFrame(smallAlphas), at)).toMatch(
-      /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,
-    );
-    const keyAtLimit = (most: number) => {
-      const plain = alphaFrame(alphas.map((x) => Math.min(x, most)));
-      const alpha_uniform = tensor([T], new Float32Array(T).fill(0.125));
-      return keysByAttention({ ...plain, tensors: { ...plain.tensors, alpha_uniform } })[0];
-    };
-    expect(keyAtLimit(0.65)!.lifetime).toBe(0);
-    alphas[3 * T + 2] = 1;
-    expect(keyAtLimit(0.625)).toMatchObject({
-      key: 2,
-      multiples: [0.08, 5].map(() => expect.anything()),
-      lifetime: 0,
-    });
-    expect(keyAtLimit(0.640625)).toMatchObject({ key: 2, birth: 1, lifetime: 1 });
   });
 });

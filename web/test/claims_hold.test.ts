@@ -375,10 +375,6 @@ function unfoundedNumbers(said: string, known: readonly number[]): string[] {
 const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
-  'sink-tag': ({ architecture: { D } }) => [1 / D!],
-  secondary: ({ tensors, T }) => [
-    mean(Array.from(tensors.alpha_raw!.data).filter((_, i) => i % T === 0)),
-  ],
   // Means over heads with a sink, over the others, and over all, and the uniform share.
   diagonal: ({ T, eps, tensors, architecture: { L, H } }) => {
     const all = Array.from({ length: L * H }, (_, i) => i);

@@ -53,7 +53,7 @@ function serveFiles(): void {
   );
 }
 
-const SLOW_READS = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
+const SLOW_READS = ['effect'];
 
 export async function openPage() {
   serveFiles();

@@ -2,9 +2,7 @@
 /** Attention over the patches of an image: of a query and of all, the special tokens by name, and patches of high norm. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
-import { kinds } from '../src/views/kinds';
 import { highNorms, patches } from '../src/views/patches';
-import { visualSinks, visualSinksView } from '../src/views/visual_sinks';
 import { drawView } from './drawn';
 import { bytesOf, openPage, stubScreen } from './engine';
 import { frameOf, isBuilt, tensor, UNBUILT } from './fixture';
@@ -93,49 +91,6 @@ describe('attention over patches', () => {
     expect(says(0, { ...causal, image: before })).toMatch(
       /the query \[CLS\] gives the patches nothing: it is before them and does not see them/,
     );
-  });
-
-  it('has visual sinks from a sink dimension value of 20 on, in the layer with the largest', () => {
-    const values = tensor([2, 6], [0, 0, 25, 1, 1, 1, 60, 60, 1, 20, 30, 19.9]);
-    const frame = imageFrame({ image: { ...imageFrame().image, sinkValue: values } });
-    expect(visualSinks(frame)).toMatchObject({ state: 1, sinks: [1, 2], largest: 30 });
-    expect(visualSinksView.says(frame, frame.head!)).toMatch(
-      /^After layer 0 of .*, 2 of 4 patches are visual sinks \(outlined\): the value is 20 or more, at most 30\.0\. Head L0H0 gives them 50\.0% of what all patches receive/,
-    );
-    const none = imageFrame({
-      image: { ...frame.image, sinkValue: tensor([2, 6], Array(12).fill(3)) },
-    });
-    expect(visualSinksView.says(none, frame.head!)).toMatch(
-      /no patch is a visual sink: the largest value is 3\.0, below 20/,
-    );
-    const view = drawView(visualSinksView, frame);
-    expect(view.map.data.outlined).toEqual([
-      { row: 0, col: 1 },
-      { row: 1, col: 0 },
-    ]);
-    expect(visualSinksView.fits!(imageFrame())).toBe(false);
-  });
-
-  it('is shared among kinds of tokens, beside uniform attention over what each query sees', () => {
-    const { architecture, tensors } = imageFrame();
-    const shares = { image_share: tensor([1, 1], [0.25]), special_share: tensor([1, 1], [0.5]) };
-    const frame = imageFrame({ tensors: { ...tensors, ...shares }, sequences: 3 });
-    expect(kinds.says(frame, frame.head!)).toMatch(
-      /^Of the attention of all queries of .*, as the mean over all heads and 3 prompts, 25\.0% is on patches \(uniform attention: 66\.7%\), 50\.0% is on special tokens \(uniform attention: 33\.3%\)\.$/,
-    );
-    const language = imageFrame({
-      ...{ image: { kinds: 'siiitt', rows: 3, cols: 1 }, tensors: { ...tensors, ...shares } },
-      architecture: { ...architecture, mask: { kind: 'causal' } },
-    });
-    // The last two queries see five and six keys, three of them patches.
-    expect(kinds.says(language, frame.head!)).toMatch(
-      /the queries after the image .* 25\.0% is on patches \(uniform attention: 55\.0%\)/,
-    );
-    expect(drawView(kinds, frame).lines()).toEqual([
-      ['patches', 0.25],
-      ['special tokens', 0.5],
-    ]);
-    expect(kinds.fits!(frameOf())).toBe(false);
   });
 
   it('is no view of a frame without a grid of patches', () => {

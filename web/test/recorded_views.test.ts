@@ -269,9 +269,6 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(sentenceOf('length')).toMatch(
       new RegExp(`T = 12: Sink₄ .*, mean α₄ ${formatValue(mean(headMeans))} `),
     );
-    expect(sentenceOf('secondary')).toContain(
-      `The first token receives ${formatPercent(mean(alpha))} on average`,
-    );
     expect(sentenceOf('mass')).toContain('unnormalized α₄ ');
     expect(sentenceOf('geometry')).toContain('‖k₄‖ is ');
     expect(sentenceOf('likeness')).toContain(' of 8 later positions');

@@ -272,8 +272,7 @@ describe('Explore', () => {
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
     const evict = [{ kind: 'evict', policy: 'window', budget: 2 }] as never;
-    const sinkValue = tensor([3, 8], new Float32Array(24));
-    const image = { kinds: 'siiiiiii', rows: 1, cols: 7, sinkValue };
+    const image = { kinds: 'siiiiiii', rows: 1, cols: 7 };
     const withImage = (change: object) => ({ ...frameWith(mask), image, ...change }) as never;
     const frames: Record<string, Frame> = {
       bias: frameWith({ bias_key: {} }),
@@ -286,10 +285,6 @@ describe('Explore', () => {
       change: { ...frameWith({}), base: { ...frameWith({}) } } as never,
       domains: { ...frameWith({}), groups: ['a', 'b', 'a'] } as never,
       patches: withImage({}),
-      kinds: withImage({
-        tensors: { ...frameOf().tensors, image_share: tensor([2, 2], [0, 0, 0, 0]) },
-      }),
-      'visual-sinks': withImage({}),
     };
     for (const { name, needsSeveralSettings: isOfMany } of views) {
       if (isOfMany) continue;

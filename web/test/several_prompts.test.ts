@@ -38,30 +38,6 @@ const meansOf = (
 const says = (name: string, frame: Frame) => viewNamed(name).says(frame, at, defaults);
 
 describe('over several prompts', () => {
-  it('influence says that each prompt has one of its tokens replaced', () => {
-    const tokens = ['<s>', ' a', ' b', ' c', ' d'].map((text, id) => ({
-      ...{ id, text, start: 0, end: 0, special: !id },
-    }));
-    const prompts = (second: number[]) => ({ T: 5, tokens, ids: [[0, 1, 2, 3, 4], second] });
-    const reach = (second: number[]) =>
-      meansOf(
-        {
-          reach: tensor([3, 5], [...Array(10).fill(0), 0, 0, 0, 1, 0.25]),
-          reach_bare: tensor([0], []),
-          mixing: tensor([3], [1, 2, 8]),
-          mixing_bare: tensor([0], []),
-        },
-        { ...prompts(second), sequences: 2 },
-      );
-    expect(says('reach', reach([0, 4, 2, 1, 3]))).toMatchSnapshot();
-    expect(says('reach', reach([0, 4, 2, 3, 1]))).toMatch(/^Replacing token 3, “c”, of each/);
-    const view = drawView(viewNamed('reach'), reach([0, 4, 2, 1, 3]));
-    expect(view.says('0,2 0,3')).toEqual([
-      'at the embedding, token 2 “b”: 0.0%',
-      'at the embedding, token 3: 0.0%',
-    ]);
-  });
-
   it('the bias key’s chart has row sums of the prompt whose weights it shows, or none', () => {
     const att_bias = tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.75, 0.5, 0.25, 0, 0, 0]);
     const bias = (change: Partial<Frame> = {}) =>

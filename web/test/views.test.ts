@@ -24,10 +24,8 @@ import { logitParts, partsOf } from '../src/views/logit_parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
 import { settingName } from '../src/views/settings';
-import { reach } from '../src/views/reach';
 import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
-import { secondary } from '../src/views/secondary';
 import { sinks } from '../src/views/sinks';
 import { sweep } from '../src/views/sweep';
 import { compression } from '../src/views/compression';
@@ -955,35 +953,6 @@ describe('views with lines and bars', () => {
     expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${sentence}`);
   });
 
-  it('secondary sinks: draws the keys that receive most, each in its own style', () => {
-    // Sixteen tokens; enough queries see the keys 1 to 7; key k receives k / 8 in layer 1.
-    const T = 16;
-    const alphas = new Float32Array(2 * 2 * T);
-    for (let k = 1; k < T; k++) alphas.fill(k / 8, 2 * T + k, 2 * T + k + 1);
-    const frame = mapFrame(
-      {
-        T,
-        tokens: Array.from({ length: T }, () => ({ text: ' a' })) as unknown as Frame['tokens'],
-      },
-      {
-        alpha: tensor([2, 2, T], alphas),
-        alpha_uniform: tensor([T], new Float32Array(T).fill(0.125)),
-        hidden_norm: tensor([3, T], new Float32Array(3 * T).fill(1)),
-      },
-    );
-    const differing = { ...frame, sequences: 2, ids: [Array(T).fill(1), Array(T).fill(2)] };
-    expect(secondary.says(differing, at)).toContain('position 7 receives most');
-    expect(drawView(secondary, differing).lines()[0]).toEqual(['7', 0, 3.5]);
-    const view = drawView(secondary, frame);
-    const lineOf = (k: number) => [`${k} “a”`, 0, k / 2];
-    const [chart] = view.charts();
-    expect(view.lines()).toEqual([7, 6, 5, 4].map(lineOf));
-    expect(chart!.series.map(({ color }) => color)).toEqual([1, 2, 3, 4].map((i) => `--run-${i}`));
-    expect(chart!.series[0]!.dash).toBeUndefined();
-    expect(new Set(chart!.series.map(({ dash }) => dash)).size).toBe(4);
-    expect(chart).toMatchObject({ domain: [0, 5], xLabel: 'layer' });
-  });
-
   it('norms: draws the first token beside the mean of the others', () => {
     const frame = mapFrame(
       {},
@@ -1673,17 +1642,16 @@ it('each view declares how figures draw it', () => {
       .toSorted();
   const namesFor = (more: object) =>
     fittingNames({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causalNames = ['compression', 'diagonal', 'effects', 'length', 'loss', 'next', 'sink-tag'];
+  const causalNames = ['compression', 'diagonal', 'effects', 'length', 'loss', 'next'];
   expect(namesFor({})).toEqual(causalNames);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fittingNames(encoder)).toEqual(['compression', 'diagonal', 'sink-tag', 'unmasking']);
+  expect(fittingNames(encoder)).toEqual(['compression', 'diagonal', 'unmasking']);
   expect(fittingNames({ ...encoder, maskToken: 7 })).toEqual([
     'compression',
     'diagonal',
     'masked',
-    'sink-tag',
     'unmasking',
   ]);
   expect(fittingNames({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
@@ -1695,7 +1663,6 @@ it('each view declares how figures draw it', () => {
     'loss',
     'next',
     'router',
-    'sink-tag',
   ]);
   expect(namesFor({ gate: 'head' })).toEqual([
     'compression',
@@ -1705,7 +1672,6 @@ it('each view declares how figures draw it', () => {
     'length',
     'loss',
     'next',
-    'sink-tag',
   ]);
   expect(namesFor({ bias_key: 'head' })).toEqual([
     'bias',
@@ -1715,28 +1681,22 @@ it('each view declares how figures draw it', () => {
     'length',
     'loss',
     'next',
-    'sink-tag',
   ]);
   expect(fittingNames({ groups: ['a'] })).toContain('domains');
   const smallestT = (name: string) => {
     const { fits } = views.find((view) => view.name === name)!;
     return [0, 1, 2, 3, 4, 5, 6].find((T) => fits!(mapFrame({ T })));
   };
-  expect(
-    ['sink-tag', 'compression', 'secondary', 'suffix', 'tasks', 'loss'].map((name) => [
-      name,
-      smallestT(name),
-    ]),
-  ).toEqual([
-    ...[
-      ['sink-tag', 3],
-      ['compression', 3],
-      ['secondary', 4],
-      ['suffix', 4],
-      ['tasks', 5],
-      ['loss', 0],
+  expect(['compression', 'suffix', 'tasks', 'loss'].map((name) => [name, smallestT(name)])).toEqual(
+    [
+      ...[
+        ['compression', 3],
+        ['suffix', 4],
+        ['tasks', 5],
+        ['loss', 0],
+      ],
     ],
-  ]);
+  );
   expect(fittingNames({ edits: [{ kind: 'evict' }] })).toContain('cache');
   // A text that is joined from several strings must not contain NaN or undefined by mistake.
   for (const { how, question, title } of views)
@@ -1907,87 +1867,6 @@ describe('further views of a frame', () => {
     expect(maps).toMatchObject({ name: 'weight', shape: [2, 2, 3, 3] });
     expect([maps!.data[9], maps!.data[12]]).toEqual([0.5, 0.375]);
     expect(heads.says(frame, at)).toMatchSnapshot();
-  });
-
-  it('influence: compares replacing one token with and without a start token', () => {
-    const tokens = ['<s>', ' a', ' b', ' c', ' d'].map((text, id) => ({
-      id,
-      text,
-      start: 0,
-      end: 0,
-      special: !id,
-    }));
-    const T = tokens.length;
-    const tensorOfRows = (rows: number, cols: number, last: number[]) =>
-      tensor([rows, cols], [...new Float32Array((rows - 1) * cols), ...last]);
-    const frame = mapFrame({ T, tokens } as never, {
-      reach: tensorOfRows(3, T, [0, 0, 0, 1, 0.25]),
-      reach_bare: tensorOfRows(3, T - 1, [0, 0, 1, 0.5]),
-      mixing: tensor([3], [1, 2, 8]),
-      mixing_bare: tensor([3], [1, 2, 4]),
-    });
-    const view = drawView(reach, frame);
-    // Of 4 tokens of text, the third is the last one with a successor, by which it is replaced.
-    expect(view.text('.caption')).toMatchSnapshot();
-    const [withStart, withoutStart] = view.maps;
-    expect(withStart!.data).toMatchObject({
-      rows: 3,
-      cols: 5,
-      chosen: { row: -1, col: 3 },
-      scale: { high: 1 },
-      cellShape: 9 / 5,
-    });
-    expect(view.maps).toHaveLength(2);
-    expect([...withoutStart!.data.data].slice(10)).toEqual([NaN, 0, 0, 1, 0.5]);
-    expect(view.texts('.subtitle')).toEqual(['With “<s>” first', 'Without “<s>”']);
-    expect(legendText(view)).toBe('0100%');
-    expect(view.wrong()).toEqual([]);
-    expect(view.says('0,3 2,4 -1,1 1,-1')).toEqual([
-      'at the embedding, token 3 “c”: 0.0%',
-      'after layer 1, token 4 “d”: 25.0%',
-      '',
-      '',
-    ]);
-    withStart!.events.onChoose!({ row: 0, col: 2 });
-    expect(view.set).toHaveBeenCalledWith({ query: 2, key: -1 });
-    const farFrame = mapFrame({ T, tokens } as never, {
-      ...frame.tensors,
-      reach: tensorOfRows(3, T, [0, 0, 0, 2, 0.25]),
-    });
-    const farView = drawView(reach, farFrame);
-    expect([legendText(farView), farView.map.data.scale.high]).toEqual(['0100% or more', 1]);
-    const unspecialFrame = mapFrame(
-      { T, tokens: tokens.map((token) => ({ ...token, special: false })), first: [] } as never,
-      {
-        ...frame.tensors,
-        reach_bare: tensor([0], []),
-        mixing_bare: tensor([0], []),
-      },
-    );
-    const singleView = drawView(reach, unspecialFrame);
-    expect(singleView.texts('.subtitle')[0]).toBe('In the baseline');
-    expect(singleView.all('.plot').map((plot) => plot.hidden)).toEqual([false, true]);
-    expect(singleView.text('.caption')).not.toContain('The mean distance');
-    expect(shapesOf(reach.numbers(unspecialFrame, at))).toEqual([
-      ['reach', 3, 5, 'from -1,0'],
-      ['mixing', 3, 'from -1'],
-    ]);
-    expect(shapesOf(reach.numbers(frame, at))).toEqual([
-      ['reach', 3, 5, 'from -1,0'],
-      ['reach_bare', 3, 4, 'from -1,0'],
-      ['mixing', 3, 'from -1'],
-      ['mixing_bare', 3, 'from -1'],
-    ]);
-    // A text of one token has no token to exchange.
-    const smallTensors = { reach: tensorOfRows(3, 2, [0, 0]), reach_bare: tensorOfRows(3, 1, [0]) };
-    const tensors = { ...frame.tensors, ...smallTensors };
-    const shortFrame = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;
-    const emptyTensors = { reach: tensor([0], []), reach_bare: tensor([0], []) };
-    for (const textFrame of [
-      shortFrame,
-      { ...frame, tensors: { ...frame.tensors, ...emptyTensors } } as Frame,
-    ])
-      expect(reach.says(textFrame, at)).not.toContain('Replacing');
   });
 });
 

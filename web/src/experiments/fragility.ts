@@ -1,6 +1,6 @@
 /**
- * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the sink's tag
- * (views/sink_tag.ts). It shows how small a change moves a sink, and which architectures resist.
+ * The experiment Fragility: a repeated token, one channel, one weight, or the directions of the sink's tag, which it
+ * adds to every token (arXiv 2502.00919). It shows how small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
 import { segmentedControl } from '../page/controls';

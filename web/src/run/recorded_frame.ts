@@ -9,7 +9,7 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { KIND_SHARES, uniformAlphas } from 'sinkscope/internal';
+import { uniformAlphas } from 'sinkscope/internal';
 import type { Question } from '../ask/question';
 import { nameOfRecording } from '../ask/recordings';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
@@ -121,11 +121,6 @@ async function meansOf(describe: Describe, recording: Recording, eps: number) {
     Object.assign(tensors, averages.tensors);
     Object.assign(spread, averages.spread);
   }
-  for (const name of Object.values(KIND_SHARES)) {
-    if (!fileTensors.has(`mean.${name}`) || !fileTensors.has(`deviation.${name}`)) continue;
-    tensors[name] = await recording.tensor(`mean.${name}`);
-    spread[name] = (await recording.tensor(`deviation.${name}`)).data as Float32Array;
-  }
   const perPrompt: Record<string, number[]> = {};
   const readRow = async (name: string) =>
     fileTensors.has(name) ? Array.from((await recording.tensor(name)).data) : undefined;
@@ -173,10 +168,10 @@ function fillGaps(frame: Frame): Frame {
 async function imageOf(recording: Recording): Promise<Pick<Frame, 'image'>> {
   const [image] = recording.conditions.images ?? [];
   if (!image) return {};
-  const read = async (key: 'picture' | 'sinkValue', name: string) =>
-    recording.tensors.has(name) ? { [key]: await recording.tensor(name) } : {};
-  const picture = await read('picture', '0.picture');
-  return { image: { ...image, ...picture, ...(await read('sinkValue', '0.sink_value')) } };
+  const picture = recording.tensors.has('0.picture')
+    ? { picture: await recording.tensor('0.picture') }
+    : {};
+  return { image: { ...image, ...picture } };
 }
 
 function classOf({ conditions }: Recording): NumberClass {

@@ -12,7 +12,6 @@ import { length, threshold } from './curves';
 import { diagonal } from './diagonal';
 import { domains } from './domains';
 import { effects } from './effects';
-import { kinds } from './kinds';
 import { likeness } from './likeness';
 import { gate } from './gate';
 import { geometry } from './geometry';
@@ -28,18 +27,14 @@ import { logitParts } from './logit_parts';
 import { patches } from './patches';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
-import { reach } from './reach';
 import { router } from './router';
 import { scores } from './scores';
-import { secondary } from './secondary';
 import { sinks } from './sinks';
 import { suffix } from './suffix';
 import { sweep } from './sweep';
-import { sinkTag } from './sink_tag';
 import { tasks } from './tasks';
 import { training } from './training';
 import { maskedLoss } from './masked_loss';
-import { visualSinksView } from './visual_sinks';
 import { unmasking } from './unmasking';
 import { compression } from './compression';
 import type { View } from '../page/view';
@@ -73,11 +68,11 @@ export const QUESTIONS: readonly Question[] = [
     tabs: [
       createTab('This head', attention),
       {
-        ...createTab('Image', patches, kinds, visualSinksView),
+        ...createTab('Image', patches),
         isOffered: ({ image }) => Boolean(image?.rows),
       },
       createTab('All heads', sinks, heads, threshold, length, domains),
-      createTab('Other tokens', scores, secondary, likeness),
+      createTab('Other tokens', scores, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
     ],
   },
@@ -101,11 +96,7 @@ export const QUESTIONS: readonly Question[] = [
     name: 'if',
     title: 'What if …?',
     hint: 'hide a token, ablate a head',
-    tabs: [
-      createTab('Intervene', change, attention),
-      createTab('Replace a token', reach),
-      createTab('Cache', cache),
-    ],
+    tabs: [createTab('Intervene', change, attention), createTab('Cache', cache)],
   },
   {
     name: 'when',
@@ -128,7 +119,6 @@ export const QUESTIONS: readonly Question[] = [
 
 const RESEARCH_VIEWS: readonly (readonly [View, string])[] = [
   [logitParts, 'Which layers make the first key attractive: each layer’s part of the score.'],
-  [sinkTag, 'Whether the sink adds one and the same vector to every token.'],
   [
     diagonal,
     'Which heads are sinks, which attend to themselves, and in how many directions they write.',

@@ -1,5 +1,5 @@
 /** Draws attention over the patches of an image, in their rows and columns, with the picture itself if a recording has it. */
-import { nothing, render, type TemplateResult } from 'lit';
+import { render } from 'lit';
 import type { State } from '../ask/state';
 import { defaults } from '../ask/state';
 import {
@@ -11,7 +11,7 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { sequential, type Scale } from '../plot/color';
+import { sequential } from '../plot/color';
 import { choiceField } from '../page/controls';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -26,7 +26,7 @@ import {
   stateWords,
   tokenText,
 } from '../words';
-import { addElement, setText, type DrawOptions, type View, type ViewApi } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 import { createPicture } from './picture';
 
 /** A patch has a high norm above this multiple of the median patch. */
@@ -34,19 +34,19 @@ const HIGH_NORM = 3;
 const SINKS_NAMED = 3;
 
 /** Returns the positions of the tokens of one kind: t text, i patches, s special. */
-export const tokensOfKind = ({ image }: Frame, kind: 't' | 'i' | 's'): number[] =>
+const tokensOfKind = ({ image }: Frame, kind: 't' | 'i' | 's'): number[] =>
   [...(image?.kinds ?? '')].flatMap((letter, t) => (letter === kind ? [t] : []));
 
 /** Returns the numbers of the patches from those of all tokens. */
-export const ofPatches = (frame: Frame, values: ArrayLike<number>): Float32Array =>
+const ofPatches = (frame: Frame, values: ArrayLike<number>): Float32Array =>
   Float32Array.from(tokensOfKind(frame, 'i'), (t) => values[t]!);
 
 /** Returns the chosen query; -1 for the mean over all, which is the only choice where maps are pooled. */
-export const queryOf = (frame: Frame, { query }: Pick<State, 'query'>): number =>
+const queryOf = (frame: Frame, { query }: Pick<State, 'query'>): number =>
   frame.pooled || !mapsOf(frame) ? -1 : Math.min(query, frame.T - 1);
 
 /** Returns the attention of a query, or of all, on each token of the first prompt; NaN where the query does not see it. */
-export function attentionOnTokens(frame: Frame, at: Head, query: number): Float32Array {
+function attentionOnTokens(frame: Frame, at: Head, query: number): Float32Array {
   const { T, head } = frame;
   if (query >= 0) return mapsOf(frame)!.weights.subarray(query * T, (query + 1) * T);
   const alpha = head?.tensors.alpha;
@@ -54,36 +54,24 @@ export function attentionOnTokens(frame: Frame, at: Head, query: number): Float3
 }
 
 /**
- * Returns the numbers of the patches in the hidden state where one of them is largest; state 0 is the embedding.
- * @param values a number for each token of each state, [L+1, T]
- * @param scale converts the numbers of the patches of one state
+ * Returns the norms of patches as multiples of the median patch, and the patches with a high norm, in the hidden state
+ * where one exceeds the median most; state 0 is the embedding.
  */
-export function largestState(
-  frame: Frame,
-  values: ArrayLike<number> = [],
-  scale = (patches: Float32Array) => patches,
-) {
-  const states = Array.from({ length: values.length / frame.T }, (_, state) => {
-    const row = Array.from({ length: frame.T }, (__, t) => values[state * frame.T + t]!);
-    const numbers = scale(ofPatches(frame, row));
-    return { state, numbers, largest: Math.max(...numbers) };
-  });
-  const none = { state: 0, numbers: new Float32Array(), largest: -1 };
-  return states.reduce((best, one) => (one.largest > best.largest ? one : best), none);
-}
-
-/** Returns the norms of patches as multiples of the median patch, and the patches with a high norm. */
 export function highNorms(frame: Frame) {
-  const { numbers, ...found } = largestState(
-    frame,
-    frame.head?.tensors.hidden_norm?.data,
-    (norms) => norms.map((norm) => norm / norms.toSorted()[norms.length >> 1]!),
-  );
-  const patches = Array.from(numbers.keys()).filter((i) => numbers[i]! > HIGH_NORM);
-  return { ...found, multiples: numbers, patches };
+  const { data = [] } = frame.head?.tensors.hidden_norm ?? {};
+  const states = Array.from({ length: data.length / frame.T }, (_, state) => {
+    const norms = ofPatches(frame, data.slice(state * frame.T, (state + 1) * frame.T));
+    const median = norms.toSorted()[norms.length >> 1]!;
+    const multiples = norms.map((norm) => norm / median);
+    return { state, multiples, largest: Math.max(...multiples) };
+  });
+  const none = { state: 0, multiples: new Float32Array(), largest: -1 };
+  const found = states.reduce((best, one) => (one.largest > best.largest ? one : best), none);
+  const patches = Array.from(found.multiples.keys()).filter((i) => found.multiples[i]! > HIGH_NORM);
+  return { ...found, patches };
 }
 
-export const sumAt = (values: ArrayLike<number>, places: readonly number[]): number =>
+const sumAt = (values: ArrayLike<number>, places: readonly number[]): number =>
   places.reduce((sum, t) => sum + (Number.isNaN(values[t]) ? 0 : values[t]!), 0);
 
 const tokenName = (frame: Frame, t: number): string =>
@@ -135,64 +123,6 @@ function says(frame: Frame, at: Head, state: Pick<State, 'query'> = defaults): s
   return `${head}: ${shares}${strongestWords} ${multiples.length ? normWords : ''}`.trim();
 }
 
-interface PatchNumbers {
-  /** A number for each patch, row by row. */
-  readonly data: Float32Array;
-  readonly scale: Scale;
-  readonly ends: readonly [string, string];
-  readonly sentence: string;
-  /** The patches that are outlined for their numbers. */
-  readonly outlined: readonly number[];
-  readonly query: number;
-  readonly controls?: TemplateResult;
-  /** Returns the readout of a patch, without its name. */
-  readonly describe: (patch: number) => string;
-}
-
-/** Returns the draw function of a view of one number for each patch: a map of the image, and the picture beside it. */
-export function createPatchesDraw(
-  numbersOf: (frame: Frame, options: DrawOptions, set: ViewApi['set']) => PatchNumbers,
-): View['draw'] {
-  return (root, { set, point, pointed, effect }) => {
-    const controls = addElement(root, 'lens');
-    const legend = addElement(root, 'legend-place');
-    const caption = addElement(root, 'caption', 'p');
-    const pair = addElement(root, 'patches');
-    let [places, cols]: [readonly number[], number] = [[], 1];
-    const cellAt = (i: number): Cell => ({ row: Math.floor(i / cols), col: i % cols });
-    const tokenAt = ({ row, col }: Cell) => places[row * cols + col] ?? -1;
-    const cellOf = (token: number): Cell | undefined =>
-      places.includes(token) ? cellAt(places.indexOf(token)) : undefined;
-    const heatmap = createHeatmap(addElement(pair, 'plot'), {
-      onPoint: (cell) => point(cell ? { key: tokenAt(cell) } : {}),
-      onChoose: (cell) => set({ query: tokenAt(cell) }),
-    });
-    const drawPicture = createPicture(pair);
-    effect(() => heatmap.highlight(cellOf(pointed.value.key ?? -1)));
-    return (frame, options) => {
-      if (!frame.image?.rows || !frame.head) return;
-      const { rows, cols: columnCount = 1, picture } = frame.image;
-      [places, cols] = [tokensOfKind(frame, 'i'), columnCount];
-      const numbers = numbersOf(frame, options, set);
-      const { data, scale, ends, sentence, outlined, query } = numbers;
-      render(numbers.controls ?? nothing, controls);
-      drawLegend(legend, scale, ends);
-      setText(caption, sentence);
-      heatmap.draw({
-        ...{ rows, cols, data, scale },
-        label: sentence,
-        outlined: outlined.map(cellAt),
-        chosen: cellOf(query),
-        describe: (cell) =>
-          cell.row < 0 || cell.col < 0
-            ? ''
-            : `${tokenName(frame, tokenAt(cell))}: ${numbers.describe(cell.row * cols + cell.col)}`,
-      });
-      drawPicture(picture, { rows, cols, data });
-    };
-  };
-}
-
 /** Returns the choices of the query: all, each token that is no patch, and the chosen patch. */
 function queryChoices(frame: Frame, query: number) {
   const kinds = frame.image!.kinds;
@@ -227,21 +157,48 @@ export const patches: View = {
     ];
   },
   says,
-  draw: createPatchesDraw((frame, { state, theme, at }, set) => {
-    const query = queryOf(frame, state);
-    const data = ofPatches(frame, attentionOnTokens(frame, at, query));
-    const scale = sequential(theme, largestMagnitude([data]));
-    const { multiples, patches: outlined } = highNorms(frame);
-    const choose = (value: string) => set({ query: Number(value) });
-    return {
-      ...{ data, scale, outlined, query },
-      sentence: says(frame, at, state),
-      ends: ['attention 0', formatPercent(scale.high)],
-      controls: choiceField('Query', String(query), queryChoices(frame, query), choose),
-      describe: (i) => {
-        const weight = Number.isNaN(data[i]) ? 'not visible' : formatPercent(data[i]!, 2);
-        return `${weight}, norm ${formatValue(multiples[i]!, 1)} times the median`;
-      },
+  draw(root, { set, point, pointed, effect }) {
+    const controls = addElement(root, 'lens');
+    const legend = addElement(root, 'legend-place');
+    const caption = addElement(root, 'caption', 'p');
+    const pair = addElement(root, 'patches');
+    let [places, cols]: [readonly number[], number] = [[], 1];
+    const cellAt = (i: number): Cell => ({ row: Math.floor(i / cols), col: i % cols });
+    const tokenAt = ({ row, col }: Cell) => places[row * cols + col] ?? -1;
+    const cellOf = (token: number): Cell | undefined =>
+      places.includes(token) ? cellAt(places.indexOf(token)) : undefined;
+    const heatmap = createHeatmap(addElement(pair, 'plot'), {
+      onPoint: (cell) => point(cell ? { key: tokenAt(cell) } : {}),
+      onChoose: (cell) => set({ query: tokenAt(cell) }),
+    });
+    const drawPicture = createPicture(pair);
+    effect(() => heatmap.highlight(cellOf(pointed.value.key ?? -1)));
+    return (frame, { state, theme, at }) => {
+      if (!frame.image?.rows || !frame.head) return;
+      const { rows, cols: columnCount = 1, picture } = frame.image;
+      [places, cols] = [tokensOfKind(frame, 'i'), columnCount];
+      const query = queryOf(frame, state);
+      const data = ofPatches(frame, attentionOnTokens(frame, at, query));
+      const scale = sequential(theme, largestMagnitude([data]));
+      const { multiples, patches: outlined } = highNorms(frame);
+      const choose = (value: string) => set({ query: Number(value) });
+      render(choiceField('Query', String(query), queryChoices(frame, query), choose), controls);
+      drawLegend(legend, scale, ['attention 0', formatPercent(scale.high)]);
+      const sentence = says(frame, at, state);
+      setText(caption, sentence);
+      heatmap.draw({
+        ...{ rows, cols, data, scale },
+        label: sentence,
+        outlined: outlined.map(cellAt),
+        chosen: cellOf(query),
+        describe: (cell) => {
+          if (cell.row < 0 || cell.col < 0) return '';
+          const i = cell.row * cols + cell.col;
+          const weight = Number.isNaN(data[i]) ? 'not visible' : formatPercent(data[i]!, 2);
+          return `${tokenName(frame, tokenAt(cell))}: ${weight}, norm ${formatValue(multiples[i]!, 1)} times the median`;
+        },
+      });
+      drawPicture(picture, { rows, cols, data });
     };
-  }),
+  },
 };
