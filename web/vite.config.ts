@@ -137,7 +137,7 @@ export default defineConfig({
         {
           name: 'style',
           priority: 1,
-          test: /src\/(page\/(base|page|controls|figure|print)|plot\/(heatmap|chart|rose)|views\/views|rooms\/start)\.css$/,
+          test: /src\/(page\/(base|page|controls|figure|print)|plot\/(heatmap|chart)|views\/views|rooms\/start)\.css$/,
         },
       ],
     },

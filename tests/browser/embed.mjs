@@ -245,7 +245,7 @@ function layoutProblems([leastPicture, leastLetters, notStarted]) {
   const { scrollWidth, scrollHeight } = document.documentElement;
   if (scrollWidth > innerWidth || scrollHeight > innerHeight) problems.push('the page scrolls');
   const pictures =
-    '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
+    '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .unmask-text, .next, table';
   const visiblePictures = [...document.querySelectorAll(pictures)].filter((picture) =>
     picture.checkVisibility(),
   );
@@ -988,7 +988,7 @@ export const embed = {
     assert.match(await lookAt('view=attention', '.scale .legend-bar'), /^linear-gradient/);
     assert.match(await lookAt('view=sinks', '.scale .legend-bar'), /^linear-gradient/);
     assert.match(
-      await lookAt('view=geometry&map=angle', '[style*="--swatch"]', '::before'),
+      await lookAt('view=norms', '[style*="--swatch"]', '::before'),
       /rgb\(176, 48, 90\)/,
     );
   },

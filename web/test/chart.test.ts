@@ -18,7 +18,6 @@ const resizeObserver = vi.hoisted(() => {
   return observed;
 });
 import { drawChart, type ChartData, type Series } from '../src/plot/chart';
-import { drawRose } from '../src/plot/rose';
 
 const line = (values: number[], more: Partial<Series> = {}): Series => ({
   name: 'a',
@@ -454,65 +453,6 @@ describe('a chart whose width changes', () => {
       [false, '0 0 700 176'],
     ]);
     resizeObserver.resize([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
-  });
-});
-
-describe('a rose', () => {
-  it('has a petal for each bin of the half circle, with area proportional to its share, and the means', () => {
-    const root = document.createElement('div');
-    const [right, up] = [0, Math.PI / 2];
-    drawRose(
-      root,
-      [
-        { angles: [right, up, up, up], name: 'others' },
-        { angles: [], name: 'sink' },
-      ],
-      'Angles.',
-    );
-    const pathsOf = (selector: string) =>
-      [...root.querySelectorAll(selector)].map((element) => element.getAttribute('d')!);
-    const [others, sink] = pathsOf('.rose-set').map((d) => d.split('Z').slice(0, -1));
-    expect([others!.length, sink!.length]).toEqual([36, 36]);
-    // The largest petal, of three out of four, has radius 100; that of one out of four has a third of its area.
-    const radius = 100 * Math.sqrt(1 / 3);
-    const [x, y] = [Math.cos(Math.PI / 36), Math.sin(Math.PI / 36)];
-    expect(others![0]).toBe(
-      `M0,0L${radius.toFixed(2)},0.00A${radius},${radius} 0 0 0 ${(radius * x).toFixed(2)},${(-radius * y).toFixed(2)}`,
-    );
-    expect(others![18]).toBe(
-      `M0,0L0.00,-100.00A100,100 0 0 0 ${(-100 * y).toFixed(2)},${(-100 * x).toFixed(2)}`,
-    );
-    expect(others![1]).toMatch(/A0,0/);
-    // The mean of 0 and three times 90 degrees is 67.5 degrees; an empty set has none.
-    const mean = (67.5 * Math.PI) / 180;
-    expect(pathsOf('.rose-mean')).toEqual([
-      `M0,0L${(100 * Math.cos(mean)).toFixed(2)},${(-100 * Math.sin(mean)).toFixed(2)}`,
-    ]);
-    const labels = [...root.querySelectorAll('text')];
-    expect(labels.map(({ textContent }) => textContent)).toEqual([
-      '0°',
-      '45°',
-      '90°',
-      '135°',
-      '180°',
-    ]);
-    expect(
-      labels.map((label) =>
-        [label.getAttribute('x'), label.getAttribute('y')].map((n) => Math.round(Number(n))),
-      ),
-    ).toEqual([
-      [110, 12],
-      [78, -76],
-      [0, -108],
-      [-78, -76],
-      [-110, 12],
-    ]);
-    expect(pathsOf('.rose-ray')[4]).toBe('M0,0L-100.00,-0.00');
-    const picture = root.querySelector('svg')!;
-    expect(['aria-label', 'role', 'viewBox'].map((name) => picture.getAttribute(name))).toEqual([
-      ...['Angles.', 'img', '-122 -116 244 134'],
-    ]);
-    expect(root.querySelectorAll('.rose-ground')).toHaveLength(1);
   });
 });
 

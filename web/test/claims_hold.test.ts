@@ -35,7 +35,6 @@ import { isWritten, mean, TEXTS } from './said';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
-vi.mock('../src/plot/rose', async () => (await import('./drawn')).plots.rose);
 
 let page: Awaited<ReturnType<typeof openPage>>;
 const subjects: Record<'softmax' | 'sigmoid' | 'gpt2' | 'lab' | 'recording', string> = {

@@ -1,7 +1,5 @@
 // @vitest-environment happy-dom
-/** The table and the scatter plot of compared models: reading, sorting, pointing. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { signal } from '@preact/signals-core';
+/** The table of compared models: reading, sorting, pointing. */
 import { render } from 'lit';
 import { describe, expect, it, vi } from 'vitest';
 import { modelsOfZoo } from '../ship/facts';
@@ -9,14 +7,13 @@ import { lessons } from '../ship/lessons';
 import type { Card } from '../src/ask/zoo';
 import { OPEN_LABEL, REMEDIES, twinWords } from '../src/remedies';
 import { remediesTable } from '../src/rooms/remedies';
-import { defaults, type State } from '../src/ask/state';
-import { Scope } from '../src/page/context';
+import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
+import { panelOf } from '../src/rooms/all_numbers';
 import { metricsOf, tableOf, type ReportedRow, type Sorting } from '../src/rooms/metrics';
 import { metricsTable } from '../src/rooms/metrics_table';
-import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
 import { frameOf, tensor } from './fixture';
-import { servesZoo, mount as draw } from './page';
+import { mount as draw } from './page';
 
 const fullFrame = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf(
@@ -240,163 +237,13 @@ describe('the table', () => {
   });
 });
 
-describe('the scatter', () => {
-  const point = (alpha: number, ratio: number, more: Partial<Point> = {}): Point => ({
-    ...{ title: 'a', alpha, ratio, loss: 3, size: 1_500_000 },
-    ...more,
-  });
-  const drawPoints = (
-    shown: readonly Point[],
-    checkpoints: readonly Point[],
-    xAxis: Parameters<typeof drawScatter>[3],
-    width = 640,
-  ) => {
-    const root = document.createElement('div');
-    drawScatter(root, shown, checkpoints, xAxis, width, 'What the points say.');
-    const marks = (selector: string, ...names: string[]) =>
-      [...root.querySelectorAll(selector)].map((element) =>
-        names.map((name) => Number(element.getAttribute(name))),
-      );
-    const texts = (anchor: string) =>
-      [...root.querySelectorAll(`text[text-anchor=${anchor}]:not(.axis)`)].map(
-        (element) => element.textContent,
-      );
-    return { root, marks, texts };
-  };
-
-  it('is drawn for the width of its place, so that letters keep their size', () => {
-    const { root, marks } = drawPoints([point(0.2, 1), point(0.4, 10)], [], 'ratio', 360);
-    expect(root.querySelector('svg')!.getAttribute('viewBox')).toBe('0 0 360 300');
-    expect(marks('circle.shown', 'cx')).toEqual([[56], [340]]);
-  });
-
-  it('has a dot for each model and each checkpoint, at its numbers', () => {
-    const shown = [
-      point(0.2, 1, { title: 'One' }),
-      point(NaN, 2),
-      point(0.4, 10, { title: 'Three' }),
-    ];
-    const { root, marks, texts } = drawPoints(shown, [point(0, 100)], 'ratio');
-    // The x axis shows ratios from 1 to 100 between 56 and 620 pixels, the y axis α₁ from 0 to 0.4 between 264 and 24.
-    expect(marks('circle.shown', 'cx', 'cy', 'r')).toEqual([
-      [56, 144, 5],
-      [338, 24, 5],
-    ]);
-    expect(marks('circle.checkpoint', 'cx', 'cy', 'r')).toEqual([[620, 264, 2]]);
-    const colors = [...root.querySelectorAll('circle.shown')].map((element) =>
-      element.getAttribute('style'),
-    );
-    expect(colors).toEqual(['fill: var(--run-1)', 'fill: var(--run-3)']);
-    expect(root.querySelector('circle.shown title')!.textContent).toBe(
-      'One: α₁ 0.20, hidden ratio 1.00',
-    );
-    expect(texts('end')).toEqual(['0.0', '0.1', '0.2', '0.3', '0.4']);
-    expect(texts('middle')).toEqual(['1', '2', '5', '10', '20', '50', '100']);
-    expect(
-      [...root.querySelectorAll('.chart-key span')].map((element) => element.textContent),
-    ).toEqual([...['One', 'a', 'Three', 'checkpoints of long runs']]);
-    expect(root.querySelector('svg')!.getAttribute('aria-label')).toMatchSnapshot();
-  });
-
-  it('fits one model and negative numbers, and abbreviates model sizes', () => {
-    const scatter = drawPoints([point(-0.2, 4)], [], 'size');
-    expect(scatter.marks('circle', 'cx')).toEqual([[338]]);
-    expect(scatter.texts('end')[0]).toBe('−0.2');
-    expect(scatter.texts('end').at(-1)).toBe('0.1');
-    expect(scatter.texts('middle')).toEqual(['1.00 M', '2.00 M']);
-    expect(scatter.root.querySelector('title')!.textContent).toBe('a: α₁ −0.20, size 1.50 M');
-    const titleOf = (size: number) =>
-      drawPoints([point(0, 1, { size })], [], 'size').root.querySelector('title')!.textContent;
-    expect(
-      [titleOf(1e6), titleOf(999_999), titleOf(1000), titleOf(999)].map(
-        (said) => said!.split('size ')[1],
-      ),
-    ).toEqual(['1.00 M', '1000.00 k', '1.00 k', '999.00']);
-    const loss = drawPoints([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
-    expect(loss.texts('middle')).toEqual(['3.00', '3.20', '3.40', '3.60', '3.80', '4.00']);
-    expect(drawPoints([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
-  });
-
-  it('shows the models on the page, and all long runs on request', async () => {
-    const zoo = `${import.meta.dirname}/../../models/zoo/`;
-    servesZoo();
-    const cards = [
-      { id: 'softmax', title: 'Softmax', parameters: 7 },
-      { id: 'none', title: 'None', parameters: 7 },
-    ];
-    const state = signal({ ...defaults, panel: 'scatter' as State['panel'] });
-    const engine = signal<unknown>(undefined);
-    const set = vi.fn();
-    const fail = vi.fn();
-    const root = document.createElement('div');
-    const shown = signal([{ subject: 'softmax', frame: fullFrame(), isStale: false }]);
-    addScatter(root, { state, engine, set, fail } as never, new Scope(), () => shown.value);
-    const text = (selector: string) => root.querySelector(selector)!.textContent!.trim();
-    const dots = (kind: string) => root.querySelectorAll(`circle.${kind}`).length;
-    expect([dots('shown'), dots('checkpoint'), text('.hint')]).toEqual([1, 0, '']);
-    // The mean over the four heads is 0.425, minus 0.1 of uniform rows; 8 is the largest ratio after a layer.
-    expect(text('.caption')).toMatch(
-      /^Softmax model: α₁ 0\.3[23] above uniform attention at hidden ratio 8\.00\.$/,
-    );
-    expect(text('.question')).toMatch(/^Do models with a large hidden norm/);
-    state.value = { ...defaults, checkpoints: 'all', xAxis: 'loss' };
-    expect(text('.question')).toMatch(/^Do models that predict better/);
-    engine.value = { models: { zoo: { cards } } };
-    await vi.waitUntil(() => dots('checkpoint') || fail.mock.lastCall, { timeout: 30_000 });
-    const logs = readdirSync(`${zoo}softmax/seeds`).map((file) =>
-      JSON.parse(readFileSync(`${zoo}softmax/seeds/${file}`, 'utf8')),
-    );
-    expect(root.querySelector('.scatter svg')!.getAttribute('aria-label')).toContain(
-      text('.caption'),
-    );
-    const count = logs.flatMap(({ points }) => points).length;
-    expect(text('.hint')).toMatch(
-      new RegExp(`^Small dots: ${count} checkpoints of ${logs.length} runs`),
-    );
-    expect(
-      [...root.querySelectorAll('[aria-pressed=true]')].map((element) =>
-        element.textContent!.trim(),
-      ),
-    ).toEqual([...['loss', 'and all long runs']]);
-    for (const button of root.querySelectorAll('button')) button.click();
-    expect(set.mock.calls.map(([change]) => change)).toEqual([
-      ...[{ xAxis: 'ratio' }, { xAxis: 'loss' }, { xAxis: 'size' }],
-      ...[{ checkpoints: 'none' }, { checkpoints: 'all' }],
-    ]);
-    state.value = { ...state.value, checkpoints: 'none', panel: 'scatter' };
-    expect([dots('checkpoint'), text('.hint')]).toEqual([0, '']);
-    const place = root.querySelector<HTMLElement>('.scatter')!;
-    expect(place.hidden).toBe(false);
-    state.value = { ...state.value, panel: 'seeds' };
-    expect(place.hidden).toBe(true);
-    state.value = { ...state.value, panel: 'scatter' };
-    shown.value = [{ ...shown.value[0]!, isStale: true }];
-    expect(place.hidden).toBe(true);
-    const { alpha: _, ...tensors } = fullFrame().tensors;
-    shown.value = [{ ...shown.value[0]!, frame: { ...fullFrame(), tensors }, isStale: false }];
-    expect(place.hidden).toBe(true);
-    expect(fail).not.toHaveBeenCalled();
-    vi.unstubAllGlobals();
-  }, 40_000);
-
-  it('states the correlation from four points on', () => {
-    const fourPoints = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];
-    expect(scatterWords(fourPoints, 'ratio')).toMatch(
-      /is 1\.00\..*Of 4 with a sink \(α₁ at least 0\.1 above/,
-    );
-    expect(scatterWords(fourPoints, 'ratio')).not.toContain('a: α₁');
-    expect(scatterWords(fourPoints.slice(1), 'ratio')).toMatch(
-      /a: α₁ 0\.20 above uniform attention at hidden ratio 2\.00; a:/,
-    );
-    const fallingLosses = fourPoints.map((one, i) => ({ ...one, loss: -i }));
-    expect(scatterWords(fallingLosses, 'loss')).toMatch(/is −1\.00\.$/);
-    // A ratio of 2 is not small, a ratio of 5 is large, and an α₁ of 0.1 is a sink.
-    expect(
-      scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
-    ).toMatch(
-      /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
-    );
-  });
+it('a link that sets the columns opens the table', () => {
+  const panels = [{}, { columns: ['loss'] }, { columns: ['loss'], panel: 'seeds' as const }];
+  expect(panels.map((change) => panelOf({ ...defaults, ...change }))).toEqual([
+    'none',
+    'numbers',
+    'seeds',
+  ]);
 });
 
 describe('production models', () => {

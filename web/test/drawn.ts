@@ -44,7 +44,6 @@ interface Map_ {
 const maps: Map_[] = [];
 const charts = new Map<Element, ChartData>();
 export const paintedMaps: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
-export const roses: { angles: readonly number[]; name: string }[][] = [];
 
 export const mapsIn = (place: Element) =>
   maps.filter(({ root, data }) => data && place.contains(root));
@@ -68,7 +67,6 @@ export const plots = {
     },
   },
   chart: { drawChart: (root: Element, data: ChartData) => void charts.set(root, data) },
-  rose: { drawRose: (_: Element, sets: (typeof roses)[number]) => void roses.push(sets) },
 };
 
 /** Views whose caption follows the selection or a measurement; other views' captions are their sentences. */

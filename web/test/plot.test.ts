@@ -2,8 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { scaleLog } from 'd3-scale';
 import { fittingTicks } from '../src/plot/chart';
 import { cssColor, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
-import { sharesOf } from '../src/plot/rose';
-import { anglesOf } from '../src/views/geometry';
 import { normProfile } from '../src/views/norms';
 
 const lightness = (color: string) => {
@@ -107,27 +105,6 @@ describe('a logarithmic axis', () => {
     // In floating point 0.3 / 0.1 is a little less than 3, but 0.3 must not count as rounder than 0.4.
     expect(fittingTicks([0.4, 0.3], () => 0)).toEqual([0.4]);
     expect(fittingTicks([0.4, 0.2], () => 0)).toEqual([0.2]);
-  });
-});
-
-describe('the rose', () => {
-  it('counts every angle once, including both ends', () => {
-    const shares = sharesOf([0, Math.PI, Math.PI / 2, Math.PI / 2]);
-    expect(shares.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
-    expect([shares[0], shares[35], shares[18]]).toEqual([0.25, 0.25, 0.5]);
-    // An angle half a bin from either end is in the first or the last bin.
-    expect(
-      [Math.PI / 72, (71 * Math.PI) / 72].map((angle) => sharesOf([angle]).indexOf(1)),
-    ).toEqual([0, 35]);
-  });
-
-  it('separates the first key from the others', () => {
-    // A masked key forms no pair, and the first token's query sees its own key alone.
-    const cos = [1, 0.25, 0.25, 0, -1, 0.25, 0.5, NaN, 1];
-    const frame = { T: 3, architecture: { mask: { kind: 'causal' } } } as never;
-    const { first, others } = anglesOf(cos, frame);
-    expect(first.map((a) => a.toFixed(3))).toEqual(['0.000', '1.571', '1.047']);
-    expect(others.map((a) => a.toFixed(3))).toEqual(['3.142', '0.000']);
   });
 });
 

@@ -79,8 +79,6 @@ const EXAMPLES: Partial<State> = {
   measure: 'kl',
   columns: ['loss', 'sink_1'],
   panel: 'seeds',
-  xAxis: 'loss',
-  checkpoints: 'all',
   theme: 'dark',
   controls: ['text', 'step'],
   hide: ['text', 'save'],

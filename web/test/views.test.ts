@@ -31,12 +31,11 @@ import { sweep } from '../src/views/sweep';
 import { compression } from '../src/views/compression';
 import { views } from '../src/views';
 import type { View } from '../src/page/view';
-import { drawView, paintedMaps, roses } from './drawn';
+import { drawView, paintedMaps } from './drawn';
 import { frameOf, tensor } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
-vi.mock('../src/plot/rose', async () => (await import('./drawn')).plots.rose);
 
 /** Attention maps whose cells are fractions of powers of 2, and so exact. Head (1, 0) is the strongest. */
 const ALPHA = tensor(
@@ -496,28 +495,15 @@ describe('query-key geometry', () => {
     expect(legendText(view)).toBe(legend);
     expect(view.wrong()).toEqual([]);
     expect(view.says('1,0 -1,0 0,-1')).toEqual([cell, '', '']);
-    expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([false, true]);
     expect(view.text('[aria-pressed=true]')).toBe(
       { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖' }[map],
     );
-    view.click('angles');
-    expect(view.set).toHaveBeenCalledWith({ map: 'angle' });
+    view.click('cosine');
+    expect(view.set).toHaveBeenCalledWith({ map: 'cos' });
   });
 
-  it('draws angles as a rose, once', () => {
-    roses.length = 0;
-    const view = drawView(geometry, frame, { map: 'angle' });
-    const [otherAngles, firstAngles] = roses[0]!;
-    const inDegrees = (angles: readonly number[]) =>
-      angles.map((angle) => Math.round((angle * 180) / Math.PI));
-    expect([inDegrees(firstAngles!.angles), inDegrees(otherAngles!.angles)]).toEqual([
-      [0, 60, 90],
-      [120, 180, 180],
-    ]);
-    expect(view.text('.chart-key')).toMatchSnapshot();
-    expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([true, false]);
-    view.draw(frame, { map: 'angle' });
-    expect(roses).toHaveLength(1);
+  it('marks the cell that another view points at', () => {
+    const view = drawView(geometry, frame);
     view.map.events.onPoint!({ row: 1, col: 0 });
     expect(view.point).toHaveBeenCalledWith({ query: 1, key: 0 });
     view.pointed.value = { key: 0 };

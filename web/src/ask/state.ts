@@ -129,7 +129,7 @@ export const table = {
   scale: choiceRow('root', 'root', 'linear'),
   /** For operations whose rows need not sum to 1: whether maps show each weight as a share of its row. */
   normalize: choiceRow('no', 'no', 'yes'),
-  map: choiceRow('cos', 'cos', 'dot', 'norm', 'angle'),
+  map: choiceRow('cos', 'cos', 'dot', 'norm'),
   temperature: numberRow(0.8, 0, 5, 0.1),
   topK: numberRow(40, 0, 100000),
   /** For masked diffusion models: how many masked positions follow the text, and in how many steps they are filled. */
@@ -165,9 +165,7 @@ export const table = {
   repeats: numberRow(100, 1, 4095),
   /** The columns of the comparison's table (empty: the default ones), and the panel below the table. */
   columns: namesRow(),
-  panel: choiceRow('none', 'none', 'numbers', 'reported', 'seeds', 'scatter', 'remedies'),
-  xAxis: choiceRow('ratio', 'ratio', 'loss', 'size'),
-  checkpoints: choiceRow('none', 'none', 'all'),
+  panel: choiceRow('none', 'none', 'numbers', 'reported', 'seeds', 'remedies'),
   measure: nameRow('loss'),
   theme: choiceRow('auto', 'auto', 'light', 'dark'),
   controls: namesRow(CONTROLS),

@@ -7,7 +7,7 @@ import { html, render } from 'lit';
 import { isPrinting } from '../plot/paper';
 
 const PICTURE_SELECTOR =
-  '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
+  '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .unmask-text, .next, table';
 /** The picture takes at least this share of the box's smaller side. */
 const MIN_PICTURE_SHARE = 0.65;
 const HIDEABLE_PARTS = ['conditions', 'captions', 'controls', 'axes'] as const;

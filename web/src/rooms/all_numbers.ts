@@ -8,6 +8,7 @@ import { tableRegion } from '../page/room_controls';
 import { framesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
 import type { Frame } from '../frame';
 import { INPUTS } from '../ask/question';
+import type { State } from '../ask/state';
 import { addKinds, downloadFile } from '../save/menu';
 import { parseSubject } from '../ask/subject';
 import { addElement } from '../page/view';
@@ -28,7 +29,10 @@ import {
   type TableMetric,
 } from './metrics';
 import { metricsTable } from './metrics_table';
-import { panelOf } from './scatter';
+
+/** Returns the open panel: a link that sets the table's columns opens it. */
+export const panelOf = ({ panel, columns }: State): State['panel'] =>
+  panel === 'none' && columns.length ? 'numbers' : panel;
 
 const SAVE_KINDS = ['CSV', 'CSV by prompt', 'JSON'] as const;
 

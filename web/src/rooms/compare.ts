@@ -18,7 +18,7 @@ import {
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
 import { modelHead, selectedHead, type Frame } from '../frame';
-import { defaults, type State } from '../ask/state';
+import type { State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
 import { explainTerms, field } from '../page/terms';
@@ -28,13 +28,12 @@ import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { capitalize, modelName, shareCountSentence, sumWords } from '../words';
-import { addNumbers, differencesBetween } from './all_numbers';
+import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
 import { differsSentence, headingOf, obstacleOf, sinkWords, spendWords } from './compared';
 import { readsOf, tableOf } from './metrics';
 import { runsTable } from './runs_table';
-import { addScatter, panelOf, RAW_ALPHA, SCATTER_READS } from './scatter';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -119,7 +118,6 @@ const PANELS = [
   ['numbers', 'All numbers'],
   ['seeds', 'In other runs?'],
   ['reported', 'In papers?'],
-  ['scatter', 'Is it size, loss, norm?'],
   ['remedies', 'In large models?'],
 ] as const;
 
@@ -139,11 +137,7 @@ function panelButtons({ state, set, link }: Context, frames: readonly Frame[]): 
             html`<button
               type="button"
               aria-expanded=${name === open}
-              @click=${() =>
-                set({
-                  ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints, columns: [] },
-                  panel: name === open ? 'none' : name,
-                })}
+              @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
             >
               ${title}
             </button>`,
@@ -235,19 +229,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const runsPlace = addElement(answers, 'runs-place');
   const panelsPlace = addElement(answers, 'panels-place');
   addNumbers(answers, context, scope, currentEntries);
-  addScatter(answers, context, scope, currentEntries);
   const panelPlace = addElement(answers, 'below');
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
 
   requestFrames(context, scope, (state, { models }) => {
     const panel = panelOf(state);
-    const more = [
-      ...(panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : []),
-      ...(panel === 'scatter' ? SCATTER_READS : []),
-    ];
+    const more =
+      panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : [];
     return {
       views: [sinks, ...stage.choiceFor(framesOf(currentEntries())).views],
-      more: [...more, 'loss_mean', 'row_mass_summary', RAW_ALPHA],
+      more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw'],
     };
   });
   hideUntilDrawn(root, scope, currentEntries);
