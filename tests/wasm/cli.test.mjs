@@ -55,38 +55,6 @@ for (const id of ['softmax', 'sigmoid']) {
   });
 }
 
-test('the speed of a study is printed beside its numbers, which do not depend on the workers', async () => {
-  const args = [
-    'measure',
-    zoo('softmax'),
-    '--text-file',
-    wholeFile,
-    '--tokens',
-    '16',
-    '--sequences',
-    '8',
-  ];
-  const [resultOfTwo, resultOfOne] = await Promise.all([
-    run(...args, '--workers', '2'),
-    run(...args, '--workers', '1'),
-  ]);
-  assert.match(resultOfTwo.stderr, /^sinkscope: [\d.]+ sequences a second, 2 workers\n$/);
-  assert.match(resultOfOne.stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
-  assert.equal(resultOfTwo.stdout, resultOfOne.stdout);
-});
-
-test('a text is cut into pieces with the special tokens and sizes that the caller chooses', async () => {
-  const args = [zoo('softmax'), '--text-file', wholeFile, '--tokens', '16', '--sequences', '7'];
-  const result = await measure(...args, '--eps', '0.2');
-  assert.deepEqual([result.T, result.sequences, result.eps, result.special], [16, 7, 0.2, 'auto']);
-  const resultWithoutSpecial = await measure(...args, '--special', 'none');
-  const resultWithName = await measure(...args, '--special', '<|endoftext|>');
-  const sinks = [result, resultWithoutSpecial, resultWithName].map(
-    ({ metrics }) => metrics.alpha.mean[0],
-  );
-  assert.equal(new Set(sinks).size, 3);
-});
-
 test('evicting the sink raises the loss of the softmax model, and keeping one token restores it', async () => {
   const oneTextFile = join(folder, 'one.txt');
   writeFileSync(oneTextFile, texts.join(' '));
@@ -117,31 +85,6 @@ test('evicting the sink raises the loss of the softmax model, and keeping one to
   assert.equal(sigmoidResult.class, 'counterfactual');
 });
 
-test('--eps takes a list of thresholds, all measured in one run', async () => {
-  const args = [zoo('softmax'), '--text-file', wholeFile, '--tokens', '16', '--sequences', '7'];
-  const { byEps, metrics, eps } = await measure(...args, '--eps', '.1,.3,.5');
-  assert.deepEqual([eps, ...byEps.map((entry) => entry.eps)], [0.1, 0.1, 0.3, 0.5]);
-  for (const entry of byEps)
-    assert.deepEqual(
-      entry.metrics.sink_ratio,
-      (await measure(...args, '--eps', String(entry.eps))).metrics.sink_ratio,
-    );
-  assert.deepEqual(metrics.sink_ratio, byEps[0].metrics.sink_ratio);
-  const { stdout } = await run('measure', ...args, '--eps', '.1,.3,.5');
-  for (const threshold of ['0.1', '0.3', '0.5'])
-    assert.match(stdout, new RegExp(`^Sink_1, eps ${threshold} +\\d+\\.\\d\\d%`, 'm'));
-  assert.equal(stdout.match(/^loss /gm).length, 1);
-});
-
-test('the command reports why there are fewer sequences than requested', async () => {
-  const args = ['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', '120'];
-  const { stdout } = await run(...args, '--sequences', '400');
-  assert.match(stdout, /^note: \d+ of the 400 sequences asked for: the text has \d+ tokens/m);
-  assert.doesNotMatch((await run(...args, '--sequences', '2')).stdout, /note:/);
-  const { cut, sequences } = await measure(...args.slice(1), '--sequences', '400');
-  assert.deepEqual([cut.asked, cut.sequences], [400, sequences]);
-});
-
 test('an encoder has no loss, and the command gives the reason', async () => {
   const model = join(folder, 'bert');
   cpSync(new URL('tests/golden/hf-bert', root), model, { recursive: true });
@@ -150,23 +93,6 @@ test('an encoder has no loss, and the command gives the reason', async () => {
   assert.match(stdout, /^note: every query sees every token, so that none is predicted/m);
   assert.match(stdout, /^loss +-$/m);
   assert.match(stdout, /^accuracy +-$/m);
-});
-
-test('layers and heads count from 0, as L1H3', async () => {
-  const args = [zoo('softmax'), '--text-file', lines, '--lines', '--sequences', '2'];
-  const { stdout } = await run('measure', ...args);
-  const { metrics, architecture } = await measure(...args);
-  const firsts = metrics.alpha.mean.filter((_, i) => i % 64 === 0);
-  const index = firsts.indexOf(Math.max(...firsts));
-  const head = `L${Math.floor(index / architecture.H)}H${index % architecture.H}`;
-  assert.ok(stdout.includes(`alpha_1           mean`), stdout);
-  assert.ok(
-    stdout
-      .split('\n')
-      .find((line) => line.startsWith('alpha_1'))
-      .endsWith(`(${head})`),
-  );
-  assert.doesNotMatch(stdout, /\b(?:layer|head|token) \d/);
 });
 
 test('--version prints the package’s version, describe each metric, field, edit and operation with its meaning', async () => {

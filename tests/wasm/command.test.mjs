@@ -88,8 +88,11 @@ test('a text is decoded across chunks, and invalid bytes are rejected with the n
   const longText = `${'a'.repeat(65535)}ä`;
   assert.equal(await readText(writeInput('long.txt', longText), '--text-file'), longText);
   const cutFile = writeInput('cut.txt', Buffer.from(longText).subarray(0, 65536));
-  for (const path of [cutFile, writeInput('bad.txt', Buffer.from([65, 255])), join(folder, 'no')])
+  const bad = writeInput('bad.txt', Buffer.from([65, 255]));
+  for (const path of [cutFile, bad, join(folder, 'no'), folder])
     t.assert.snapshot((await failure(readText(path, '--x'))).text);
+  if (process.platform === 'linux')
+    assert.match((await failure(readText('/dev/zero', '--x'))).text, /^expected at most \d+ bytes/);
   assert.equal(codeOf(Object.assign(new Error('x'), { code: 3 })), '3');
   assert.equal(codeOf(new Error('x')), 'Error: x');
   assert.equal(codeOf({ code: 3 }), '[object Object]');

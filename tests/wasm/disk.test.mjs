@@ -28,18 +28,6 @@ test('the files of a model make a plan that opens', async () => {
   }
 });
 
-test('shards of a folder come in the order of the index', async () => {
-  const { main } = repositories().get('sinkscope/sharded').revisions;
-  const files = Object.entries(main.files).map(([name, content]) => [`zoo/it/${name}`, content]);
-  const [plan] = await planFiles(list(Object.fromEntries(files)));
-  assert.equal(plan.id, 'zoo/it');
-  assert.deepEqual(
-    plan.files.weights.map(({ name }) => name),
-    [3, 2, 1].map((i) => `model-0000${i}-of-00003.safetensors`),
-  );
-  await withEngine({}, (engine) => engine.open(modelFiles(plan)));
-});
-
 test('an index finds its shards in the folders below it, and not above', async () => {
   const { main } = repositories().get('sinkscope/sharded').revisions;
   const { weight_map: map } = JSON.parse(main.files['model.safetensors.index.json']);
@@ -96,14 +84,6 @@ test('several models are a choice: one per folder, one per GGUF file', async () 
       ['all/c/two-00001-of-00002.gguf', 'gguf', 9, undefined],
     ],
   );
-});
-
-test('a single weights file may have any name', async () => {
-  const [plan] = await planFiles(list({ 'config.json': '{}', 'mine.safetensors': 'x' }));
-  assert.equal(plan.files.weights[0].name, 'mine.safetensors');
-  const [gguf] = await planFiles(list({ 'mine.gguf': 'x' }));
-  assert.equal(gguf.format, 'gguf');
-  assert.equal(modelFiles(gguf).config, undefined);
 });
 
 test('an error names the missing file and the files that are present', async () => {

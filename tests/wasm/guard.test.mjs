@@ -3,7 +3,6 @@ import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { guardTokenizer, openTokenizer } from '../../wasm/index.ts';
-import { createGuard } from '../../wasm/text/guard.ts';
 import { headerOf } from '../gguf.mjs';
 import { failure, golden, softmax } from './helper.mjs';
 
@@ -164,94 +163,4 @@ test('vocab.json with merges.txt and a GGUF are opened, and invalid sources are 
   for (const source of [{ tokenizer: '{' }, { vocab, merges: 'a' }, { gguf: headerOf({}) }])
     assert.match((await failure(guardTokenizer(source))).code, /bad_tokenizer|unsupported/);
   assert.equal((await failure(guardTokenizer({ gguf: Buffer.from('GGUF') }))).code, 'bad_file');
-});
-
-/** Makes workers that report the slowness of their machine at once, and answer when the test lets them. */
-function stubWorker({ benchmarkMs }) {
-  const workers = [];
-  const start = () => {
-    const worker = { isEnded: false, terminate: () => (worker.isEnded = true) };
-    worker.postMessage = (question) => {
-      worker.say = (data) => worker.onmessage({ data });
-      if (question.method === 'open') worker.say({ isAlive: true, benchmarkMs });
-    };
-    workers.push(worker);
-    return worker;
-  };
-  return { start, workers };
-}
-
-const OPEN_ANSWER = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
-const IDLE_MS = 30;
-
-async function patienceOf(worker, failed) {
-  for (let seconds = 1; seconds < 10_000; seconds++) {
-    mock.timers.tick(1000);
-    await Promise.resolve();
-    if (worker().isEnded) {
-      assert.equal((await failed).code, 'too_slow');
-      return seconds;
-    }
-  }
-  return Infinity;
-}
-
-test('the timeout grows for a slow machine, for large files, and for a repeated call', async () => {
-  const openingSeconds = async (benchmarkMs, source, options) => {
-    const { start, workers } = stubWorker({ benchmarkMs });
-    const failed = failure(createGuard(start)(source, options));
-    await Promise.resolve();
-    return patienceOf(() => workers.at(-1), failed);
-  };
-  const smallSource = { tokenizer: '{}' };
-  const largeSource = { tokenizer: ' '.repeat(32 * 2 ** 20) };
-  assert.equal(
-    await openingSeconds(IDLE_MS, smallSource),
-    6,
-    'five seconds and what two characters add',
-  );
-  assert.equal(
-    await openingSeconds(IDLE_MS / 10, smallSource),
-    6,
-    'a fast machine takes none away',
-  );
-  assert.equal(await openingSeconds(8 * IDLE_MS, smallSource), 41);
-  assert.equal(await openingSeconds(IDLE_MS, smallSource, { limit: 2000 }), 3);
-  assert.equal(await openingSeconds(IDLE_MS, largeSource), 45);
-  assert.equal(await openingSeconds(4 * IDLE_MS, largeSource), 180);
-  assert.equal(await openingSeconds(IDLE_MS, { gguf: new Uint8Array(2 ** 24) }), 25);
-
-  const { start, workers } = stubWorker({ benchmarkMs: 2 * IDLE_MS });
-  const guardPromise = createGuard(start)(smallSource);
-  await Promise.resolve();
-  workers[0].say({ value: OPEN_ANSWER });
-  const tokenizer = await guardPromise;
-  const patiences = [];
-  for (let i = 0; i < 3; i++) {
-    const failed = failure(tokenizer.encode('ab'));
-    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
-    if (i > 0) {
-      workers.at(-1).say({ value: OPEN_ANSWER });
-      for (let turn = 0; turn < 5; turn++) await Promise.resolve();
-    }
-    patiences.push(await patienceOf(() => workers.at(-1), failed));
-  }
-  assert.deepEqual(patiences, [11, 21, 41]);
-  assert.equal(workers.length, 3, 'each failure ended a worker, and the next question began one');
-});
-
-test('a worker loads while its source is read, and ends if that fails', async () => {
-  const { start, workers } = stubWorker({ benchmarkMs: IDLE_MS });
-  let given;
-  const failed = failure(createGuard(start)(new Promise((resolve) => (given = resolve))));
-  await Promise.resolve();
-  workers[0].onmessage({ data: { isAlive: true, benchmarkMs: 2 * IDLE_MS } });
-  mock.timers.tick(HOUR);
-  assert.ok(!workers[0].isEnded, 'a slow file is no fault of the tokenizer');
-  given({ tokenizer: '{}' });
-  for (let turn = 0; turn < 5; turn++) await Promise.resolve();
-  assert.equal(await patienceOf(() => workers[0], failed), 6);
-
-  await assert.rejects(createGuard(start)(Promise.reject(new Error('cut'))), /cut/);
-  assert.ok(workers[1].isEnded);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { findPlan, resolveHub, modelFiles, openTokenizer } from '../../wasm/index.ts';
 import { planText } from '../../wasm/internal.ts';
 import { parseHubId } from '../../wasm/loading/hub.ts';
-import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
+import { makePlan } from '../../wasm/loading/plan.ts';
 import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { files, softmax, withEngine } from './helper.mjs';
@@ -53,19 +53,6 @@ test('a plan opens in a worker and in this thread with progress and the same num
       assert.deepEqual(await metric(model), await metric(local));
     });
   }
-});
-
-test('shards come in the order of the index and make the same model', async () => {
-  const plan = await resolve('sinkscope/sharded');
-  assert.deepEqual(
-    plan.files.weights.map(({ name }) => name),
-    [3, 2, 1].map((i) => `model-0000${i}-of-00003.safetensors`),
-  );
-  await withEngine({}, async (engine) => {
-    const run = async (source) =>
-      (await (await engine.open(source)).run([1, 2, 3])).metric('alpha');
-    assert.deepEqual(await run(modelFiles(plan)), await run(files(softmax)));
-  });
 });
 
 test('all forms of model names are accepted, and nothing else', () => {
@@ -187,34 +174,6 @@ test('weights named by the caller are used instead of the default', async () => 
   assert.deepEqual(await plan(parts[1]), ['gguf', [...parts].sort()]);
   for (const file of ['config.json', 'd.bin'])
     await assert.rejects(plan(file), { code: 'read', message: RegExp(`weights called ${file}`) });
-});
-
-test('a model beyond 32-bit addresses is rejected before it is fetched', async () => {
-  const plan = await resolve('sinkscope/huge');
-  assert.equal(plan.bytes, 5 * 2 ** 30);
-  assert.match(plan.refusal, /needs about 5\.\d\d GiB.*32-bit addresses holds 3\.75 GiB/);
-  assert.throws(() => modelFiles(plan), { code: 'too_large' });
-  const planOfBytes = (bytes) =>
-    makePlan([{ name: 'x.gguf', bytes }], { id: 'x', readText: async () => '' });
-  assert.equal((await planOfBytes(MEMORY_LIMIT)).refusal, undefined);
-  assert.ok((await planOfBytes(MEMORY_LIMIT + 1)).refusal);
-});
-
-test('the estimated memory of a run equals its formula', () => {
-  const llama = {
-    num_hidden_layers: 2,
-    hidden_size: 8,
-    num_attention_heads: 4,
-    num_key_value_heads: 2,
-    intermediate_size: 16,
-    vocab_size: 100,
-  };
-  // hidden 3*8, q 2*4*2, k and v 2*2*2*2, attention 2*4*64, adds 2*2*8; 3*8 + 4*2 + 2*16 + 100.
-  const floats = 24 + 16 + 16 + 512 + 32 + (24 + 8 + 32 + 100);
-  assert.equal(runBytes(llama), 4 * 64 * floats);
-  const gpt2 = { n_layer: 2, n_embd: 8, n_head: 4, vocab_size: 100 };
-  assert.equal(runBytes(gpt2), 4 * 64 * (24 + 16 + 32 + 512 + 32 + (24 + 8 + 64 + 100)));
-  assert.equal(runBytes({ n_layer: 'many' }), 0);
 });
 
 test('a busy list is requested again, and a hub without lists is probed for files', async () => {

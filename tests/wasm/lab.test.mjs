@@ -80,11 +80,23 @@ test("a config for fine-tuning keeps the trained model's keys, except requested 
     ...standard,
     ...{ first: 0, steps: 3 },
   });
+  // It generates within the context of the model, from its start token.
+  for (const [config, given, length, first] of [
+    [{ n_positions: 48, bos_token_id: 3 }, {}, 48, 3],
+    [{ max_position_embeddings: 65, bos_token_id: null }, {}, 64, -1],
+    [{ n_positions: 48, max_position_embeddings: 16 }, {}, 16, -1],
+    [{ n_positions: 48, bos_token_id: 3 }, { length: 8, first: 5 }, 8, 5],
+  ]) {
+    const { recipe } = labOnward(config, {}, given);
+    assert.deepEqual([recipe.length, recipe.first], [length, first], JSON.stringify(config));
+  }
   await refuses(t, [
     () => labOnward({}, { width: 'x' }),
     () => labOnward({}, { gate: 3 }),
     () => labOnward({ bos_token_id: 'x' }),
+    () => labOnward({ bos_token_id: [0, 1] }),
     () => labOnward({ n_positions: 1.5 }),
+    () => labOnward({ max_position_embeddings: 'x' }),
     () => labOnward(3),
   ]);
 });
@@ -131,6 +143,7 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
   assert.deepEqual([large.length, large[0], large[1], large[3]], [11_067, '*', 'a', '<s>']);
   assert.equal(large[11_064], String.fromCodePoint('가'.codePointAt(0) + 10_999));
   assert.deepEqual(large.slice(11_065), ['<11065>', '<11066>']);
+  assert.equal(new Set(large).size, large.length);
   const manyWords = labTokenizer({ vocabulary: 20_024, triggers: 20_022 }).words;
   assert.deepEqual(manyWords.slice(20_021), ['a', 'b', 'c']);
   assert.equal(manyWords[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
@@ -271,7 +284,7 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
     checkChange({ steps_done: -1 }),
     checkChange({ steps_done: INT32_MAX + 1 }),
     checkChange({ resumed: 3 }),
-    checkChange({ resumed: [3, 5] }),
+    checkChange({ resumed: [40] }),
     checkChange({ from: 3 }),
     checkChange({ from: {} }),
     checkChange({ from: { model: 'x', step: -1 } }),

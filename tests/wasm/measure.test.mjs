@@ -44,40 +44,6 @@ test('each sequence ends with the tokens that the tokenizer appends', async () =
   ]);
 });
 
-test('progress reports a rate in runs per second', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const startTime = performance.now();
-    const lateness = [];
-    await measure(model, await cut(texts), {
-      // At the reported rate, the finished sequences took no longer than the call so far.
-      onProgress: ({ done, rate }) =>
-        lateness.push(done / rate - (performance.now() - startTime) / 1000),
-    });
-    assert.equal(lateness.length, 2);
-    assert.ok(
-      lateness.every((seconds) => seconds < 0.001),
-      `${lateness}`,
-    );
-  });
-});
-
-test('each sequence has its own numbers, and their mean is reported', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const losses = [];
-    const sequences = await cut(texts);
-    const { metrics } = await measure(model, sequences, {
-      onSequence: ({ loss_mean }, i) => (losses[i] = loss_mean.data[0]),
-    });
-    const mean = losses.reduce((a, b) => a + b) / losses.length;
-    assert.equal(losses.length, sequences.length);
-    assert.equal(metrics.loss_mean.mean[0], mean);
-    const { L, H } = model.architecture;
-    assert.deepEqual(metrics.cos_gap.shape, [L, H]);
-  });
-});
-
 test('the deviation over sequences is that of a sample, head by head, and undefined for one sequence', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
@@ -129,64 +95,6 @@ test('one run measures a list of thresholds, with the numbers of separate runs',
     assert.ok(low > high);
     for (const wrongEps of [[], [0.1, 0.1], ['0.1'], '0.1', NaN, {}])
       await assert.rejects(measure(model, sequences, { eps: wrongEps }), { code: 'argument' });
-  });
-});
-
-test('a cut reports its sequences, the tokens read, the texts that were too short, and the longest', async () => {
-  const cutOf = async (text, more) => {
-    let cutReport;
-    await cut(text, { ...more, onCut: (report) => (cutReport = report) }).catch(() => {});
-    return cutReport;
-  };
-  const tokens = (text) => tokenizer.encode(text, { special: 'none' }).length;
-  const [first, short, third] = texts.map(tokens);
-  assert.deepEqual(await cutOf(texts), {
-    asked: 9,
-    sequences: 2,
-    room: 11,
-    read: first + short + third,
-    short: 1,
-    longest: Math.max(first, third),
-    texts: 3,
-    notes: [],
-  });
-  assert.deepEqual(await cutOf('Too short.'), {
-    asked: 9,
-    sequences: 0,
-    room: 11,
-    read: short,
-    short: 1,
-    longest: short,
-    notes: [],
-  });
-  const emptyReport = {
-    asked: 9,
-    sequences: 0,
-    room: 11,
-    read: 0,
-    short: 1,
-    longest: 0,
-    texts: 1,
-    notes: [],
-  };
-  assert.deepEqual(await cutOf(['']), emptyReport);
-  const { asked, sequences, read } = await cutOf(texts.join(' '), { sequences: 2 });
-  assert.deepEqual([asked, sequences, read], [2, 2, tokens(texts.join(' '))]);
-});
-
-test('an edit applies to every sequence', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const masses = async (edits) => {
-      const { metrics } = await measure(model, await cut(texts), { edits });
-      return metrics.row_mass_summary.mean;
-    };
-    const [ownMask, editedMask] = [
-      await masses(undefined),
-      await masses([{ kind: 'operation', operation: 'sigmoid' }]),
-    ];
-    assert.ok(ownMask.every((mass) => Math.abs(mass - 1) < 1e-5));
-    assert.ok(editedMask.every((mass) => Math.abs(mass - 1) > 1e-3));
   });
 });
 
@@ -257,26 +165,6 @@ test('two runs can be compared only if model, number of tokens and fields agree'
     await closed.close();
     await assertRefused(closed, 'closed', 'run');
     assert.deepEqual([...(await run.metric('kl_mean', { base: run })).data], [0]);
-  });
-});
-
-test('sequences of unequal length, and an empty list, are rejected', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(tiny));
-    for (const [sequences, where] of [
-      [[], 'sequences'],
-      [undefined, 'sequences'],
-      [
-        [
-          [1, 2, 3],
-          [1, 2],
-        ],
-        'sequences[1].length',
-      ],
-    ]) {
-      const { code, where: actualWhere } = await failure(measure(model, sequences));
-      assert.deepEqual([code, actualWhere], ['argument', where]);
-    }
   });
 });
 

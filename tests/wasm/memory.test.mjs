@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createSharedMemory } from '../../wasm/abi/memory.ts';
 import { loadModule } from '../../wasm/engine/load_module.ts';
-import { readWeights } from '../../wasm/loading/files.ts';
 import { binaries, randomModel, withEngine } from './helper.mjs';
 
 const names = readdirSync(binaries).filter((name) => name.endsWith('.wasm'));
@@ -135,24 +134,4 @@ test('a metric over queries and keys is rejected if its numbers do not fit in me
       await run.close();
     }
   });
-});
-
-test('a block is released if more bytes come than announced, or bytes with another hash', async (t) => {
-  const released = [];
-  const module = {
-    reserve: () => 8,
-    bytes: (_, count) => new Uint8Array(count),
-    release: (address) => released.push(address),
-  };
-  const read = (source) => readWeights(module, source, new AbortController().signal, () => {});
-  const blob = new Blob(['abcd']);
-  const stream = { name: 'file', bytes: 3, stream: blob.stream() };
-  await assert.rejects(read(stream), { code: 'read', text: '3 bytes were announced, more came' });
-  t.mock.method(globalThis, 'fetch', async () => new Response(blob));
-  const remote = { url: 'http://127.0.0.1/a', bytes: 4, sha256: '0'.repeat(64) };
-  await assert.rejects(read(remote), {
-    code: 'read',
-    text: /expected the bytes that the hub lists/,
-  });
-  assert.deepEqual(released, [8, 8]);
 });

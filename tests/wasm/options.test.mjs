@@ -10,7 +10,7 @@ import { shellCommand } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, escapeControls } from '../../wasm/command/output.ts';
 import { openTokenizer } from '../../wasm/index.ts';
-import { binaries, root, runCli, softmax } from './helper.mjs';
+import { binaries, runCli, softmax } from './helper.mjs';
 
 const model = fileURLToPath(softmax);
 const describe = JSON.parse(readFileSync(new URL('sinkscope.describe.json', binaries), 'utf8'));
@@ -204,69 +204,6 @@ function parseCsv(csv) {
     rows: rows.map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]]))),
   };
 }
-
-test('CSV has a line for each number of JSON, with the columns of the page', async () => {
-  const args = ['measure', model, '--text-file', fileURLToPath(new URL('LICENSE', root))];
-  const size = ['--tokens', '16', '--sequences', '3', '--eps', '0.3,0.5'];
-  const [csv, json] = await Promise.all([
-    runCli(...args, ...size, '--csv'),
-    runCli(...args, ...size, '--json'),
-  ]);
-  const { metrics, byEps } = JSON.parse(json.stdout);
-  // A parser that skips comments looks at the lines before it removes quotes.
-  const lines = csv.stdout.split('\n');
-  assert.equal(lines.filter((line) => line.startsWith('#')).length, 3);
-  assert.ok(lines[3].startsWith('subject,class,metric,'));
-  const { facts, head, rows } = parseCsv(csv.stdout);
-  const page = 'subject,class,metric,mean,deviation,layer,head,key,prompts';
-  assert.equal(head.join(), `${page},index,eps,label`);
-  assert.deepEqual(facts[0].slice(0, 2), ['# indices', 'counted from 0']);
-  const { eps, T, edits } = JSON.parse(facts.at(-1)[1]);
-  assert.deepEqual([facts.at(-1)[0], eps, T, edits], ['# subject', 0.3, 16, []]);
-  const number = (text) => (text === '' ? null : Number(text));
-  const find = (fields) =>
-    rows.filter((row) => Object.entries(fields).every(([name, value]) => row[name] === value));
-  for (const l of [0, 5])
-    for (const h of [0, 3])
-      for (const t of [0, 9]) {
-        const i = (l * 4 + h) * 16 + t;
-        const [row, ...otherRows] = find({
-          metric: 'alpha',
-          layer: `${l}`,
-          head: `${h}`,
-          key: `${t}`,
-        });
-        assert.deepEqual(otherRows, []);
-        assert.equal(number(row.mean), metrics.alpha.mean[i]);
-        assert.equal(number(row.deviation), metrics.alpha.deviation[i]);
-        assert.deepEqual([row.prompts, row.eps, row.index], ['3', '', '']);
-      }
-  assert.equal(find({ metric: 'alpha' }).length, 6 * 4 * describe.defaults.keys);
-  assert.deepEqual(
-    find({ metric: 'hidden_ratio' }).map(({ layer, mean }) => [Number(layer), number(mean)]),
-    metrics.hidden_ratio.mean.map((mean, i) => [i - 1, mean]),
-  );
-  assert.deepEqual(
-    find({ metric: 'row_mass_summary', layer: '1', head: '2' }).map(({ mean, index }) => [
-      index,
-      number(mean),
-    ]),
-    [0, 1, 2].map((i) => [`${i}`, metrics.row_mass_summary.mean[(1 * 4 + 2) * 3 + i]]),
-  );
-  for (const entry of byEps)
-    assert.equal(
-      number(find({ metric: 'sink_ratio', key: '0', eps: `${entry.eps}` })[0].mean),
-      entry.metrics.sink_ratio.mean[0],
-    );
-  const names = new Set(rows.map(({ metric }) => metric));
-  assert.deepEqual([...names].sort(), Object.keys(metrics).sort());
-  const recording = join(folder, 'csv.safetensors');
-  await runCli('record', ...args.slice(1), ...size, '--out', recording);
-  const recordedRows = parseCsv((await runCli('measure', recording, '--csv')).stdout);
-  assert.equal(recordedRows.head.join(), head.join());
-  const [loss] = recordedRows.rows.filter(({ metric }) => metric === 'loss_mean');
-  assert.equal(number(loss.mean), Math.fround(metrics.loss_mean.mean[0]));
-});
 
 test('values per prompt have the reported means, with ids and grouped by label', async () => {
   const lines = join(folder, 'labels.txt');

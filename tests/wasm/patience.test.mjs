@@ -89,6 +89,22 @@ onClock('a call has five seconds, more for long inputs, and more on a slow machi
   }
 });
 
+onClock('a worker loads while its source is read, and ends if that fails', async () => {
+  const { workers, guard } = stage();
+  let give = () => {};
+  const error = failure(guard(new Promise((resolve) => (give = resolve))));
+  await settle();
+  await workers[0].say({ isAlive: true, benchmarkMs: 60 });
+  mock.timers.tick(1e6);
+  assert.ok(!workers[0].isEnded, 'a slow file is no fault of the tokenizer');
+  give(SMALL_SOURCE);
+  await settle();
+  await endsAfter(workers[0], 10_000);
+  assert.equal((await error).code, 'too_slow');
+  await assert.rejects(guard(Promise.reject(new Error('cut'))), /cut/);
+  assert.ok(workers[1].isEnded);
+});
+
 onClock('each report of a worker restarts the timeout', async () => {
   const { workers, guard } = stage();
   const error = failure(guard(SMALL_SOURCE));

@@ -3,18 +3,11 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import {
-  compareRecordings,
-  measure,
-  openTokenizer,
-  recordMaps,
-  recordStudy,
-} from '../../wasm/index.ts';
+import { measure, openTokenizer, recordMaps, recordStudy } from '../../wasm/index.ts';
 import { cutText } from '../../wasm/internal.ts';
 import { loadModule } from '../../wasm/engine/load_module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
 import { QUIET_JOB } from '../../wasm/engine/job.ts';
-import { readConditions } from '../../wasm/engine/conditions.ts';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import {
   binaries,
@@ -350,92 +343,6 @@ test('files of other formats or with false entries are rejected with a place and
   });
 });
 
-test('two recordings are compared tensor by tensor, with sizes and undefined numbers', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const study = (options) => recordStudy(model, sequences, { strings, eps, ...options });
-    const openBytes = async (bytes) => engine.openRecording(bytes);
-    const a = await openBytes(await study());
-    const equalComparison = await compareRecordings(a, await openBytes(await study()));
-    assert.deepEqual(
-      [equalComparison.differences, equalComparison.onlyA, equalComparison.onlyB],
-      [[], [], []],
-    );
-    assert.ok(
-      equalComparison.compared.includes('0.att') &&
-        equalComparison.compared.includes('mean.sink_ratio'),
-    );
-    const shorterRecording = await openBytes(
-      await recordStudy(model, sequences.slice(1), { strings, eps, keep: 0 }),
-    );
-    const { differences, onlyA } = await compareRecordings(a, shorterRecording);
-    assert.ok(differences.some(({ name }) => name === 'count'));
-    assert.ok(
-      differences.some(({ name, difference }) => name === 'mean.loss_mean' && difference > 0),
-    );
-    assert.ok(onlyA.includes('0.att'));
-    const bytes = recordMaps([{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] } }]);
-    // The format refuses undefined attention, but not undefined summaries.
-    const withAlpha = (file, numbers) => {
-      const tensor = [
-        '0.alpha',
-        { dtype: 'F32', shape: [1, 1, 2] },
-        Buffer.from(Float32Array.from(numbers).buffer),
-      ];
-      const { __metadata__: metadata } = headerOf(file);
-      return withMetadata(fileOf([...tensorsOf(Buffer.from(file)), tensor]), () => metadata);
-    };
-    const [first, second] = [withAlpha(bytes, [0.5, 0.5]), withAlpha(bytes, [0.25, NaN])];
-    const [x, y] = [await openBytes(first), await openBytes(second)];
-    const [firstDifference] = (await compareRecordings(x, y, { tolerance: 0.3 })).differences;
-    assert.deepEqual(
-      [
-        firstDifference.name,
-        firstDifference.index,
-        firstDifference.difference,
-        firstDifference.count,
-      ],
-      ['0.alpha', [0, 0, 1], Infinity, 1],
-    );
-    const [worst] = (await compareRecordings(x, y)).differences;
-    assert.deepEqual([worst.count, worst.of, worst.a, worst.b], [2, 2, 0.5, NaN]);
-    const longerRecording = await openBytes(
-      recordMaps([
-        { att: { shape: [1, 1, 3, 3], data: [1, 0, 0, 0.5, 0.5, 0, 0.5, 0.25, 0.25] } },
-        { att: { shape: [1, 1, 3, 3], data: new Float32Array(9).fill(1 / 3) } },
-      ]),
-    );
-    const plainRecording = await openBytes(bytes);
-    const comparison = await compareRecordings(plainRecording, longerRecording);
-    const differencesByName = new Map(
-      comparison.differences.map(({ name, ...rest }) => [name, rest]),
-    );
-    assert.deepEqual(differencesByName.get('T'), { a: 2, b: 3 });
-    assert.deepEqual(differencesByName.get('count'), { a: 1, b: 2 });
-    assert.deepEqual(differencesByName.get('0.att'), { a: [1, 1, 2, 2], b: [1, 1, 3, 3] });
-    assert.deepEqual([comparison.onlyA, comparison.onlyB.includes('1.att')], [[], true]);
-    assert.deepEqual(
-      (await compareRecordings(longerRecording, plainRecording)).onlyA,
-      comparison.onlyB,
-    );
-  });
-});
-
-test('a study without stored prompts has means, and reading a prompt is rejected', async (t) => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const recording = await engine.openRecording(
-      await recordStudy(model, sequences, { keep: 0, eps: [0.2] }),
-    );
-    assert.ok((await recording.mean('alpha')).data[0] > 0);
-    assert.equal((await failure(recording.metric('alpha'))).where, 'prompt');
-    assert.equal((await failure(recording.mean('sink_ratio', { eps: 0.3 }))).code, 'argument');
-    assert.ok((await recording.mean('sink_ratio', { eps: 0.2 })).data[0] >= 0);
-    t.assert.snapshot((await failure(recording.mean('kl_mean'))).text);
-    assert.deepEqual(recording.tokens, []);
-  });
-});
-
 test('pooled maps are decoded by their scale, and cannot be read as full maps', async () => {
   const json = JSON.parse(
     headerOf(recordMaps([{ att: { shape: [1, 2, 4, 4], data: new Float32Array(32) } }]))
@@ -476,29 +383,5 @@ test('pooled maps are decoded by their scale, and cannot be read as full maps', 
       /all 4 tokens/,
     );
     assert.equal((await recording.metric('sink_ratio')).data[0], 1);
-  });
-});
-
-test('conditions without optional keys mean a causal softmax model whose first token is at 0', () => {
-  const sizes = { L: 2, H: 1, G: 1, K: 4, D: 4, V: 9 };
-  const json = { model: sizes, prompts: { count: 1, kept: 0, T: 5 } };
-  const emptyConditions = {
-    license: null,
-    command: null,
-    edits: [],
-    eps: [],
-    tokens: [],
-    versions: {},
-  };
-  assert.deepEqual(readConditions(JSON.stringify(json)), {
-    ...emptyConditions,
-    model: {
-      ...{ ...sizes, U: 4, blocks: 2, layers: [0, 1], F: 0, E: 0 },
-      ...{ id: '', family: '', revision: null, sha256: null, dtype: null },
-      ...{ attention: null, operation: 'softmax', mask: { kind: 'causal' }, windows: [null, null] },
-    },
-    first: { token: null, id: null, position: 0 },
-    prompts: { ...json.prompts, source: null, sha256: null, source_sha256: null },
-    class: 'MEASURED',
   });
 });

@@ -96,18 +96,6 @@ test('results have the order of the items, whichever worker is faster', async ()
     assert.deepEqual(replica, { name: 'alone' });
 });
 
-test('a study does not run ahead of a slow reader', async () => {
-  let startedCount = 0;
-  const work = async () => ++startedCount;
-  const results = spread(modelOfReplicas(2), Array(1000).fill(0), work);
-  await results.next();
-  await resolveLater(0, 10);
-  assert.ok(startedCount <= 12, `${startedCount} were begun for one that was taken`);
-  await results.return();
-  await resolveLater(0, 10);
-  assert.ok(startedCount <= 12);
-});
-
 test('a failure in one replica ends the whole study, at its place', async () => {
   const values = [];
   const work = async (replica, item) => {

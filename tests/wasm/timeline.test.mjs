@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createEngine, measure, openTimeline, openTokenizer } from '../../wasm/index.ts';
 import { cutText } from '../../wasm/internal.ts';
-import { binaries, failure, root, tiny, readSafetensors } from './helper.mjs';
+import { binaries, failure, root } from './helper.mjs';
 import {
   CHECKPOINTS,
   bytesOf,
@@ -49,90 +49,6 @@ test('checkpoints opened at the same time do not disturb each other', async () =
       assert.deepEqual(bytesOf(numbersOf(models[n].weights)), bytesOf(smallTimeline.weights[i])),
     );
   });
-});
-
-test('a decoded checkpoint is a safetensors file that the package opens', async () => {
-  const { toSafetensors } = await import('../../wasm/loading/timeline.ts');
-  const known = readSafetensors(new URL('model.safetensors', tiny));
-  const tensors = Object.entries(known).map(([name, { shape, data }]) => ({
-    name,
-    shape,
-    size: data.length,
-  }));
-  const weights = Float32Array.from(tensors.flatMap(({ name }) => [...known[name].data]));
-  const engine = await createEngine({ base: binaries, worker: false });
-  const config = readFileSync(new URL('config.json', tiny));
-  const ids = [0, 5, 9, 2];
-  const logits = [];
-  for (const file of [
-    readFileSync(new URL('model.safetensors', tiny)),
-    toSafetensors(tensors, weights),
-  ]) {
-    const run = await (await engine.open({ config, weights: new Uint8Array(file) })).run(ids);
-    logits.push((await run.field('next')).data);
-  }
-  await engine.close();
-  assert.deepEqual(logits[0], logits[1]);
-});
-
-const DAMAGES = {
-  'no JSON': [(files) => (files['index.json'] = '{"tensors": ['), 'index.json', /expected JSON/],
-  'a list': [(files) => (files['index.json'] = '[]'), 'index.json', /expected an object/],
-  'no tensors': [
-    ({ 'index.json': i }) => delete i.tensors,
-    'index.json: tensors',
-    /a list, found undefined/,
-  ],
-  'a shape of 0': [
-    ({ 'index.json': i }) => (i.tensors[0].shape = [3, 0]),
-    'index.json: tensors[0]: shape',
-    /whole numbers.*\[3,0\]/,
-  ],
-  'a shape beyond all memory': [
-    ({ 'index.json': i }) => (i.tensors[0].shape = [1e9, 1e9]),
-    'index.json: tensors',
-    /at most 268435456 numbers/,
-  ],
-  'a name twice': [
-    ({ 'index.json': i }) => (i.tensors[1].name = 'a.weight'),
-    'index.json: tensors',
-    /different names/,
-  ],
-  'a scale too few': [
-    ({ 'index.json': i }) => i.checkpoints[1].scale.pop(),
-    'index.json: checkpoints[1]: scale',
-    /expected 2 entries, found 1/,
-  ],
-  'a scale that is a word': [
-    ({ 'index.json': i }) => (i.checkpoints[1].scale[0] = 'x'),
-    'index.json: checkpoints[1]: scale',
-    /expected numbers, found "x"/,
-  ],
-  'a first one with one before': [
-    ({ 'index.json': i }) => (i.checkpoints[0].from_previous[0] = true),
-    'index.json: checkpoints[0]: from_previous',
-    /expected false in the first/,
-  ],
-  'steps that fall': [
-    ({ 'index.json': i }) => (i.checkpoints[2].step = 7),
-    'index.json: checkpoints[2]: step',
-    /expected more than 7, found 7/,
-  ],
-  'a file above the folder': [
-    ({ 'index.json': i }) => (i.checkpoints[1].file = '../../secret'),
-    'index.json: checkpoints[1]: file',
-    /secret/,
-  ],
-};
-
-test('an invalid index is rejected with its key', async () => {
-  for (const [name, [damage, where, text]] of Object.entries(DAMAGES))
-    await withFolder(async (folder) => {
-      const error = await failure(openTimeline(write(folder, fixture(), damage)));
-      assert.equal(error.code, 'bad_file', name);
-      assert.ok(error.where.endsWith(where), `${name}: ${error.where}`);
-      assert.match(error.text, text, name);
-    });
 });
 
 /** Replaces a file and its length in the index, and also the hash unless the test needs a mismatch. */

@@ -171,30 +171,3 @@ test('a token of joined characters covers the first of them, as in the tokenizer
     else assert.ok(end > start);
   }
 });
-
-test('an invalid tokenizer is rejected with the reason', () => {
-  const parsedFile = JSON.parse(file);
-  const cases = [
-    ['{', 'bad_tokenizer', 'tokenizer.json'],
-    ['[]', 'bad_tokenizer', 'tokenizer.json'],
-    ['null', 'bad_tokenizer', 'tokenizer.json'],
-    [{}, 'bad_tokenizer', 'model.vocab'],
-    [{ model: { vocab: 3 } }, 'bad_tokenizer', 'model.vocab'],
-    [{ ...parsedFile, pre_tokenizer: { type: 'Runes' } }, 'unsupported', 'pre_tokenizer.type'],
-    [{ ...parsedFile, normalizer: { type: 'Runes' } }, 'unsupported', 'normalizer.type'],
-    [{ ...parsedFile, decoder: { type: 'Runes' } }, 'unsupported', 'decoder.type'],
-    [{ ...parsedFile, post_processor: { type: 'Runes' } }, 'unsupported', 'post_processor.type'],
-    [{ ...parsedFile, added_tokens: 3 }, 'bad_tokenizer', 'added_tokens'],
-    [{ ...parsedFile, model: { type: 'BPE', vocab: {} } }, 'bad_tokenizer', 'model.vocab'],
-    [{ ...parsedFile, model: { type: 'BPE', vocab: { a: 0 } } }, 'bad_tokenizer', 'model.merges'],
-  ];
-  for (const [json, code, where] of cases) {
-    assert.throws(
-      () => openTokenizer(json),
-      (error) => {
-        assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', code, where]);
-        return true;
-      },
-    );
-  }
-});

@@ -21,11 +21,9 @@ import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
   SinkscopeError,
-  checkLabRecipe,
   createEngine,
   labConfig,
   labOnward,
-  labTokenizer,
   openTimeline,
   openTokenizer,
 } from '../../wasm/index.ts';
@@ -197,19 +195,6 @@ test('training resumes from a saved state to the same bits with one or two worke
   await trainingEngine.close();
 });
 
-test('shared training that diverges ends as with one worker, and stays closed', async () => {
-  const trainingEngine = await createEngine({ lab: true, workers: 2 });
-  const config = labConfig({ ...SMALL_MODEL, operation: 'identity' });
-  const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
-  const training = await trainingEngine.train({ config, recipe, workers: 2 });
-  await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
-  assert.ok(Number.isFinite((await training.look()).loss));
-  await training.close();
-  await assert.rejects(training.step(), { code: 'closed' });
-  await assert.rejects(trainingEngine.train({ config, recipe, workers: 5 }), { code: 'argument' });
-  await trainingEngine.close();
-});
-
 test('a model trains on a text, and a text that is too short is rejected with its length', async () => {
   const config = labConfig(SMALL_MODEL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
@@ -316,33 +301,6 @@ test('a training run measures its weights like a model opened from them', async 
   await training.close();
 });
 
-test('a trained model generates within its context and from its own start token', () => {
-  const recipeOf = (config, recipe) => labOnward(config, {}, recipe).recipe;
-  const lengthAndFirst = ({ length, first }) => [length, first];
-  assert.deepEqual(lengthAndFirst(recipeOf({})), [64, -1]);
-  assert.deepEqual(lengthAndFirst(recipeOf({ n_positions: 48, bos_token_id: 3 })), [48, 3]);
-  assert.deepEqual(
-    lengthAndFirst(recipeOf({ max_position_embeddings: 65, bos_token_id: null })),
-    [64, -1],
-  );
-  assert.deepEqual(
-    lengthAndFirst(recipeOf({ n_positions: 48, max_position_embeddings: 16 })),
-    [16, -1],
-  );
-  assert.deepEqual(
-    lengthAndFirst(recipeOf({ n_positions: 48, bos_token_id: 3 }, { length: 8, first: 5 })),
-    [8, 5],
-  );
-  for (const [config, where] of [
-    [{ bos_token_id: 'x' }, 'bos_token_id'],
-    [{ bos_token_id: 0.5 }, 'bos_token_id'],
-    [{ bos_token_id: [0, 1] }, 'bos_token_id'],
-    [{ n_positions: 1.5 }, 'n_positions'],
-    [{ max_position_embeddings: 'x' }, 'n_positions'],
-  ])
-    assert.throws(() => recipeOf(config), { where }, JSON.stringify(config));
-});
-
 test('invalid settings are rejected by name, and training that diverges reports its step', async () => {
   const config = labConfig(SMALL_MODEL);
   const refusals = [
@@ -399,27 +357,6 @@ test('the train command prints the numbers of the package, and writes a model th
   assert.equal(LAB_MODEL.operation, 'softmax');
 });
 
-test('the train command prints every tenth step, and leaves no unfinished files', async () => {
-  const settings = Object.entries({ ...SMALL_MODEL, ...RECIPE, steps: 12 });
-  const givenOptions = { ...Object.fromEntries(settings.map(([k, v]) => [k, `${v}`])), json: true };
-  const steps = [];
-  let training;
-  const fakeEngine = {
-    describe: engine.describe,
-    train: async (options) => (training = await engine.train(options)),
-  };
-  const listeners = process.listenerCount('SIGINT');
-  await train(fakeEngine, givenOptions, async (line) => steps.push(JSON.parse(line).step));
-  assert.deepEqual(steps, [0, 10, 12]);
-  await assert.rejects(training.look(), { code: 'closed' });
-  assert.equal(process.listenerCount('SIGINT'), listeners);
-  for (const interval of ['0', '-1', '1.5', 'x'])
-    await assert.rejects(
-      train(engine, { ...givenOptions, every: interval }, async () => {}),
-      { where: '--every' },
-    );
-});
-
 const contents = (target) =>
   Object.fromEntries(
     readdirSync(target).map((name) => [name, hash(readFileSync(join(target, name)))]),
@@ -463,47 +400,6 @@ test('the train command writes a complete folder, from which training continues 
   writeFileSync(join(onward, 'text.txt'), letters);
   await assert.rejects(run('train', '--recipe', onward), /--text-file .*expected the bytes/);
   await assert.rejects(run('train', '--recipe', out, '--seed', 2), /no other setting, got "seed"/);
-});
-
-test('an invalid recipe.json is rejected with the reason', async () => {
-  const goodRecipe = { settings: { seed: 1 }, steps_done: 2 };
-  assert.equal(checkLabRecipe(goodRecipe).from, null);
-  for (const [badRecipe, sentence] of [
-    [null, /recipe\.json: expected an object/],
-    [{ ...goodRecipe, settings: [] }, /settings: expected an object, got a list of 0/],
-    [{ ...goodRecipe, settings: { seed: {} } }, /settings\.seed: expected a number or a word/],
-    [{ ...goodRecipe, steps_done: -1 }, /steps_done: expected an integer from 0/],
-    [{ ...goodRecipe, from: 'x' }, /from: expected an object/],
-    [{ ...goodRecipe, from: { model: 'x', step: 1.5 } }, /from\.step: expected an integer/],
-    [{ ...goodRecipe, text: { sha256: 3 } }, /text\.sha256: expected/],
-    [{ ...goodRecipe, resumed: [40] }, /training in one go.*after step 40/],
-  ])
-    assert.throws(() => checkLabRecipe(badRecipe), { code: 'argument', message: sentence });
-});
-
-test('each token of a lab has a word of its own, for a vocabulary of any size', () => {
-  for (const [vocabulary, triggers, first] of [
-    [24, 3, 0],
-    [64, 8, -1],
-    [65, 30, 64],
-    [12_000, 25, 5],
-    [50_000, 50_000, 0],
-  ]) {
-    const {
-      words,
-      tokenizer: json,
-      tokenizerConfig,
-    } = labTokenizer({ vocabulary, triggers, first });
-    assert.equal(new Set(words).size, vocabulary);
-    const tokenizer = openTokenizer(json, tokenizerConfig);
-    const letterId = words.findIndex((word, id) => id !== first && word.length === 1);
-    assert.deepEqual(
-      tokenizer.encode(words[letterId] + words[vocabulary > 20 ? 20 : 2], { special: 'none' })[0]
-        .id,
-      letterId,
-    );
-  }
-  assert.throws(() => labTokenizer({ vocabulary: 4, first: 4 }), { code: 'argument' });
 });
 
 test('an output path that cannot be written is rejected before the first step', async (t) => {
@@ -704,26 +600,6 @@ test('a full disk behind the output stops a training like a closed pipe, and its
   const state = readFileSync(join(out, 'checkpoint', 'training.state'));
   assert.equal(state.readUInt32LE(4), recipe.steps_done);
   assert.ok(recipe.steps_done >= 3);
-});
-
-test('an endless, missing or unreadable text file is rejected in a sentence', async () => {
-  const bytes = join(folder, 'bytes');
-  writeFileSync(bytes, Buffer.from([65, 0xff, 66]));
-  const model = fileURLToPath(new URL('models/zoo/softmax/', root));
-  for (const [file, sentence] of [
-    ...(process.platform === 'linux' ? [['/dev/zero', /expected at most \d+ bytes of text/]] : []),
-    [bytes, /expected UTF-8 text/],
-    [join(folder, 'nowhere'), /expected a file of text, found none that can be read \(ENOENT\)/],
-    [folder, /expected a file of text, found none that can be read \(EISDIR\)/],
-  ])
-    for (const command of [
-      ['measure', model],
-      ['train', '--from', model],
-    ])
-      await assert.rejects(
-        promisify(execFile)(process.execPath, [cli, ...command, '--text-file', file]),
-        sentence,
-      );
 });
 
 test('a file that never ends is refused by each option of train', async () => {

@@ -17,7 +17,6 @@ import {
   randomModel,
   readSafetensors,
   root,
-  tiny,
   withEngine,
 } from './helper.mjs';
 
@@ -131,29 +130,6 @@ test('an edit applies to every step', () =>
     assert.notDeepEqual(editedStep.alpha.data, baseStep.alpha.data);
   }));
 
-test('wrong arguments are refused with what was expected', (t) =>
-  withModel(async (model) => {
-    const assertRefused = async (tokens, options, testedModel = model) =>
-      failure(unmask(testedModel, tokens, { steps: 2, ...options }));
-    for (const steps of [0, 1.5, NaN, '3', undefined])
-      assert.equal((await assertRefused(MASKED_TOKENS, { steps })).where, 'steps');
-    t.assert.snapshot(await assertRefused(PROMPT));
-    assert.equal((await assertRefused([...MASKED_TOKENS, 20])).where, 'tokens[11]');
-    for (const tokens of [Array(33).fill(MASK), [], undefined])
-      assert.equal((await assertRefused(tokens)).where, 'tokens.length');
-    assert.equal((await assertRefused(MASKED_TOKENS, { never: [20] })).where, 'never[0]');
-    const allIds = Array.from({ length: 20 }, (_, id) => id);
-    assert.equal((await assertRefused(MASKED_TOKENS, { never: allIds })).where, 'never');
-  }));
-
-test('a causal model is rejected', () =>
-  withEngine({}, async (engine) => {
-    const causal = await engine.open(files(tiny));
-    const error = await failure(unmask(causal, [1, 2, 3], { steps: 2 }));
-    assert.deepEqual([error.code, error.where], ['argument', 'model']);
-    assert.match(error.text, /got causal attention and no mask token$/);
-  }));
-
 test('an encoder with the given mask token has the predictions of transformers', () =>
   withEngine({}, async (engine) => {
     const bert = new URL('hf-bert/', golden);
@@ -259,50 +235,6 @@ for (const workers of [1, 2])
       near(singleResult, { ...known.study, causal: null }, 'study without a causal model');
       assert.deepEqual(progresses.at(-1), [9, 9]);
     }));
-
-test('invalid options for hiding a key are rejected', () =>
-  withModel(async (model) => {
-    const whereOf = async (job) => (await failure(job)).where;
-    const unmaskOnce = (options) => unmask(model, MASKED_TOKENS, { steps: 2, ...options });
-    assert.equal(await whereOf(unmaskOnce({ without: 'first' })), 'without');
-    assert.equal(await whereOf(unmaskOnce({ seed: -1 })), 'seed');
-    assert.equal(
-      await whereOf(unmask(model, [MASK], { steps: 1, without: 'random' })),
-      'tokens.length',
-    );
-    assert.equal(await whereOf(unmaskOnce({ answers: [0] })), 'answers.length');
-    assert.equal(await whereOf(unmaskOnce({ answers: MASKED_TOKENS.with(4, 20) })), 'answers[4]');
-    assert.equal(
-      await whereOf(unmaskOnce({ answers: MASKED_TOKENS.map(() => 2), never: [2] })),
-      'answers[0]',
-    );
-    const study = (texts, options) => measureUnmasking(model, texts, options);
-    assert.equal(await whereOf(study([[0]])), 'sequences[0].length');
-    assert.equal(await whereOf(study([PROMPT], { masked: 0 })), 'masked');
-    assert.equal(await whereOf(study([PROMPT], { seed: 0.5 })), 'seed');
-    assert.equal(await whereOf(study([PROMPT], { causal: {} })), 'causal');
-    const vocabularyError = await failure(study([PROMPT], { causal: model }));
-    assert.equal(vocabularyError.where, 'causal');
-    assert.match(
-      vocabularyError.text,
-      /whose queries see no later key, got "bidirectional attention"/,
-    );
-  }));
-
-test('a causal model of another vocabulary is rejected', () =>
-  withModel(async (model, engine) => {
-    const causal = await engine.open(files(tiny));
-    const { V } = causal.architecture;
-    const maskSettings = { mask: { kind: 'bidirectional' }, mask_token: MASK };
-    const { config, weights } = randomModel({ L: 1, D: 8, F: 8, V: V + 1, context: 512 });
-    const wideConfig = JSON.stringify({ ...JSON.parse(config), sinkscope: maskSettings });
-    const masked = await engine.open({ config: wideConfig, weights });
-    const error = await failure(measureUnmasking(masked, [[0, V]], { causal }));
-    assert.equal(error.where, 'sequences[0][1]');
-    const longTexts = [Array(1 + causal.architecture.context).fill(2)];
-    const lengthError = await failure(measureUnmasking(masked, longTexts, { causal }));
-    assert.equal(lengthError.where, 'sequences[0].length');
-  }));
 
 test('the command line measures a model of the zoo, and prints its result', async () => {
   const run = promisify(execFile);

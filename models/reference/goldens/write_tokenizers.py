@@ -4,7 +4,6 @@ and tokenizers, and by SentencePiece.
     python -m models.reference.goldens.write_tokenizers lines --corpus FILE      lines.json
     python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  reduced tokenizers and their ids
     python -m models.reference.goldens.write_tokenizers reduced --only gemma     one reduced tokenizer
-    python -m models.reference.goldens.write_tokenizers full --source FOLDER     ids of the published tokenizers
 
 FOLDER has the published files gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf, which are too
 large for this repository. `reduced` writes tokenizers with only the first merges of each, and with all of its other
@@ -539,18 +538,6 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor, text: str) -> list
     return spans
 
 
-def write_full_vocabularies(source: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        vocab, merges = read_gpt2(source)
-        tokenizer = write_vocabulary(Path(folder), vocab, merges, GPT2_CONFIG)
-        write_case("full-gpt2", tokenizer)
-    write_case("full-gptneox", Tokenizer.from_file(str(source / "gptneox_tokenizer.json")))
-    metadata = read_gguf(source / "smollm2.gguf")
-    tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="smollm2.gguf").backend_tokenizer
-    assert tokenizer.get_vocab_size() == len(metadata[f"{KEY_PREFIX}tokens"])
-    write_case("full-smollm2", set_smollm_stages(tokenizer))
-
-
 REDUCED: tuple[Callable[[Path], None], ...] = (
     gpt2,
     opt,
@@ -567,7 +554,7 @@ REDUCED: tuple[Callable[[Path], None], ...] = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write tests/golden/tokenizers")
-    parser.add_argument("what", choices=["lines", "reduced", "full"])
+    parser.add_argument("what", choices=["lines", "reduced"])
     parser.add_argument("--corpus", type=Path, help="a text of the public domain, in English")
     parser.add_argument("--source", type=Path, help="the folder of the published tokenizers")
     parser.add_argument("--only", help="one of the reduced ones, such as gemma")
@@ -577,7 +564,7 @@ def main() -> None:
         text = json.dumps(make_lines(args.corpus), indent=0, ensure_ascii=False)
         (FOLDER / "lines.json").write_text(text + "\n")
         return
-    for case in REDUCED if args.what == "reduced" else (write_full_vocabularies,):
+    for case in REDUCED:
         if args.only in (None, case.__name__):
             case(args.source)
     write_json(
