@@ -332,22 +332,6 @@ export const embed = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'five figures share one engine and are drawn in time'(stage) {
-    const page = await visit(stage, `${stage.origin}/examples/five.html`);
-    await waitForRuns(page, 5);
-    const at = await page.evaluate(() => globalThis.runs.map((run) => Math.round(run.at)));
-    assert.equal(page.workers().length, 1, 'one engine');
-    const viewCount = await page.evaluate(
-      () => new Set(globalThis.runs.map((run) => run.view)).size,
-    );
-    assert.equal(viewCount, 5);
-    await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
-    assert.deepEqual(page.troubles, []);
-    // `tests/bench/run.mjs embeds` measures the seconds, which need an idle machine.
-    assert.ok(at[4] < 60_000, at.join(' '));
-    return `${at.join(', ')} ms`;
-  },
-
   async 'the lab in another site’s page starts on request, ends by itself, and leaves no workers'(
     stage,
   ) {
@@ -437,24 +421,6 @@ export const embed = {
     } finally {
       site.close();
     }
-  },
-
-  async 'the lab and experiments offer code that embeds them'(stage) {
-    const open = async (room, name) => {
-      const page = await stage.open(`room=${room}`, { waits: false });
-      const button = page.getByRole('button', { name, includeHidden: true });
-      await button.waitFor({ state: 'attached' });
-      if (!(await button.isVisible()))
-        await page.locator('details', { has: button }).locator('summary').first().click();
-      await button.click();
-      const text = page.locator('.embed-dialog textarea');
-      await text.waitFor();
-      return text.inputValue();
-    };
-    assert.match(await open('lab', 'Embed the lab'), /view=lab|view="lab"/);
-    const code = await open('purpose&experiment=cache', 'Embed this experiment');
-    assert.match(code, /view=.?experiment/);
-    assert.match(code, /experiment=.?cache/);
   },
 
   async 'ten figures share one engine and one copy of each model'(stage) {
@@ -825,47 +791,6 @@ export const embed = {
     }
   },
 
-  async 'an unreadable attribute is named in the figure, and by one event'(stage) {
-    const elements = {
-      shown: '<sink-scope shown="HuggingFaceTB/SmolLM2-135M"></sink-scope>',
-      recording: '<sink-scope recording="http://["></sink-scope>',
-      view: '<sink-scope view="hedas"></sink-scope>',
-      controls: '<sink-scope controls="txt"></sink-scope>',
-      L100H100: '<sink-scope shown="softmax" layer="100" head="100"></sink-scope>',
-      'no channel 500': '<sink-scope shown="softmax" view="channels" channel="500"></sink-scope>',
-      'no token 50': '<sink-scope shown="softmax~hide_key(50)"></sink-scope>',
-      'Type a sentence': '<sink-scope prompt=""></sink-scope>',
-    };
-    const pages = Object.fromEntries(
-      Object.entries(elements).map(([name, body]) => [
-        `/${encodeURIComponent(name)}`,
-        `${FRAME_PAGE}<script>globalThis.errors = []; addEventListener('error', ({ detail }) => errors.push(detail?.message))</script><script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>${body}`,
-      ]),
-    );
-    const decoded = Object.fromEntries(
-      Object.entries(pages).map(([path, text]) => [decodeURIComponent(path), text]),
-    );
-    const site = await serveOtherSite(stage.origin, decoded);
-    try {
-      for (const name of Object.keys(elements)) {
-        const page = await visit(stage, `${site.address}/${encodeURIComponent(name)}`);
-        const note = page.locator('sink-scope .trouble', { hasText: name });
-        await note.waitFor();
-        if (name !== 'Type a sentence') await waitForRuns(page, 1);
-        const errors = await page.evaluate(() => globalThis.errors);
-        assert.equal(errors.length, 1, `${name}: ${errors.join('; ')}`);
-        assert.ok(errors[0].includes(name), errors[0]);
-        // Without a text nothing is loaded, so nothing may seem to be.
-        if (name === 'Type a sentence')
-          await page.locator('sink-scope .figure-foot', { hasNotText: 'Loading' }).waitFor();
-        assert.deepEqual(page.troubles, []);
-        await page.context().close();
-      }
-    } finally {
-      site.close();
-    }
-  },
-
   async 'an element directly in a dark shadow tree is dark, and draws again in another document'(
     stage,
   ) {
@@ -1121,39 +1046,6 @@ export const embed = {
       });
       await waitForTheme('dark');
     }),
-
-  async 'the preview stays while its options change, and the code gives what is on the screen'(
-    stage,
-  ) {
-    // With two models and no chosen head, Explore shows one model's strongest head.
-    const page = await stage.open('room=explore');
-    await page.locator('[data-view="attention"] .how summary').click();
-    await page.locator('[data-view="attention"] .code').click();
-    const dialog = page.locator('.embed-dialog');
-    const preview = await (await dialog.locator('iframe').elementHandle()).contentFrame();
-    await waitUntilDrawn(preview);
-    const historyLength = await page.evaluate(() => history.length);
-    await preview.evaluate(() => (globalThis.isSame = true));
-    const code = () => dialog.locator('textarea').inputValue();
-    const [, layer, head] = /L(\d+)H(\d+)/.exec(await page.textContent('.room-head .hint'));
-    for (const part of [`shown="softmax"`, `layer="${layer}"`, `head="${head}"`, 'prompt="The old'])
-      assert.ok((await code()).includes(part), part);
-    await dialog.getByLabel('theme').selectOption('dark');
-    assert.match(await code(), /theme="dark"/);
-    await preview.waitForFunction(() => document.documentElement.dataset.theme === 'dark');
-    await dialog.getByLabel('text', { exact: true }).check();
-    await preview.waitForSelector('textarea');
-    await dialog.getByLabel('step').check();
-    await preview.waitForSelector('.walk input');
-    await dialog.getByLabel('step').uncheck();
-    await preview.waitForSelector('.walk input', { state: 'detached' });
-    await dialog.getByLabel('size').selectOption('480 × 360');
-    assert.match(await code(), /width="480" height="360"/);
-    assert.equal(await dialog.locator('iframe').evaluate((frame) => frame.clientWidth), 480);
-    assert.equal(await preview.evaluate(() => globalThis.isSame), true, 'no reload');
-    assert.equal(await page.evaluate(() => history.length), historyLength);
-    assert.deepEqual(page.troubles, []);
-  },
 
   async 'the button </> gives code that shows the same figure in another page'(stage) {
     const page = await stage.open('room=explore&shown=softmax&T=16', { waits: false });

@@ -98,41 +98,6 @@ export const experiments = {
     return findingOf(page);
   },
 
-  async 'streaming continues beyond the trained length with positions in the cache'(stage) {
-    const page = await enter(stage, 'room=purpose&shown=softmax&runs=1&length=300&positions=cache');
-    assert.match(await text(page, '[data-view="loss"]'), /first 1 \+ last 23, cache positions/);
-    assert.match(await text(page, '.question .hint'), /Only 128 tokens ran without eviction/);
-    const ticks = await page.locator('.chart-picture text').allTextContents();
-    assert.ok(ticks.includes('250'), `the axis continues beyond the trained 128: ${ticks}`);
-    // The file of a reader counts as one text, even if it has several lines.
-    await page.getByLabel('prompts from').selectOption('file');
-    const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
-    const fileInput = page.locator('.prompt-file input');
-    const broken = Buffer.from([0xff, 0xfe, 0xff]);
-    await fileInput.setInputFiles({ name: 'bytes.txt', mimeType: 'text/plain', buffer: broken });
-    await page.locator('.message').filter({ hasText: 'bytes.txt: expected UTF-8' }).waitFor();
-    await fileInput.setInputFiles({
-      name: 'book.txt',
-      mimeType: 'text/plain',
-      buffer: Buffer.from(passages.slice(0, 20).join('\n')),
-    });
-    await page.getByLabel('split', { exact: true }).selectOption('whole');
-    await page.getByLabel('tokens ≤').fill('60000');
-    await page.getByLabel('tokens ≤').press('Enter');
-    await page.waitForFunction(() =>
-      /^2,\d\d\d tokens/.test(document.querySelector('[data-finding]').textContent.trim()),
-    );
-    await page.getByLabel('tokens ≤').fill('300');
-    await page.getByLabel('tokens ≤').press('Enter');
-    await page.waitForFunction(() =>
-      /^300 tokens/.test(document.querySelector('[data-finding]').textContent.trim()),
-    );
-    assert.match(await text(page, '.prompt-file'), /book\.txt:\s+1 text/);
-    const message = page.locator('.message').filter({ hasText: 'bytes.txt' });
-    assert.equal(await message.isVisible(), false, 'a good file ends the message about a bad one');
-    assert.deepEqual(page.troubles, []);
-  },
-
   async 'streaming runs a long text in little memory, and states the memory that it needs'(stage) {
     const page = await enter(stage, 'room=purpose&shown=softmax&runs=1');
     await page.getByLabel('a text of 4,000 tokens').click();
@@ -157,44 +122,6 @@ export const experiments = {
     return sentence;
   },
 
-  async 'the cache experiment shows which heads keep the first token, and names an invalid budget'(
-    stage,
-  ) {
-    const page = await enter(
-      stage,
-      'room=purpose&experiment=cache&shown=softmax&runs=2&length=64&budget=16&policy=window',
-    );
-    const mapTitles = () => page.locator('[data-view="attention"] .setting').allTextContents();
-    assert.deepEqual(await mapTitles(), ['last 16 (no first)']);
-    await page.getByLabel('rule', { exact: true }).selectOption('tova');
-    await settled(page);
-    assert.deepEqual(await mapTitles(), [
-      ...['last 16 (no first)', 'the keys the last query attends to (TOVA), 16 keys'],
-    ]);
-    const names = await page.locator('[data-view="sweep"] .name').allTextContents();
-    assert.deepEqual(names.sort(), [...['H2O', 'LRU', 'TOVA'], 'first + recent', 'most recent']);
-    await page.getByRole('button', { name: 'KL', exact: true }).click();
-    assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
-    assert.match(
-      await findingOf(page),
-      /The KV cache of the softmax model has room for 16 tokens; 5 rules choose which\. /s,
-    );
-    const invalidPage = await stage.open(
-      'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
-    );
-    assert.match(
-      await text(invalidPage, '.message'),
-      /policy the value “nose”, which it cannot have/,
-    );
-    const embed = await stage.open('view=cache&shown=softmax', {
-      file: 'embed.html',
-      waits: false,
-    });
-    await embed.waitForFunction(() => /does not apply to/.test(document.body.textContent));
-    assert.deepEqual([...page.troubles, ...invalidPage.troubles, ...embed.troubles], []);
-    return findingOf(page);
-  },
-
   async 'a sweep reports its progress, stops on request, and continues on request'(stage) {
     const page = await stage.open(
       'room=purpose&experiment=cache&shown=softmax&runs=20&length=100&sweep=all',
@@ -213,72 +140,6 @@ export const experiments = {
     await page.locator('.trouble button').click();
     await waitForProgress();
     assert.deepEqual(page.troubles, []);
-  },
-
-  async 'in quantization the first token stretches the scale of the softmax model only'(stage) {
-    const page = await enter(stage, 'room=purpose&experiment=quantization&runs=2&length=64');
-    const risesIn = (words) =>
-      [...words.matchAll(/[+−](\d+\.\d+)/g)].map(([, rise]) => Number(rise));
-    const [cost, keptCost] = risesIn(await findingOf(page));
-    const [otherCost] = risesIn(await text(page, '.experiment-notes p'));
-    assert.ok(cost > 0.3 && keptCost < cost / 5, `softmax ${cost} and ${keptCost}`);
-    assert.ok(otherCost < cost / 5, `sigmoid ${otherCost}`);
-    await page.getByRole('button', { name: 'Error', exact: true }).first().click();
-    assert.match(await text(page, '.chart-picture .axis'), /rounding error/);
-    // Weights belong to no token, so no token can be kept exact.
-    await page.locator('.experiment-controls select').first().selectOption('weights');
-    await settled(page);
-    assert.match(
-      await findingOf(page),
-      /Weights in 6 bits, one scale per matrix: the loss of the softmax model changes by [+−]0\.\d+ nats.* \(rounding error [1-9]%\)\./,
-    );
-    assert.equal(await page.getByText('first tokens exact').count(), 0);
-    assert.deepEqual(page.troubles, []);
-    return findingOf(page);
-  },
-
-  async 'fragility compares repeated tokens, a channel and a weight with random ones'(stage) {
-    // The page opens in Start, whose frames lack the numbers that this experiment needs.
-    const page = await stage.open('experiment=fragility&runs=2&repeats=40&perturbation=channel');
-    await page.getByRole('link', { name: 'Why it matters' }).click();
-    await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
-    await page.getByText('Settings', { exact: true }).click();
-    await page.getByRole('button', { name: 'repeat a token' }).click();
-    await page.waitForSelector('[data-view="likeness"] .chart-picture');
-    await settled(page);
-    // A repeated word becomes no second sink, a repeated start token does, and the sigmoid twin has no sink to copy.
-    assert.match(
-      await findingOf(page),
-      /Half as long or more: of 40 copies of a random word none, of 40 copies of “<s>” all, of 119 ordinary tokens none/s,
-    );
-    assert.match(
-      await text(page, '.experiment-notes'),
-      /Softmax model, .* on “<s>”, repeated 0\.0%.*Sigmoid model, .* repeated 0\.0%/s,
-    );
-    await page.locator('[data-view="likeness"] .how summary').click();
-    await page.locator('[data-view="likeness"] .code').click();
-    const code = await page.locator('.embed-dialog textarea').inputValue();
-    for (const part of ['shown="softmax"', 'view="likeness"', 'input="repeat"', 't="41"'])
-      assert.ok(code.includes(` ${part}`), code);
-    await page.locator('.embed-dialog').getByLabel('Close').click();
-    for (const [name, view] of [
-      [
-        'zero a channel',
-        /Zeroing the channel with the largest activation changes the loss of .* 5 random ones by at most/s,
-      ],
-      [
-        'zero a weight',
-        /Zeroing the weight that writes the largest activation changes the loss of .* 5 random ones by at most/s,
-      ],
-    ]) {
-      await page.getByRole('button', { name }).click();
-      await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
-      await settled(page);
-      assert.match(await findingOf(page), view);
-    }
-    assert.match(await text(page, '.badge'), /COUNTERFACTUAL/);
-    assert.deepEqual(page.troubles, []);
-    return findingOf(page);
   },
 
   async 'every experiment fits a phone and passes axe'(stage) {

@@ -124,21 +124,6 @@ export const hub = {
     assert.ok(size > 0);
   },
 
-  async 'the cache is listed, and cleared for a model or completely'(stage) {
-    const { page, hub } = await openHubPage(stage);
-    await load(page, 'sinkscope/softmax');
-    await load(page, 'sinkscope/sharded');
-    const ids = new Set((await cachedFiles(page)).map(({ id }) => id));
-    assert.deepEqual([...ids].sort(), ['sinkscope/sharded', 'sinkscope/softmax']);
-    await page.evaluate(() => globalThis.sinkscope.cacheClear('sinkscope/sharded'));
-    assert.ok((await cachedFiles(page)).every(({ id }) => id === 'sinkscope/softmax'));
-    await page.evaluate(() => globalThis.sinkscope.cacheClear());
-    assert.equal(await cachedBytes(page), 0);
-    hub.reset();
-    await load(page, 'sinkscope/softmax');
-    assert.equal(hub.seen(WEIGHTS, 'cdn').length, 1);
-  },
-
   async 'canceling a download ends its request at the server at once'(stage) {
     const { page, hub } = await openHubPage(stage);
     // The whole file would take two minutes.
@@ -198,52 +183,6 @@ export const hub = {
     assert.ok(storedTexts.every((text) => !text.includes(token)));
   },
 
-  async 'refusals of the hub are explained in plain words'(stage) {
-    const { page, hub } = await openHubPage(stage);
-    const loadFailure = (id, options) =>
-      page.evaluate(
-        ([name, more]) => globalThis.tool.failure(globalThis.tool.load(name, more)),
-        [id, options],
-      );
-    const cases = [
-      ['sinkscope/gated', {}, 'access', /needs an access token.*401/],
-      ['sinkscope/gated', { token: TOKENS.stranger }, 'access', /account has access.*403/],
-      ['sinkscope/softmax', { token: 'hf_wrong' }, 'access', /valid access token.*401/],
-      ['sinkscope/softmax@v9', {}, 'not_found', /branch, tag or commit.*404/],
-      ['sinkscope/huge', {}, 'too_large', /needs about 5\.\d+ GiB/],
-      ['a/b/c', {}, 'argument', /expected owner\/name/],
-    ];
-    for (const [id, options, code, message] of cases) {
-      const failure = await loadFailure(id, options);
-      assert.equal(failure.code, code, `${id}: ${failure.message}`);
-      assert.match(failure.message, message);
-    }
-    hub.fault({ path: /api/, status: 429 });
-    const busy = await loadFailure('sinkscope/softmax');
-    assert.equal(busy.code, 'busy');
-    assert.equal(hub.seen(/api/).filter(({ status }) => status === 429).length, 3);
-    await page.context().setOffline(true);
-    const offline = await loadFailure('sinkscope/softmax');
-    assert.equal(offline.code, 'offline');
-    return `${busy.message}\n     ${offline.message}`;
-  },
-
-  async 'a cached model opens without a network'(stage) {
-    const { page, hub } = await openHubPage(stage);
-    const options = [{ cache: true }];
-    const open = () =>
-      page.evaluate(async ([options]) => {
-        const plan = await globalThis.tool.resolve('sinkscope/softmax', options);
-        const files = globalThis.sinkscope.modelFiles(plan, options);
-        return [plan.remembered, await globalThis.tool.alpha(files)];
-      }, options);
-    const [, alpha] = await open();
-    hub.reset();
-    hub.fault({ path: /./, status: 503 });
-    assert.deepEqual(await open(), [true, alpha]);
-    assert.ok(hub.seen(WEIGHTS).every(({ method }) => method === 'HEAD'));
-  },
-
   async 'a worker without writable streams caches a model by file handles of its own'(stage) {
     const { page, hub } = await openHubPage(stage);
     await page.evaluate(async () => {
@@ -297,44 +236,5 @@ export const hub = {
       await expected(page),
     );
     assert.equal(await page.evaluate(() => globalThis.sinkscope.cacheKind()), 'none');
-  },
-
-  async 'a picked or dropped folder opens without a network request'(stage) {
-    const { page, hub } = await openHubPage(stage);
-    await page.evaluate(() => {
-      document.body.innerHTML = '<input type="file" webkitdirectory><input type="file" multiple>';
-    });
-    const requestedUrls = [];
-    await page.locator('input').first().setInputFiles(zoo);
-    await page
-      .locator('input')
-      .last()
-      .setInputFiles(['config.json', 'model.safetensors'].map((name) => zoo + name));
-    page.on('request', (request) => requestedUrls.push(request.url()));
-    const results = await page.evaluate(async () => {
-      const { planFiles, filesOfList, filesOfDrop, modelFiles } = globalThis.sinkscope;
-      const [folder, filesInput] = document.querySelectorAll('input');
-      const transfer = new DataTransfer();
-      for (const file of filesInput.files) transfer.items.add(file);
-      const lists = [filesOfList(folder.files), filesOfList(filesInput.files)];
-      lists.push(await filesOfDrop(transfer));
-      const results = [];
-      for (const list of lists) {
-        const [plan] = await planFiles(list);
-        results.push({ id: plan.id, alpha: await globalThis.tool.alpha(modelFiles(plan)) });
-      }
-      return results;
-    });
-    const alpha = await expected(page);
-    assert.deepEqual(
-      results.map(({ id }) => id),
-      ['softmax', 'files', 'files'],
-    );
-    for (const result of results) assert.deepEqual(result.alpha, alpha);
-    assert.equal(hub.log.length, 0);
-    assert.ok(
-      requestedUrls.every((url) => /\.(wasm|js)$|^blob:/.test(url)),
-      requestedUrls.join(),
-    );
   },
 };

@@ -425,37 +425,6 @@ export const lab = {
     }
   },
 
-  async 'training that diverges stops and reports its step, and invalid settings are refused'(
-    stage,
-  ) {
-    const divergingRun = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
-    const page = await enter(stage, smallLab(divergingRun));
-    await trainButton(page).click();
-    await page.locator('.lab-under .trouble').waitFor();
-    assert.match(
-      await text(page, '.lab-under .trouble'),
-      /step \d+: the (loss|gradient) is no longer a number/,
-    );
-    await page.waitForFunction(() => document.querySelector('.lab-step strong') !== null);
-    await button(page, 'Open in Explore').first().click();
-    await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
-    assert.deepEqual(page.troubles, []);
-    await page.context().close();
-    const invalidPage = await enter(
-      stage,
-      `room=lab&leftRun=width:100000,depth:3,${SMALL}&rightRun=batch:0,length:1e9`,
-    );
-    const trouble = await text(invalidPage, '.lab-trouble');
-    assert.match(trouble, /Lab 1: width: expected 16, 32, 64, 128, found “100000”/);
-    assert.match(trouble, /Lab 1: expected a lab setting, found “depth”/);
-    assert.match(trouble, /Lab 2: batch: expected a whole number from 1 to 256, found “0”/);
-    assert.match(
-      trouble,
-      /Lab 2: length: expected a whole number from 4 to 128, found “1000000000”/,
-    );
-    assert.deepEqual(invalidPage.troubles, []);
-  },
-
   async 'a hidden tab pauses and says so; a worker that ends leaves its last checkpoint'(stage) {
     const script = `${WATCHES_MESSAGES}
       globalThis.workers = [];
@@ -512,22 +481,6 @@ export const lab = {
     const lostLab = page.locator('.lab-under', { has: page.locator('.trouble') });
     assert.ok(await lostLab.getByRole('button', { name: 'Open in Explore' }).isDisabled());
     assert.deepEqual(page.troubles, []);
-  },
-
-  async 'a lab whose engine cannot be fetched says so, and can be restarted'(stage) {
-    const page = await stage.open('', { waits: false });
-    await page.route(/sinkscope\.lab/, (route) => route.fulfill({ status: 503 }));
-    await page.getByRole('link', { name: 'Lab', exact: true }).click();
-    await page.locator('.message.error').waitFor();
-    assert.match(await text(page, '.message'), /sinkscope\.lab.*503/);
-    await page.unroute(/sinkscope\.lab/);
-    await button(page, 'Reset').click();
-    await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
-    await waitUntilPaused(page);
-    await button(page, 'One step').click();
-    await page.waitForFunction(
-      () => document.querySelector('.lab-step strong').textContent === '1',
-    );
   },
 
   async 'fine-tuning states its cost first, and learns a text of the reader'(stage) {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename } from 'node:path';
-import { TOKENS } from '../hub/repositories.mjs';
 import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
 import {
@@ -17,7 +16,6 @@ import {
   settled,
   staysWithin,
   text,
-  until,
   violations,
 } from './stage.mjs';
 
@@ -212,55 +210,6 @@ export const open = {
     return progressText;
   },
 
-  async 'a token opens a gated model and is stored nowhere'(stage) {
-    const { page } = await openPage(stage);
-    await openDialog(page);
-    await lookUp(page, 'sinkscope/gated');
-    const refusal = await page.waitForSelector('.open-problem, .open-error:not([hidden])');
-    assert.match(await refusal.textContent(), /token|access/);
-    if (await page.getByRole('button', { name: 'Back' }).count())
-      await page.getByRole('button', { name: 'Back' }).click();
-    await page.click('.open-more summary');
-    assert.equal(await page.locator('.open-more input').first().getAttribute('type'), 'password');
-    await page.locator('.open-more input').first().fill(TOKENS.member);
-    await lookUp(page, 'sinkscope/gated');
-    await page.click('#open .primary');
-    await page.waitForSelector('#open', { state: 'hidden' });
-    await settled(page);
-    assert.match(await stampText(page), /sinkscope\/gated/);
-    const storedText = await page.evaluate(() =>
-      JSON.stringify({ ...localStorage, ...sessionStorage }),
-    );
-    const places = [storedText, page.url(), await page.content()].join();
-    assert.ok(!places.includes(TOKENS.member), 'the token is in memory only');
-  },
-
-  async 'a hub model that is missing or too large is reported with code and place'(stage) {
-    const { page, hub } = await openPage(stage);
-    await openDialog(page);
-    await lookUp(page, 'sinkscope/none');
-    assert.match(await errorText(page), /sinkscope\/none.*\((access|not_found)\)/);
-    await lookUp(page, 'not a name');
-    await page.waitForFunction(() =>
-      /\(argument\)/.test(document.querySelector('.open-error').textContent),
-    );
-    await lookUp(page, 'sinkscope/huge');
-    await page.waitForSelector('.open-problem');
-    assert.match(await text(page, '.open-problem'), /5\.00 GiB.*holds 3\.75 GiB/);
-    assert.equal(await page.locator('#open .primary').count(), 0, 'there is nothing to press');
-    await page.getByRole('button', { name: 'Back' }).click();
-    await lookUp(page, 'sinkscope/quantized');
-    await page.waitForFunction(() => /2 models/.test(document.querySelector('#open').textContent));
-    await page.getByRole('button', { name: /tiny-Q8_0/ }).click();
-    await page.waitForSelector('.open-plan');
-    assert.match(await planText(page), /tiny-Q8_0\.gguf/);
-    await page.click('#open .primary');
-    await page.waitForSelector('.open-error:not([hidden])');
-    assert.match(await errorText(page), /expected/);
-    assert.match(await stampText(page), /Softmax model/);
-    assert.equal(hub.seen(/huge.*safetensors/).length, 0);
-  },
-
   async 'a link with a model on the disk omits it, or identifies it for readers with the same files'(
     stage,
   ) {
@@ -335,20 +284,6 @@ export const open = {
     assert.deepEqual(troublesOf(page, hub), []);
   },
 
-  async 'a dropped folder opens without a request, and stays out of links'(stage) {
-    const { page, hub } = await openPage(stage);
-    await drop(page, await folderOf('sigmoid'));
-    await page.waitForFunction(() =>
-      /from your disk/.test(document.querySelector('.about')?.textContent),
-    );
-    await settled(page);
-    assert.match(await text(page, '.subject-list'), /model\.safetensors/);
-    await page.waitForTimeout(300);
-    assert.ok(!page.url().includes('disk'));
-    assert.equal(hub.log.length, 0);
-    assert.deepEqual(troublesOf(page, hub), []);
-  },
-
   async 'a dropped folder with links, and with names from right to left, opens its model'(stage) {
     // Arabic letters, and a sign that turns the order of what follows around.
     const name = 'نموذج \u202Erosnetefas';
@@ -374,61 +309,6 @@ export const open = {
     } finally {
       await rm(outer, { recursive: true });
     }
-  },
-
-  async 'for a folder without a tokenizer, the text is a list of token ids'(stage) {
-    const { page, hub } = await openPage(stage, 'room=explore');
-    const files = await folderOf('sigmoid');
-    delete files['tokenizer.json'];
-    await drop(page, files);
-    await page.waitForFunction(() =>
-      /expected token ids such as 1, 2, 3/.test(document.querySelector('.trouble')?.textContent),
-    );
-    await page.fill('textarea', '1, 17, 392, 5');
-    await page.waitForFunction(
-      () => document.querySelectorAll('.chip').length === 4 && !document.querySelector('.trouble'),
-    );
-    assert.deepEqual(await page.locator('.chip').allTextContents(), ['#1', '#17', '#392', '#5']);
-    assert.deepEqual(troublesOf(page, hub), []);
-  },
-
-  async 'an encoder without a head gets its text between [CLS] and [SEP], and every row sees all keys'(
-    stage,
-  ) {
-    const prompt = 'the cat sat on the mat and saw the old man at the sea';
-    const { page, hub } = await openPage(
-      stage,
-      `room=explore&prompt=${encodeURIComponent(prompt)}`,
-    );
-    const folder = `${root}tests/golden/hf-bert-bare`;
-    const [config, weights] = await Promise.all(
-      ['config.json', 'model.safetensors'].map((name) => readFile(`${folder}/${name}`)),
-    );
-    const letters = [...'abcdefghijklmnopqrstuvwxyz'];
-    const names = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]'];
-    const words = [...names, ...letters, ...letters.map((letter) => `##${letter}`)];
-    await drop(page, {
-      'config.json': config,
-      'model.safetensors': weights,
-      'vocab.txt': Buffer.from(words.join('\n')),
-    });
-    await page.waitForFunction(() =>
-      /from your disk/.test(document.querySelector('.about')?.textContent),
-    );
-    await settled(page);
-    const tokens = await page.locator('.chip').allTextContents();
-    const T = prompt.replaceAll(' ', '').length + 2;
-    assert.equal(tokens.length, T);
-    assert.deepEqual([tokens[0], tokens[T - 1]], ['[CLS]', '[SEP]']);
-    // In an encoder every row sees all T tokens; in a causal model the share would be the mean of 1/n, 10%.
-    assert.match(
-      await findingText(page),
-      new RegExp(
-        `uniform attention, spread evenly over the tokens that each row sees, would give ${Math.round(100 / T)}%`,
-      ),
-    );
-    assert.equal(await page.getByText('NaN').count(), 0);
-    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'a base model without an output head has no view of its predictions, and the page says so'(
@@ -574,47 +454,6 @@ export const open = {
     await waitForShownStep(1);
     assert.deepEqual(await violations(page), []);
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 3, 'each checkpoint was fetched once');
-  },
-
-  async 'a slow checkpoint shows its progress, and can be stopped'(stage) {
-    const { page, hub } = await openPage(stage);
-    await load(page, 'EleutherAI/pythia-14m@step0');
-    await page.getByRole('link', { name: 'Training', exact: true }).click();
-    await page.waitForSelector('.walk input');
-    hub.fault({ host: 'cdn', path: WEIGHTS, slow: 100_000 });
-    await page.locator('.walk input').focus();
-    await page.keyboard.press('End');
-    await page.waitForFunction(() =>
-      /Loading EleutherAI.*step143000: .* of 2\.9 MB/.test(
-        document.querySelector('.progress').textContent,
-      ),
-    );
-    await page.click('.progress button');
-    await page.waitForSelector('.progress', { state: 'hidden' });
-    await settled(page);
-    assert.match(await text(page, '.trouble'), /Stopped/);
-    // The download ends, too: the whole file would take half a minute.
-    const download = hub.seen(WEIGHTS, 'cdn').at(-1);
-    await until(() => download.isWhole !== undefined);
-    assert.equal(download.isWhole, false);
-    assert.ok(await page.locator('.training-grid .heatmap').first().isVisible());
-  },
-
-  async 'another special token can be put first, and the tokenizer’s own tokens are shown'(stage) {
-    const { page } = await openPage(stage);
-    await openSection(page, 'settings');
-    const field = page.getByLabel('first token', { exact: true });
-    const names = (await field.locator('option').allTextContents()).map((name) => name.trim());
-    assert.ok(
-      names.some((name) => /^the tokenizer’s default: /.test(name)),
-      names.join(),
-    );
-    const otherName = names.find((name) => /^<\|/.test(name));
-    await field.selectOption({ label: otherName });
-    await settled(page);
-    assert.equal(await page.locator('.chip').first().textContent(), otherName);
-    await page.waitForFunction(() => location.hash.includes('first='));
-    return names.join(' | ');
   },
 };
 

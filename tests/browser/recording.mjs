@@ -256,20 +256,6 @@ export const recording = {
     }
   },
 
-  'recording: it is shown beside a model in Compare, on one table': async (stage) => {
-    const page = await stage.open(`room=compare&panel=numbers&shown=softmax,${REAL_SUBJECT}`);
-    await page.waitForFunction(
-      () => document.querySelectorAll('.table-of-all tbody tr').length >= 2,
-    );
-    await settled(page);
-    const rows = await page.locator('.table-of-all tbody tr').allTextContents();
-    const row = rows.find((rowText) => rowText.includes('SmolLM2-135M-Instruct'));
-    assert.match(row, /75\.6%/);
-    assert.ok(rows.some((rowText) => rowText.includes('Softmax')));
-    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
-    assert.deepEqual(page.troubles, []);
-  },
-
   'recording: Start shows a real model at one click, and goes back': async (stage) => {
     const page = await stage.open('');
     await page.locator('.step-3').scrollIntoViewIfNeeded();
@@ -372,32 +358,6 @@ export const recording = {
     await page.waitForFunction(() =>
       /newer Sinkscope/.test(document.querySelector('.open-error').textContent),
     );
-    assert.deepEqual(page.troubles, []);
-  },
-
-  'a hybrid model opens, and its layers have the numbers that the model gives them': async (
-    stage,
-  ) => {
-    const vocab = Object.fromEntries([...'abcdefghijklmnopqrstuvwxyz'].map((word, i) => [word, i]));
-    const model = { type: 'WordLevel', vocab, unk_token: 'a' };
-    const pre_tokenizer = { type: 'Whitespace' };
-    const tokenizer = { version: '1.0', added_tokens: [], pre_tokenizer, model };
-    const fileOf = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
-    const weights = ['config.json', 'model.safetensors'].map((name) =>
-      fileOf(name, readFileSync(`${root}tests/golden/hf-lfm2/${name}`)),
-    );
-    const page = await stage.open('room=explore&text=b c d e f g h a b i j a c d b');
-    await openFiles(page, [
-      ...weights,
-      fileOf('tokenizer.json', Buffer.from(JSON.stringify(tokenizer))),
-    ]);
-    await settled(page);
-    await page.waitForFunction(() => /\bL[13]H[012]\b/.test(document.body.textContent));
-    await page.waitForFunction(
-      () => !document.querySelector('main').textContent.includes('Softmax'),
-    );
-    assert.doesNotMatch(await text(page, 'main'), /L[02]H\d/);
-    assert.match(await text(page, 'main'), /In layer [13], head/);
     assert.deepEqual(page.troubles, []);
   },
 

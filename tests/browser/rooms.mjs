@@ -15,14 +15,12 @@ import {
   pauseAtStep,
   pictures,
   root,
-  saveFrom,
   setSavesData,
   settled,
   staysWithin,
   text,
   twoFrames,
   violations,
-  until,
 } from './stage.mjs';
 
 const zoo = (path) => readFile(`${root}models/zoo/${path}`);
@@ -69,13 +67,6 @@ const isSeen = (page, selector) =>
     const { top, bottom, left, right } = document.querySelector(s).getBoundingClientRect();
     return top >= 0 && left >= 0 && bottom <= innerHeight && right <= innerWidth && bottom > top;
   }, selector);
-
-async function go(page, room) {
-  await page.getByRole('link', { name: room, exact: true }).click();
-  await page.waitForSelector(`[data-room="${room.toLowerCase()}"]`);
-  await page.waitForSelector('[data-view="attention"] canvas');
-  await settled(page);
-}
 
 async function type(page, words) {
   await page.fill('textarea', words);
@@ -402,98 +393,6 @@ const reading = {
     }
   },
 
-  async 'a short text has its share with a caveat, and heads are counted only where that is meaningful'(
-    stage,
-  ) {
-    // Whatever a visitor types first, the first screen shows a share and that of uniform attention.
-    const startPage = await stage.open();
-    for (const words of [
-      'The quick brown fox jumps over the lazy dog',
-      'Attention is all you need',
-      'Hello world',
-      'The capital of France is',
-      'My cat sat on the mat.',
-      'What is the meaning of life?',
-      'Good morning, how are you?',
-      'I love you',
-    ]) {
-      await type(startPage, words);
-      assert.match(
-        await findingOf(startPage),
-        /first one: the start token <s>, which begins this model’s texts|too short to distinguish a sink/,
-        words,
-      );
-      assert.match(
-        await text(startPage, '.twin-0'),
-        /gives <s> (about )?\d+% on average\./s,
-        words,
-      );
-      assert.equal(await startPage.locator('.remark:visible').count(), 2, words);
-    }
-    const examples = startPage.locator('.examples option');
-    assert.equal(await examples.count(), 5);
-    await startPage.locator('.examples').selectOption({ index: 2 });
-    await settled(startPage);
-    assert.equal(await startPage.inputValue('textarea'), 'Attention is all you need.');
-    assert.match(await text(startPage, '.starts'), /starts with <s> ✕/);
-    await startPage.locator('.starts').click();
-    await settled(startPage);
-    assert.match(await text(startPage, '.starts'), /no start token: add <s>/);
-    assert.match(await text(startPage, '.twin-0'), /gives “A” (about )?\d+%/);
-    await startPage.close();
-    const page = await stage.open('room=explore');
-    await type(page, 'The capital of France is');
-    assert.match(
-      await findingOf(page),
-      /uniform attention, spread evenly over the tokens that each row sees, would give 2\d%\. On this text, \d+ of the 24 heads give <s> more than 30%: such a head has an attention sink\.$/,
-    );
-    await type(page, 'a');
-    assert.match(
-      await findingOf(page),
-      /Heads are not counted: in a text of 2 tokens, uniform attention alone gives <s> 75%, above ε = 0\.3; 10 tokens suffice/,
-    );
-    await type(page, '');
-    assert.equal(
-      (await text(page, '.trouble')).trim(),
-      'Type a sentence: there is no text yet. The last good result is shown.',
-    );
-    await type(page, '从前有一个小女孩，她和祖母住在森林边的小屋里。每天早晨她去井边打水。');
-    assert.doesNotMatch(await findingOf(page), /Heads are not counted/);
-    assert.match(
-      await findingOf(page),
-      /uniform attention, spread evenly over the tokens that each row sees, would give \d+%/,
-    );
-    await go(page, 'Compare');
-    await type(page, 'I love you');
-    assert.match(await findingOf(page), /Heads are not counted/);
-    assert.deepEqual(page.troubles, []);
-    for (const room of ['start', 'explore', 'compare', 'training']) {
-      const emptyPage = await stage.open(`room=${room}&prompt=`, { waits: false });
-      await emptyPage.waitForSelector('.wanting');
-      await settled(emptyPage);
-      assert.doesNotMatch(
-        await text(emptyPage, 'main'),
-        /coming|Loading|Measuring|Try again/,
-        room,
-      );
-      assert.equal(await emptyPage.locator('.wanting').count(), 1);
-      // Start's steps say that they wait for a text; none is a heading over an empty place.
-      if (room === 'start') {
-        const waiting = emptyPage.locator('.step > .hint:visible', { hasText: 'waits for a text' });
-        const bareSteps = emptyPage.locator(
-          '.step:not(:has(.answer:not(:empty)), :has(> .hint:not(:empty)))',
-        );
-        assert.equal(await emptyPage.locator('.step:visible').count(), 6);
-        assert.ok((await waiting.count()) >= 4);
-        assert.equal(await bareSteps.count(), 0);
-        await type(emptyPage, 'The old man sat at the door.');
-        assert.equal(await emptyPage.locator('.step:visible').count(), 6);
-        assert.equal(await waiting.count(), 0);
-      }
-      await emptyPage.close();
-    }
-  },
-
   async 'Explore shows the heads, the picture of one question and all six questions on one screen'(
     stage,
   ) {
@@ -547,106 +446,6 @@ const reading = {
       [],
     );
     await page.close();
-  },
-
-  async 'the curves of Sink₁ by threshold and by length equal runs at each value'(stage) {
-    const page = await stage.open('room=explore&shown=softmax&view=threshold&eps=0.25');
-    const prompt = await page.locator('textarea').inputValue();
-    const readSaved = async (view) => {
-      await page.waitForSelector(`.view-${view} .chart-picture`);
-      await settled(page);
-      const menu = page.locator(`.view-${view} .save`);
-      const { subjects } = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
-      return Object.fromEntries(
-        subjects[0].quantities.map((quantity) => [quantity.name, quantity.data]),
-      );
-    };
-    const { sink_1_by_eps: shares } = await readSaved('threshold');
-    const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
-    const sinkAt = async (tokens, eps) => {
-      const run = await model.run(tokens, { fields: ['att'] });
-      const tensors = await run.read([{ metric: 'sink_ratio', eps }, { metric: 'alpha' }]);
-      await run.close();
-      return tensors;
-    };
-    for (const percent of [5, 10, 25, 30, 50, 90]) {
-      const [{ data }] = await sinkAt(ids, percent / 100);
-      assert.ok(
-        Math.abs(shares[percent] - data[0]) < 1e-6,
-        `${percent}%: ${shares[percent]}, ${data[0]}`,
-      );
-    }
-    assert.match(await text(page, '.view-threshold .caption'), /^Of 24 heads, .* have α₁ > 0\.3/);
-    await page.locator('.view-length').scrollIntoViewIfNeeded();
-    const { sink_1: sinks, mean_alpha_1: means } = await readSaved('length');
-    assert.equal(sinks.length, ids.length);
-    for (const T of [2, 9, 17, ids.length]) {
-      const [{ data }, alpha] = await sinkAt(ids.slice(0, T), 0.25);
-      assert.ok(Math.abs(sinks[T - 1] - data[0]) < 1e-6, `T = ${T}`);
-      const mean = Array.from({ length: 24 }, (_, i) => alpha.data[i * T]).reduce((a, b) => a + b);
-      assert.ok(Math.abs(means[T - 1] - mean / 24) < 1e-5, `T = ${T}`);
-    }
-    await engine.close();
-    // Rows that need not sum to 1 are counted by their shares, as Sink₁ is.
-    const otherPage = await stage.open('room=explore&shown=sigmoid&view=length');
-    await otherPage.waitForSelector('.view-length .chart-picture');
-    await settled(otherPage);
-    const [, shownPercent] = /Sink₁ (\d+)%, mean α₁ [\d.]+ \(uniform [\d.]+\)\.$/.exec(
-      await text(otherPage, '.view-length .caption'),
-    );
-    const sigmoidModel = await openInNode('sigmoid', prompt, 'auto');
-    const run = await sigmoidModel.model.run(sigmoidModel.ids, { fields: ['att'] });
-    const { data } = await run.metric('sink_ratio', { eps: 0.3 });
-    assert.equal(shownPercent, (100 * data[0]).toFixed(0));
-    await sigmoidModel.engine.close();
-    assert.deepEqual([...page.troubles, ...otherPage.troubles], []);
-  },
-
-  async 'every view is listed by name, and views that a model does not support are not offered'(
-    stage,
-  ) {
-    const page = await stage.open('room=explore&shown=gated');
-    const listViews = async () =>
-      (await page.locator('.questions button').allTextContents()).map((button) => button.trim());
-    assert.ok((await listViews()).includes('Gate') && !(await listViews()).includes('Bias key'));
-    for (const [shown, view] of [
-      ['gated', 'gate'],
-      ['key-bias', 'bias'],
-      ['experts', 'router'],
-    ]) {
-      const viewPage = await stage.open(`room=explore&shown=${shown}&view=${view}`);
-      await viewPage.waitForSelector(`[data-view="${view}"] canvas`);
-      assert.deepEqual(viewPage.troubles, []);
-    }
-  },
-
-  async 'several keys are selected with Shift, by keyboard and mouse, and are part of the link'(
-    stage,
-  ) {
-    const page = await stage.open('room=explore');
-    await settled(page);
-    const map = page.locator('.stage [data-view="attention"] .heatmap').first();
-    const words = () => text(page, '.stage .span-words');
-    await map.focus();
-    for (const key of ['ArrowRight', 'Enter', 'Shift+ArrowRight', 'Shift+ArrowRight'])
-      await map.press(key);
-    await until(async () => /^Tokens 1–3, “The old man”, together receive/.test(await words()));
-    const { width, height } = await map.boundingBox();
-    await map.click({ position: { x: 0.5 * width, y: 0.9 * height } });
-    const [x, y] = [0.7 * width, 0.9 * height];
-    await map.click({ position: { x, y }, modifiers: ['Shift'] });
-    const said =
-      /^Tokens 13–18, “\. He thought of his child”, .* of the 8 queries that see all of them/;
-    await until(async () => said.test(await words()));
-    assert.match(await map.getAttribute('aria-label'), /Tokens 13–18/);
-    await until(() => page.url().includes('lastKey=18'));
-    const linked = await stage.open(page.url().split('#')[1], { width: 390 });
-    await settled(linked);
-    assert.match(await text(linked, '.stage .span-words'), said);
-    await staysWithin(linked, 390, 'explore');
-    await map.press('Escape');
-    await page.waitForSelector('.stage .span-words', { state: 'hidden' });
-    assert.deepEqual([...page.troubles, ...linked.troubles], []);
   },
 
   async 'the map is operated by the keyboard, and all tokens are one tab stop'(stage) {
@@ -779,47 +578,6 @@ const reading = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a click on a channel of a token offers edits of this number, also by keyboard'(stage) {
-    const page = await stage.open('room=explore&shown=softmax&view=channels');
-    const picture = page.locator('.view-channels .heatmap');
-    assert.match(
-      await text(page, '.view-channels .caption'),
-      /Kurtosis \d+ \(a normal distribution has 3\)/,
-    );
-    const box = await picture.boundingBox();
-    // The middle of channel 64 of 128 and of token 2 of 26.
-    await picture.click({ position: { x: (64.5 * box.width) / 128, y: (2.5 * box.height) / 26 } });
-    await settled(page);
-    const move = (name) => page.locator('.hand').getByRole('link', { name });
-    await ask(page, 'What if');
-    await move(/^Zero channel 64 (after layer \d|at the embedding), token 2$/).waitFor();
-    // The address follows a moment later, and the way back leads to the picture.
-    await page.waitForFunction(() => location.hash.includes('view=change'));
-    await page.goBack();
-    await picture.waitFor();
-    await picture.focus();
-    await page.keyboard.press('ArrowRight');
-    await page.keyboard.press('Enter');
-    await ask(page, 'What if');
-    await move('Set channel 65 there to its mean').focus();
-    await page.keyboard.press('Enter');
-    await page.waitForSelector('.view-change .heatmap');
-    await settled(page);
-    const hash = decodeURIComponent(await page.evaluate(() => location.hash));
-    assert.match(hash, /softmax~clamp_channel\(65,\d,2,to=mean\)/);
-    await page.goBack();
-    await page.waitForSelector('.view-change', { state: 'hidden' });
-    const invalidPage = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
-      waits: false,
-    });
-    await invalidPage.waitForSelector('.trouble');
-    assert.match(
-      await text(invalidPage, '.trouble'),
-      /channel: expected an integer from 0 to 127, found 999/,
-    );
-    assert.deepEqual([...page.troubles, ...invalidPage.troubles], []);
-  },
-
   async 'a link is followed although the address of an earlier change is not written yet'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=change');
     const timers = await page.evaluate(() => {
@@ -842,89 +600,6 @@ const reading = {
     await page.waitForSelector('[data-room="explore"] .hand');
     assert.equal(await page.locator('.hand select').inputValue(), 'head');
     assert.deepEqual(page.troubles, []);
-  },
-
-  async 'the ablation of each head and the replacement of a token give the package’s numbers'(
-    stage,
-  ) {
-    const page = await stage.open('room=explore&shown=softmax&view=effects&layer=5&head=0');
-    const prompt = await page.locator('textarea').inputValue();
-    const readSaved = async (view) => {
-      const menu = page.locator(`.view-${view} .save`);
-      const { subjects } = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
-      return Object.fromEntries(
-        subjects[0].quantities.map((quantity) => [quantity.name, quantity.data]),
-      );
-    };
-    const measureLoss = async (edits) =>
-      (await readInNode('softmax', prompt, [{ metric: 'loss_mean' }], edits)).tensors[0].data[0];
-    const rise =
-      (await measureLoss([{ kind: 'silence', layer: 5, head: 0 }])) - (await measureLoss([]));
-    const { effect } = await readSaved('effects');
-    assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
-    const sentence = await text(page, '.view-effects .caption');
-    const { first_share } = await readSaved('effects');
-    const dormantEdits = effect.flatMap((headRise, i) =>
-      Math.abs(headRise) < 0.01 && first_share[i] > 0.3
-        ? [{ kind: 'silence', layer: Math.floor(i / 4), head: i % 4 }]
-        : [],
-    );
-    const riseWithoutAll = (await measureLoss(dormantEdits)) - (await measureLoss([]));
-    assert.ok((await text(page, '.lead')).includes(` for ${dormantEdits.length} of the `));
-    assert.match(
-      await text(page, '.lead'),
-      new RegExp(`at once: [+−]${Math.abs(riseWithoutAll).toFixed(3)}\\.$`),
-    );
-    assert.ok(sentence.includes(`changes the loss by +${rise.toFixed(3)}`), sentence);
-    const counts = await page.locator('.view-effects td:nth-child(2)').allTextContents();
-    assert.equal(
-      counts.map(Number).reduce((a, b) => a + b),
-      24,
-    );
-
-    await ask(page, 'What does the head write?');
-    await page.waitForSelector('.view-contribution .heatmap');
-    await settled(page);
-    const contributionRun = await readInNode('softmax', prompt, [
-      { metric: 'contribution_out_at' },
-    ]);
-    const { data } = contributionRun.tensors[0];
-    assert.deepEqual((await readSaved('contribution')).contribution_out_at, [...data]);
-    const part = `and ${(100 * data[20 * contributionRun.T]).toFixed(0)}% after it.`;
-    assert.ok((await text(page, '.view-contribution .caption')).includes(part), part);
-
-    await ask(page, 'What if');
-    await page.getByText('If no token could attend to <s>, the model would').waitFor();
-    const losses = [await measureLoss([]), await measureLoss([{ kind: 'hide_key', key: 0 }])];
-    const [oldLoss, hiddenLoss] = losses.map((loss) => loss.toFixed(2));
-    assert.ok((await text(page, '.lead')).includes(`from ${oldLoss} to ${hiddenLoss} nats`));
-    assert.deepEqual(page.troubles, []);
-    // An embed shows two models; one predicts no next token.
-    const embed = await stage.open('view=effects&shown=softmax,diffusion', { file: 'embed.html' });
-    await embed.waitForSelector('.view-effects .heatmap');
-    assert.match(await text(embed, 'body'), /heads are dormant.*does not apply to/s);
-    assert.deepEqual(embed.troubles, []);
-    return sentence;
-  },
-
-  async 'a text can be random or repeated tokens with a given length and first token'(stage) {
-    const page = await stage.open('room=explore&T=16');
-    await openSection(page, 'settings');
-    const kind = page.getByLabel('prompts from');
-    await kind.selectOption('repeat');
-    await settled(page);
-    assert.equal(new Set((await chips(page)).slice(1)).size, 1);
-    await kind.selectOption('random');
-    await settled(page);
-    const drawnTokens = await chips(page);
-    assert.equal(drawnTokens.length, 16);
-    await page.getByLabel('first token', { exact: true }).selectOption('none');
-    await settled(page);
-    assert.ok(!(await chips(page)).includes('<s>'));
-    assert.match(await text(page, '[data-view="attention"] .stamp'), /T = 16 · no start token/);
-    await page.waitForFunction(() => /first=none/.test(location.hash));
-    const linkedPage = await stage.open(new URL(page.url()).hash.slice(1));
-    assert.deepEqual(await chips(linkedPage), await chips(page), 'a link draws the same');
   },
 
   async 'generated tokens appear in the views, and generation can be stopped'(stage) {
@@ -1010,17 +685,6 @@ const comparing = {
       (region) => region.scrollWidth - region.clientWidth,
     );
     assert.ok(excess <= 0, `the table has ${excess} px too many`);
-  },
-
-  async 'an edit without effect is not a what-if, and the last step is the trained weights'(stage) {
-    const page = await stage.open(
-      'room=compare&shown=softmax,softmax~softmax,softmax@4000&panel=numbers',
-    );
-    await page.locator('.metrics tr[data-subject]').nth(2).waitFor();
-    await settled(page);
-    const rows = await page.locator('.metrics tr[data-subject]').allTextContents();
-    assert.equal(new Set(rows).size, 1);
-    assert.match(rows[0], /Softmax model\s+MEASURED 1 prompt/);
   },
 
   async 'models, steps and what-ifs are selected, added and removed'(stage) {
@@ -1173,105 +837,20 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'the spread over seeds is drawn and stated if a model has logs of several'(stage) {
-    const readLogs = async (id) => {
-      const all = [1, 2, 3, 4, 5].map((seed) => zoo(`${id}/seeds/${seed}.json`).then(JSON.parse));
-      const results = await Promise.allSettled(all);
-      return results.flatMap(({ value }) => value ?? []);
-    };
-    const readBands = async (id) => {
-      const page = await stage.open(`room=training&shown=${id}`);
-      const chart = page.locator('[data-view="training"]');
-      await chart.locator('.chart-picture').waitFor();
-      // The course and the logs, where a model has them, arrive after the chart.
-      if ((await readLogs(id)).length)
-        await chart
-          .locator('.caption', { hasText: 'start token first).' })
-          .filter({ hasText: /Over \d+ seeds/ })
-          .waitFor({ state: 'attached' });
-      else await page.waitForLoadState('networkidle');
-      const caption = await chart.locator('.caption').textContent();
-      // The switch adds the repeat runs.
-      await chart.locator('.check input').check();
-      const bandCount = await chart.locator('path.band').count();
-      await page.close();
-      return { drawn: bandCount, said: caption };
-    };
-    const runs = await readLogs('softmax');
-    const longRuns = runs.filter(({ points }) => points.at(-1).step >= 4000);
-    const lastStep = Math.min(...longRuns.map(({ points }) => points.at(-1).step));
-    const sinks = longRuns.map(
-      ({ points }) => points.find(({ step }) => step === lastStep)['sink_0.3'],
-    );
-    const [low, high] = [Math.min(...sinks), Math.max(...sinks)].map((x) => x.toFixed(1));
-    const softmaxBands = await readBands('softmax');
-    assert.equal(softmaxBands.drawn, 1);
-    assert.ok(
-      softmaxBands.said.includes(
-        `Over ${longRuns.length} seeds, at step ${lastStep.toLocaleString('en')} of runs of 16,000: Sink₁ ${low} to ${high}%`,
-      ),
-      softmaxBands.said,
-    );
-    assert.match(
-      softmaxBands.said,
-      /^Softmax model, seed 1, at step 4,000: .*start token first\)\./,
-    );
-    // The model `short` has no long runs: its 2,000 steps are those of softmax.
-    assert.deepEqual(await readLogs('short'), []);
-    const shortBands = await readBands('short');
-    assert.equal(shortBands.drawn, 0);
-    assert.doesNotMatch(shortBands.said, /seeds/);
-    const index = JSON.parse(await zoo('index.json'));
-    const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
-    const comparePage = await stage.open('room=compare&panel=seeds&shown=softmax,sigmoid,short');
-    const rows = comparePage.locator('table.seeds tbody tr');
-    await rows.first().waitFor();
-    const rowTexts = await rows.allTextContents();
-    assert.equal(rowTexts.length, 6, rowTexts.join('\n'));
-    const [softmax] = index.filter(({ id }) => id === 'softmax');
-    const sinkPercents = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
-    const rangeText = [Math.min(...sinkPercents), Math.max(...sinkPercents)]
-      .map((x) => x.toFixed(1))
-      .join(' to ');
-    assert.match(
-      rowTexts[0],
-      /4,000 steps, as shown: 3 seeds \(1, 2, 3\); the weights here are seed 1’s/,
-    );
-    assert.ok(rowTexts[0].includes(rangeText), rowTexts[0]);
-    assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
-    const sigmoidSteps = (await readLogs('sigmoid')).map(({ points }) => points.at(-1).step);
-    const commonStep = Math.min(
-      lastStep,
-      ...sigmoidSteps.filter((step) => step >= 4000),
-    ).toLocaleString('en');
-    for (const line of rowTexts.slice(3, 5))
-      assert.match(line, new RegExp(` at step ${commonStep} of runs`));
-    assert.match(rowTexts[3], new RegExp(`${longRuns.length} seeds, `));
-    assert.equal(
-      await rows.nth(3).locator('td').first().locator('circle').count(),
-      longRuns.length,
-    );
-    const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(2));
-    const text = rowTexts[5].replace(/\s+/g, ' ');
-    assert.ok(text.includes(`+${mean} (${least} to ${most})`), text);
-    assert.match(
-      text,
-      new RegExp(
-        `${seeds} pairs of seeds, α₁ above uniform attention: less sink than softmax: −0\\.\\d{3} `,
-      ),
-    );
-    const aboutPage = await stage.open('room=explore&shown=short');
-    await openSection(aboutPage, 'settings');
-    await aboutPage.locator('details.about summary').click();
-    const card = aboutPage.locator('.about table.seeds');
-    await card.first().waitFor();
-    assert.equal(await card.count(), 1, 'no long runs of it');
-    assert.match(await card.textContent(), /2,000 steps, as shown: 3 seeds.*2\.1 to 45\.\d/s);
-    const windowPage = await stage.open('room=explore&shown=window');
-    await openSection(windowPage, 'settings');
-    await windowPage.locator('details.about summary').click();
-    await windowPage.getByText('one seed (1): how far another would differ is not known').waitFor();
-    assert.match(await windowPage.textContent('.about'), /Sink₁\s+0% \(seed 1, the only one\)/);
+  async 'each measurement that waits for a click runs, and says what it found'(stage) {
+    for (const [hash, name, said] of [
+      ['shown=diffusion&view=unmasking&masked=8&denoise=4', 'Unmask', /most attended token/],
+      ['shown=diffusion&view=masked', 'Measure', /predicts the same tokens/],
+      ['view=tasks', 'Measure', /Copying random tokens .* Recalling a name/s],
+      ['view=suffix&goal=away&suffix=3', 'Search', /in another order/],
+    ]) {
+      const page = await stage.open(`room=explore&${hash}`);
+      const view = page.locator('.stage > .main');
+      await view.getByRole('button', { name, exact: true }).click();
+      await view.locator('.caption').filter({ hasText: said }).first().waitFor();
+      assert.deepEqual(page.troubles, [], hash);
+      await page.context().close();
+    }
   },
 
   async 'a half-typed number stays when the page is redrawn'(stage) {
@@ -1290,110 +869,6 @@ const training = {
     assert.equal(await field.inputValue(), '1');
     await page.evaluate(() => (location.hash = '#room=explore&T=30'));
     await page.waitForFunction(() => document.querySelector('[aria-label="T ≤"]').value === '30');
-  },
-
-  async 'a masked diffusion model fills in masked tokens step by step'(stage) {
-    const page = await stage.open('room=explore&shown=diffusion&view=unmasking&masked=8&denoise=4');
-    await page.getByRole('button', { name: 'Unmask', exact: true }).click();
-    await page.waitForFunction(() =>
-      /most attended token/.test(document.querySelector('.unmask-controls + .caption').textContent),
-    );
-    assert.equal(await page.locator('.unmask-map canvas').evaluate((canvas) => canvas.height), 4);
-    assert.equal(await page.locator('.unmask-text .hidden').count(), 0);
-    await page.locator('.unmask-controls input[type="range"]').focus();
-    await page.keyboard.press('Home');
-    assert.equal(await page.locator('.unmask-text .hidden').count(), 6);
-    const stamp = page.locator('[data-view="unmasking"] .stamp');
-    assert.match(await stamp.textContent(), /^MEASURED /);
-    await page.getByRole('button', { name: 'strongest', exact: true }).click();
-    await page.getByRole('button', { name: 'Unmask', exact: true }).click();
-    await stamp
-      .filter({ hasText: /^COUNTERFACTUAL .*, the strongest key of each step hidden$/ })
-      .waitFor();
-    await page.waitForFunction(() =>
-      /hid its most attended token/.test(
-        document.querySelector('.unmask-controls + .caption').textContent,
-      ),
-    );
-    assert.deepEqual(page.troubles, []);
-  },
-
-  async 'the loss at masked tokens is shown beside that of the causal model'(stage) {
-    const page = await stage.open('room=explore&shown=diffusion&view=masked');
-    const view = page.locator('[data-view="masked"]');
-    await view.getByRole('button', { name: 'Measure', exact: true }).click();
-    await page.waitForFunction(() =>
-      /predicts the same tokens/.test(
-        document.querySelector('[data-view="masked"] .caption').textContent,
-      ),
-    );
-    const caption = await view.locator('.caption').textContent();
-    assert.match(
-      caption,
-      /^Masked diffusion, \d+ masked tokens of 1 prompt, .* loss \d\.\d\d nats\./,
-    );
-    for (const title of ['Masked diffusion', 'Softmax'])
-      assert.ok(
-        caption.includes(title) && (await view.locator('.plot').getByText(title).count()),
-        title,
-      );
-    assert.match(await view.locator('.stamp').textContent(), /^COUNTERFACTUAL .* with and without/);
-    assert.deepEqual(page.troubles, []);
-  },
-
-  async 'tasks are measured with all keys, and with the first or another key evicted'(stage) {
-    const page = await stage.open('room=explore&view=tasks');
-    await type(page, 'The cat sat on the mat and looked at me.');
-    await settled(page);
-    const view = page.locator('[data-view="tasks"]');
-    await view.getByRole('button', { name: 'Measure', exact: true }).click();
-    await page.waitForFunction(
-      () =>
-        (document.querySelector('[data-view="tasks"] .caption')?.textContent ?? '').split(
-          'Recalling a name',
-        ).length === 3,
-      undefined,
-      { timeout: 120_000 },
-    );
-    const caption = await view.locator('.caption').textContent();
-    assert.match(caption, /^Next token \(1 prompt\): /);
-    assert.match(
-      caption,
-      /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
-    );
-    for (const name of ['all keys', 'first gone', 'other gone', 'first hidden'])
-      assert.equal(await view.locator('svg').getByText(name, { exact: true }).count(), 1, name);
-    assert.deepEqual(page.troubles, []);
-  },
-
-  async 'the search inserts tokens between the halves of the text, and compares them with random ones'(
-    stage,
-  ) {
-    const page = await stage.open('room=explore&view=suffix&goal=away&suffix=3');
-    await type(page, 'The cat sat on the mat and looked at me.');
-    await settled(page);
-    const view = page.locator('[data-view="suffix"]');
-    await view.getByRole('button', { name: 'Search', exact: true }).click();
-    await page.waitForFunction(
-      () =>
-        /in another order/.test(
-          document.querySelector('[data-view="suffix"] .caption')?.textContent ?? '',
-        ),
-      undefined,
-      { timeout: 120_000 },
-    );
-    const caption = await view.locator('.caption').textContent();
-    const shares = [...caption.matchAll(/(\d+\.\d)%/g)].map(([, share]) => Number(share));
-    assert.equal(shares.length, 5, caption);
-    const [none, found, random, best] = shares;
-    assert.ok(none > 0 && found <= random && best <= random, caption);
-    for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
-      assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
-    await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
-    await page.waitForFunction(
-      () => document.querySelector('[data-view="suffix"] .caption').textContent.trim() === '',
-    );
-    assert.deepEqual(page.troubles, []);
   },
 };
 
@@ -1460,35 +935,6 @@ const links = {
       }
       assert.ok(openedCount >= 4, `${openedCount}`);
       assert.deepEqual(page.troubles, []);
-    }
-  },
-
-  async 'twelve views work alone in an embed'(stage) {
-    for (const view of [
-      'attention',
-      'sinks',
-      'geometry',
-      'scores',
-      'norms',
-      'ratios',
-      'mass',
-      'threshold',
-      'length',
-      'heads',
-      'next',
-      'training',
-    ]) {
-      const page = await stage.open(`view=${view}&shown=softmax`, {
-        file: 'embed.html',
-        width: 720,
-      });
-      await page.waitForSelector(`[data-view="${view}"] .cell`);
-      assert.equal(await page.locator('.figure').count(), 1);
-      assert.equal(await page.locator('textarea, select').count(), 0);
-      assert.ok((await findingOf(page)).length > 20 || view === 'heads' || view === 'training');
-      assert.match(await page.locator('.figure-foot a').getAttribute('href'), /room=explore/);
-      assert.deepEqual(page.troubles, []);
-      await page.context().close();
     }
   },
 

@@ -1,7 +1,6 @@
 /** Tests figures and numbers as files: a file must show what the screen shows, with any vocabulary. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { parse } from '../../web/node_modules/csv-parse/lib/sync.js';
 import { openFiles, pictures, root, saveFrom, settled } from './stage.mjs';
 
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
@@ -230,53 +229,6 @@ export const saving = {
       svg,
     );
     assert.ok(overhangs.length > 10 && overhangs.every((end) => end <= 0.5), `${overhangs}`);
-    assert.deepEqual(page.troubles, []);
-  },
-
-  async 'saved numbers cover every subject, with all that is needed to reproduce them'(stage) {
-    const page = await stage.open(
-      'room=compare&shown=softmax,softmax~sigmoid&T=12&view=heads&panel=numbers',
-    );
-    await page.waitForFunction(
-      () => document.querySelectorAll('[data-view="sinks"] .cell').length === 2,
-    );
-    await settled(page);
-    const json = JSON.parse((await save(page, 'sinks', 'JSON')).bytes);
-    assert.deepEqual(
-      json.subjects.map((subject) => subject.class),
-      ['MEASURED', 'COUNTERFACTUAL'],
-    );
-    for (const subject of json.subjects) {
-      assert.deepEqual(
-        [subject.T, subject.eps, subject.verdict.conclusive, subject.verdict.least_tokens],
-        [12, 0.3, true, 10],
-      );
-      assert.equal(subject.quantities.find(({ name }) => name === 'alpha_1').data.length, 24);
-    }
-    assert.match(json.link, /shown=softmax,softmax~sigmoid/);
-    const csv = parse((await save(page, 'sinks', 'CSV')).bytes);
-    const numbers = csv.slice(csv.findIndex(([first]) => !first.startsWith('# ')));
-    assert.deepEqual(numbers[0].slice(0, 2), ['subject', 'quantity']);
-    assert.equal(numbers.filter(([subject]) => subject === 'softmax~sigmoid').length, 5 + 24);
-    const table = page.locator('.numbers-of-all .save');
-    const study = parse((await saveFrom(page, table, 'CSV')).bytes, { comment: '#' });
-    assert.deepEqual(study[0].slice(0, 5), ['subject', 'class', 'metric', 'mean', 'deviation']);
-    assert.equal(JSON.parse((await saveFrom(page, table, 'JSON')).bytes).subjects.length, 2);
-    assert.deepEqual(page.troubles, []);
-  },
-
-  async 'control characters in a token are seen, and the picture is still XML'(stage) {
-    const page = await stage.open('room=explore');
-    await openWith(page, '\u001b\u0007');
-    await page.fill('textarea', 'The old \u001b\u0007 man \u001b\u0007 sat.');
-    await page.waitForFunction(() =>
-      [...document.querySelectorAll('.chip')].some((chip) => chip.textContent.includes('␛␇')),
-    );
-    await settled(page);
-    const { bytes } = await save(page, 'attention', 'SVG');
-    assert.match(await asXml(page, bytes.toString()), /^svg \d/);
-    assert.match(bytes.toString(), /␛␇/);
-    assert.equal((await save(page, 'attention', 'PNG')).bytes.subarray(1, 4).toString(), 'PNG');
     assert.deepEqual(page.troubles, []);
   },
 };

@@ -93,60 +93,6 @@ export const story = {
     return answers.join(' ');
   },
 
-  async 'the story describes its pictures, also for the reader’s text'(stage) {
-    const page = await stage.open('why=2');
-    await goTo(page, 2);
-    assert.match(
-      await text(page, '.step-2 .view-row'),
-      /Softmax model, head L1H3, row of “and”.*<s> 0\.\d\d 8\d\.\d% 0\.05 0\.04 .*17 others .*in all 100% as vectors 0\.07.*would share all 100%, and the head would write a vector of length 0\.5\d instead of 0\.07\..*Sigmoid model, head L4H0, row of “and”.*in all 1\d\.\d% as vectors .*this row sums to 1\d\.\d%, and no row has to reach 100%/,
-    );
-    await page.locator('.step-2 summary').click();
-    await page.locator('.step-2 .arrows svg').waitFor();
-    assert.match(
-      await text(page, '.step-2 details'),
-      /Every later token’s query points towards the first key and away from the others\..*cosine of query and key is \+0\.\d\d on average with the first key and −0\.\d\d with the others; .* in all 25 later rows/,
-    );
-    await goTo(page, 4);
-    await page.waitForFunction(
-      () => /Ablating/.test(document.querySelector('.late').textContent) === false,
-    );
-    assert.match(
-      await text(page, '.step-4'),
-      /This head writes little, and the model hardly uses it\..*this head’s output set to 0 0\.000 first token hidden from all heads \+0\.297, worse On this text the model barely uses.*of head L1H3 has a mean length of 0\.06, that of the other heads 0\.45/,
-    );
-    assert.match(
-      await text(page, '.start-deeper'),
-      /Yes, but this one predicts worse\. .*loss of the sigmoid model is 3\.49 nats per token against 3\.41: its perplexity is 8% higher/,
-    );
-    await goTo(page, 5);
-    await page.waitForFunction(() =>
-      /Step 0 of 4,000: head L1H3 gives <s> 1\d% of its attention/.test(
-        document.querySelector('.step-5').textContent.replace(/\s+/g, ' '),
-      ),
-    );
-    assert.match(
-      await text(page, '.step-5'),
-      /with 3 random seeds, over 100 passages, 60%, 63% and 20% of the heads/,
-    );
-    for (const [hash, n, is, isNot] of [
-      ['why=2&first=none', 2, /first key/, /<s>/],
-      ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],
-      ['why=5&shown=gated,window', 5, /learned in training/, /began without|twin|seeds/],
-      ['why=2&prompt=Hello', 2, /first key/, /NaN|undefined/],
-    ]) {
-      const otherPage = await stage.open(hash, { waits: false });
-      await otherPage.locator(`.step-${n} .answer`).waitFor();
-      await settled(otherPage);
-      const stepText = await text(otherPage, `.step-${n}`);
-      assert.match(stepText, is, hash);
-      assert.doesNotMatch(stepText, isNot, hash);
-      if (/shown=/.test(hash))
-        assert.doesNotMatch(await text(otherPage, '.start-deeper'), /perplexity/, hash);
-      await otherPage.close();
-    }
-    assert.deepEqual(page.troubles, []);
-  },
-
   async 'the story’s weights are fetched when scrolled to, and the page does not shift when it loads'(
     stage,
   ) {
@@ -221,29 +167,6 @@ export const story = {
       /step 400 of 400/.test(document.querySelector('.step-6 .lab-step')?.textContent ?? ''),
     );
     assert.deepEqual(page.troubles, []);
-  },
-
-  async 'an engine of the lab that cannot be fetched is reported when the reader presses Train'(
-    stage,
-  ) {
-    const page = await stage.open('', { waits: false });
-    await page.route(/sinkscope\.lab/, (route) => route.fulfill({ status: 503 }));
-    const response = page.waitForResponse(/sinkscope\.lab/);
-    await goTo(page, 6);
-    await response;
-    const trainButton = page.locator('.step-6 .train');
-    await page.waitForFunction(
-      () => document.querySelector('.step-6 .lab-step')?.textContent === '',
-    );
-    assert.equal(await page.locator('.message.error').count(), 0);
-    await trainButton.click();
-    await page.locator('.message.error').waitFor();
-    assert.match(await text(page, '.message'), /sinkscope\.lab.*503/);
-    await page.unroute(/sinkscope\.lab/);
-    await trainButton.click();
-    await page.waitForFunction(() =>
-      /step 400 of 400/.test(document.querySelector('.step-6 .lab-step').textContent),
-    );
   },
 
   async 'the training in the story plays from step 0 for one head, and only the map changes'(
