@@ -63,7 +63,7 @@ describe('the picker of models', () => {
   ];
   const cards = [
     { id: 'softmax', operation: 'softmax', timeline: true },
-    { id: 'sigmoid', operation: 'sigmoid', factor: 'operation' },
+    { id: 'sigmoid', operation: 'sigmoid', factor: 'operation', timeline: true },
   ];
   const texts_ = {
     ...{ version: '', metrics: [], fields: [], letters: {} },
@@ -97,10 +97,13 @@ describe('the picker of models', () => {
   const describe_ = JSON.parse(
     JSON.stringify(texts_, (key, value) => (key === 'meaning' ? undefined : value)),
   );
-  const open = async (change: Partial<State> = {}, explain = async () => texts_) => {
-    const timelines = async () => ({
-      steps: async (id: string) => (id === 'softmax' ? [0, 4000] : []),
-    });
+  const stepsOf = async (id: string) => (id === 'softmax' ? [0, 4000] : []);
+  const open = async (
+    change: Partial<State> = {},
+    explain = async () => texts_,
+    steps: (id: string) => Promise<number[]> = stepsOf,
+  ) => {
+    const timelines = async () => ({ steps });
     const page = pageOf(change, [], {
       models: { choices, zoo: { cards }, describe: describe_, explain, timelines },
     });
@@ -163,6 +166,28 @@ describe('the picker of models', () => {
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
     expect(send('Add counterfactual')).toBe('softmax~sigmoid');
+  });
+
+  it('offers the checkpoints of the chosen model only, however late those of another arrive', async () => {
+    const answers = new Map<string, (steps: number[]) => void>();
+    const steps = (id: string) => new Promise<number[]>((resolve) => void answers.set(id, resolve));
+    const { enter, texts, send } = await open({}, undefined, steps);
+    const [modelChoice, options] = ['.open-body select', '[name=step] option'];
+    answers.get('softmax')!([0, 4000]);
+    await turn();
+    expect(texts(options)).toEqual(['0', '4,000']);
+    enter(modelChoice, 'sigmoid');
+    expect(texts(options)).toEqual([]);
+    enter(modelChoice, 'softmax');
+    enter(modelChoice, 'sigmoid');
+    await turn();
+    answers.get('sigmoid')!([0, 700]);
+    await turn();
+    answers.get('softmax')!([0, 4000]);
+    await turn();
+    expect(texts(options)).toEqual(['0', '700']);
+    enter('[name=step]', '700');
+    expect(send('Add checkpoint')).toBe('sigmoid@700');
   });
 
   it('has the parameters of a counterfactual, and omits those with standard values', async () => {

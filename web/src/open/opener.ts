@@ -166,13 +166,13 @@ export class Opener {
       const id = idOfAddress(address);
       return this.#step(`Looking up ${nameOfId(id)}`, async (signal) => {
         const bytes = await this.#dependencies.models()?.recordings.size(id, signal);
-        this.#set({ name: 'recording', id, bytes });
+        this.#set({ name: 'recording', id, bytes }, signal);
       });
     }
     return this.#step(`Looking up ${name}`, async (signal) => {
       const onRetry = ({ reason }: { readonly reason: string }) =>
         this.#set({ name: 'looking', text: `${name}: ${reason}` });
-      await this.#present(await this.#resolve(name, signal, onRetry));
+      await this.#present(await this.#resolve(name, signal, onRetry), signal);
     });
   }
 
@@ -288,13 +288,12 @@ export class Opener {
     });
   }
 
-  async #present(plan: Plan): Promise<void> {
-    if (plan.choices.length)
-      this.#set({
-        name: 'several',
-        models: plan.choices.map(({ file, bytes, id }) => ({ title: file, bytes, source: id! })),
-      });
-    else this.#set({ name: 'plan', plan, cachedBytes: await cachedBytesOf(plan) });
+  async #present(plan: Plan, signal: AbortSignal): Promise<void> {
+    const models = plan.choices.map(({ file, bytes, id }) => ({ title: file, bytes, source: id! }));
+    const stage: Stage = models.length
+      ? { name: 'several', models }
+      : { name: 'plan', plan, cachedBytes: await cachedBytesOf(plan) };
+    this.#set(stage, signal);
   }
 
   #recipeOf(plan: Plan) {
@@ -312,7 +311,7 @@ export class Opener {
     const recipe = this.#recipeOf(plan);
     const id = recipe.source === 'hub' ? idOfPlan(plan) : await idOfFiles(plan);
     if (recipe.source === 'disk') this.#checkFingerprint(id);
-    this.#set({ name: 'loading', plan, progress: { done: 0, total: plan.bytes } });
+    this.#set({ name: 'loading', plan, progress: { done: 0, total: plan.bytes } }, signal);
     models.admit(id, recipe);
     models.pin(id);
     const stop = () => models.stop(id);
@@ -333,6 +332,7 @@ export class Opener {
             progress: { ...(isDownload(plan) ? more : { stage: more.stage }), done, total },
           }),
       });
+      signal.throwIfAborted();
     } catch (error) {
       models.unpin(id);
       models.forget(id);
@@ -348,9 +348,11 @@ export class Opener {
   async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
     const recordings = this.#dependencies.models()?.recordings;
     if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
+    signal.throwIfAborted();
     recordings.admit(id, file);
     try {
       await recordings.get(id, { signal, onProgress: () => {} });
+      signal.throwIfAborted();
     } catch (error) {
       recordings.forget(id);
       throw error;
@@ -395,8 +397,11 @@ export class Opener {
       const isSlow = isTimeout(error);
       // The downloaded bytes are in the cache, so the same plan can resume.
       const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
+      const cachedBytes = canResume ? await cachedBytesOf(stage.plan) : 0;
+      // Meanwhile the reader may have begun another step.
+      if (job.signal.aborted) return;
       this.stage = canResume
-        ? { name: 'plan', plan: stage.plan, cachedBytes: await cachedBytesOf(stage.plan), isSlow }
+        ? { name: 'plan', plan: stage.plan, cachedBytes, isSlow }
         : this.#waitingIds[0]
           ? { name: 'ask', id: this.#waitingIds[0] }
           : { name: 'choose' };
@@ -413,7 +418,9 @@ export class Opener {
     this.#dependencies.onChanged();
   }
 
-  #set(stage: Stage): void {
+  /** @param signal that of the step which has the stage: a step that was stopped sets none, but throws */
+  #set(stage: Stage, signal?: AbortSignal): void {
+    signal?.throwIfAborted();
     this.stage = stage;
     this.error = '';
     this.#dependencies.onChanged();

@@ -42,7 +42,6 @@ export class Picker {
   show(): void {
     void this.#loadSteps();
     void this.#loadTexts();
-    this.draw();
     this.#dialog.showModal();
   }
 
@@ -65,9 +64,14 @@ export class Picker {
 
   async #loadSteps(): Promise<void> {
     const { models } = this.#context.engine.peek()!;
-    const hasSteps = models.zoo.cards.some(({ id, timeline }) => timeline && id === this.#model);
+    const model = this.#model;
     this.#steps = [];
-    if (hasSteps) this.#steps = await (await models.timelines()).steps(this.#model).catch(() => []);
+    this.draw();
+    if (!models.zoo.cards.some(({ id, timeline }) => timeline && id === model)) return;
+    const steps = await (await models.timelines()).steps(model).catch(() => []);
+    // Meanwhile the reader may have chosen another model.
+    if (model !== this.#model) return;
+    this.#steps = steps;
     this.draw();
   }
 
