@@ -237,3 +237,26 @@ def test_an_image_that_does_not_fit_its_tokens_is_refused_by_its_key(
     path.write_bytes(save(recording.tensors, {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(changed)}))
     with pytest.raises(RecordingError, match=f"{key}: expected"):
         sinkscope.Recording.open(path)
+
+
+@pytest.mark.parametrize(
+    ("version", "path", "value", "sentence"),
+    [
+        ("1", "model.H", 32768 + 2, "model.H: expected at most 65536 heads"),
+        ("1", "model.blocks", 1, "model.layers: expected 2 numbers of blocks"),
+        ("1", "prompts.count", 1, "prompts.kept: expected at most the 1 of"),
+        ("1", "images", [{"kinds": "tttt"}], "images: expected 2, one for each"),
+        ("1", "eps", [0.1, math.nan], "NaN is no number of JSON"),
+        ("2", "cross.T", 3, "cross.tokens: expected 3 strings"),
+        ("2", "prompts.T", 4, "tokens: expected 4 strings"),
+    ],
+)
+def test_conditions_that_contradict_each_other_are_refused_by_their_key(
+    recording: sinkscope.Recording, tmp_path: Path, version: str, path: str, value: Any, sentence: str
+) -> None:
+    whole = recording if version == "1" else cross_recording()
+    changed = change(whole.conditions, tuple(path.split(".")), value)
+    file = tmp_path / "r.safetensors"
+    file.write_bytes(save(whole.tensors, {VERSION_KEY: version, CONDITIONS_KEY: json.dumps(changed)}))
+    with pytest.raises(RecordingError, match=sentence):
+        sinkscope.Recording.open(file)

@@ -74,7 +74,6 @@ def _relations(conditions: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
     blocks, mask = model.get("blocks") or L, model.get("mask") or {}
     yield "model.G", H % model["G"] == 0, f"a divisor of H = {H}"
     yield "model.H", L * H <= HEADS_MAX, f"at most {HEADS_MAX} heads in all layers"
-    yield "model.blocks", blocks >= L, f"L = {L} or more"
     if layers is None:
         yield "model.layers", blocks == L, f"{L} numbers of blocks, since L is not {blocks}"
     else:
