@@ -619,7 +619,7 @@ describe('an error message', () => {
     expect(words({ query: 3 })).toBe(
       `${title}: the text has 3 tokens, numbered from 0, and so no query 3.`,
     );
-    expect(words({ query: 7, key: 9 })).toMatch(/and so no query 7 and no key 9\.$/);
+    expect(words({ query: 7, key: 3 })).toMatch(/and so no query 7 and no key 3\.$/);
     expect(words({ key: 9, lastKey: 9 })).toMatch(/and so no key 9\.$/);
     expect(words({ key: 1, lastKey: 8 })).toMatch(/and so no key 8\.$/);
     expect(words({ query: 3 }, '', { editedTokens: [2, 7, 7, 3] })).toMatch(

@@ -315,6 +315,8 @@ describe('a figure in its element', () => {
     know({ softmax: { error: 'no such model' }, relu: { error: 'no such model' } });
     expect(errors()).toEqual([{ message: 'no such model' }]);
     expect((runs()[1] as { results: object[] }).results).toHaveLength(1);
+    know({ softmax: { error: 'it ended' }, relu: { error: 'it ended' } });
+    expect(errors().slice(1)).toEqual([{ message: 'it ended' }]);
   });
 
   it('reports what the model lacks once, also if a later answer lacks it, too', async () => {

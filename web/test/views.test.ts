@@ -1275,6 +1275,15 @@ describe('hidden states', () => {
     expect(channels.says(withoutSuperWeight, at)).toMatch(/has 3\)\.$/);
   });
 
+  it('state the largest activation of the first prompt, which the map shows, not the mean over several', () => {
+    const massive = tensor([3, 4], [1, 0, 0, 1, 80, 0, 0, 4, 2, 0, 0, 1]);
+    const means = mapFrame({ sequences: 2 }, { ...tensors, massive });
+    expect(channels.says(means, at)).toMatch(
+      /^After layer 0, the largest activation of the residual stream is 8\.0, 16× the median: channel 2 of token 1, .*\(mean over 2 prompts;/,
+    );
+    expect(drawView(channels, means).map.data.scale).toMatchObject({ high: 8 });
+  });
+
   it('count channels like those of the first token after the layer where that is largest', () => {
     const norms = tensor([3, 3], [4, 4, 4, 8, 4, 3, 1, 1, 1]);
     const ratio = tensor([3], [1, 4, 2]);
