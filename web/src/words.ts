@@ -622,9 +622,9 @@ export function meanRowSum(frame: Frame): number {
 }
 
 /** Returns “a, b and c”. */
-export function listWords(items: readonly string[]): string {
+export function listWords(items: readonly string[], joiner = 'and'): string {
   const last = items.at(-1) ?? '';
-  return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} and ${last}`;
+  return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} ${joiner} ${last}`;
 }
 
 export function capitalize(text: string): string {

@@ -1,6 +1,6 @@
 /**
- * The room Training: one head of a model before training and now, with all heads beside each, a slider through the stored
- * checkpoints, and the course of the number of heads with a sink.
+ * The room Training: one head of a model before its training, the same head now, and the strongest head of a second model,
+ * with all heads beside each; a slider through the stored checkpoints; the course of the number of heads with a sink.
  */
 import { html, nothing, render } from 'lit';
 import { allows, segmentedControl, textField, troubleNotes } from '../page/controls';
@@ -48,7 +48,7 @@ const placeOf = ({ model: { step } }: Frame): string =>
   !step
     ? 'after training'
     : step.step
-      ? `step ${step.step.toLocaleString('en')}`
+      ? `at step ${step.step.toLocaleString('en')}`
       : 'before training';
 
 /** Returns a model's title without its step. */
@@ -64,8 +64,9 @@ function headingOf(frames: readonly Frame[]): string {
   if (!courses.length) return 'Training';
   if (!learned.length) return 'No sink appears in these training runs.';
   if (learned.some(({ from }) => from > 0)) return 'Training';
-  const others = courses.filter(({ isNone }) => isNone);
-  const [by, notBy] = [learned, others].map((list) => listWords(list.map(({ name }) => name)));
+  const by = listWords(learned.map(({ name }) => name));
+  const others = courses.filter(({ isNone }) => isNone).map(({ name }) => name);
+  const notBy = listWords(others, 'or');
   return `The sink is learned: by ${by}${notBy ? `, not by ${notBy}` : ''}.`;
 }
 
@@ -79,8 +80,7 @@ export function numbersSentence(frames: readonly Frame[]): string {
     const [count, model] = [countWords(one), `of ${modelName({ title: titleOf(one) })}`];
     return i ? `${count} ${model}` : `${count.replace('none', 'no')} heads ${model} have a sink`;
   });
-  const place = frame.model.step?.step ? `at ${placeOf(frame)}` : placeOf(frame);
-  return `${capitalize(place)}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
+  return `${capitalize(placeOf(frame))}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
 
 /** Returns functions about the shown models: their subjects before and after training, and the head that is shown. */
@@ -102,32 +102,37 @@ function chooseHeads(context: Context) {
   const headOf = (frame: Frame): Head =>
     pinnedHead(frame.subject) ?? selectedHead(frame, context.state.peek());
   const claimAt = (frame: Frame) => claimOf(frame, headOf(frame), context.state.peek());
-  /** The chosen subject before its training, and now. */
-  const drawnSubjects = (): string[] => {
+  /** The chosen subject and the next one, as they are now. */
+  const currentSubjects = (): string[] => {
     const { shown, at } = context.state.value;
-    const chosen = shown[Math.min(at, shown.length - 1)]!;
-    return isWalked(chosen) ? [firstSubject(chosen), chosen] : [chosen];
+    const chosen = Math.min(at, shown.length - 1);
+    return [...new Set([shown[chosen]!, shown[(chosen + 1) % shown.length]!])];
   };
-  return { trainedSubject, isWalked, pinnedHead, headOf, claimAt, drawnSubjects };
+  /** The chosen subject before its training, if that is stored, and the current ones. */
+  const drawnSubjects = (): string[] => {
+    const current = currentSubjects();
+    return isWalked(current[0]!) ? [firstSubject(current[0]!), ...current] : current;
+  };
+  return { trainedSubject, isWalked, pinnedHead, headOf, claimAt, currentSubjects, drawnSubjects };
 }
 
 type Chosen = ReturnType<typeof chooseHeads>;
 
-/** Returns what is written above a card: which point of training it shows, and what its head gives the first token. */
+/** Returns what is written above a card: the model, its point of training, and what its head gives the first token. */
 const wordsOfCards =
   ({ headOf, claimAt, isWalked }: Chosen) =>
-  (frame: Frame, index: number): CardWords => {
+  (frame: Frame): CardWords => {
     const { layer, head } = modelHead(frame, headOf(frame));
-    const name = index ? 'the same head' : `layer ${layer}, head ${head}`;
+    const place = isWalked(frame.subject) ? ` ${placeOf(frame)}` : '';
     return {
-      title: isWalked(frame.subject) ? capitalize(placeOf(frame)) : titleOf(frame),
-      hint: `${name}: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`,
+      title: `${titleOf(frame)}${place}`,
+      hint: `layer ${layer}, head ${head}: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`,
       color: colorOf(frame),
     };
   };
 
 function headTemplate(entries: readonly SubjectEntry[], context: Context) {
-  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
+  const frames = framesOf(entries);
   const [frame] = frames;
   const definition =
     frame &&
@@ -144,17 +149,17 @@ function numbersTemplate(
   { claimAt }: Chosen,
 ) {
   const frames = framesOf(entries.filter(({ isStale }) => !isStale));
-  const waiting = entries.some(({ error }) => error) ? '' : 'Loading the models …';
+  const isLoading = entries.every(({ frame, error }) => !frame && !error);
   const softmax = frames.find(
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
   return html`<p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
-      ${frames.length ? numbersSentence(frames) : waiting}
+      ${isLoading ? 'Loading the models …' : numbersSentence(frames)}
     </p>
     <p class="hint why">${softmax ? mustSpendWords(softmax) : ''}</p>`;
 }
 
-/** Returns the choice of the models, and of the one whose maps are drawn. */
+/** Returns the choice of the models, and of the one that is drawn before and after its training if there are several. */
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {
   const { state, set, pickModels } = context;
   const { at } = state.value;
@@ -163,7 +168,7 @@ function modelChoice(entries: readonly SubjectEntry[], context: Context) {
     ({ subject, frame }, i) =>
       [i, frame ? titleOf(frame) : subject, frame && cardOf(frame, context)?.what] as const,
   );
-  return html`${segmentedControl('Model of the maps', names, Math.min(at, names.length - 1), (chosen) => set({ at: chosen }))}
+  return html`${names.length > 2 ? segmentedControl('Model of the maps', names, Math.min(at, names.length - 1), (chosen) => set({ at: chosen })) : nothing}
     <button type="button" class="add" @click=${pickModels}>Choose models</button>`;
 }
 
@@ -175,18 +180,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const grid = addElement(root, 'training-grid');
   const cards = addElement(grid, 'pictures cards');
   const chosen = chooseHeads(context);
-  const { trainedSubject, pinnedHead, drawnSubjects } = chosen;
+  const { trainedSubject, pinnedHead, currentSubjects, drawnSubjects } = chosen;
   const looks = cardLooks(context, wordsOfCards(chosen), chosen.headOf);
   const mapsFigure = new Figure(cards, attention, context, scope, { ...looks.map, isMain: true });
   const headsFigure = new Figure(cards, sinks, context, scope, looks.heads);
-  const textPlace = addElement(grid, 'text-place');
+  const acts = addElement(grid, 'acts');
+  const goToStep = addTrainingSlider(addElement(acts, 'walk-place'), context, scope);
+  const textPlace = addElement(acts, 'text-place');
   const numbersPlace = addElement(grid, 'numbers-place');
   const curvesFigure = new Figure(grid, training, context, scope, {
     isMain: true,
     isUnstamped: true,
     extra: () => ({ isAnswered: true }),
   });
-  const goToStep = addTrainingSlider(addElement(grid, 'walk-place'), context, scope);
   grid.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
   const currentEntries = () => entriesOf(context, context.state.value.shown);
   const drawnEntries = () => entriesOf(context, drawnSubjects());
@@ -225,14 +231,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(numbersTemplate(entries, context, chosen), numbersPlace);
     updateLegend(frames);
     mapsFigure.update(drawnEntries());
-    headsFigure.update(drawnEntries());
+    const current = entriesOf(context, currentSubjects());
+    headsFigure.update(current);
+    grid.dataset.count = String(current.length);
+    grid.classList.toggle('has-before', current.length < drawnSubjects().length);
     curvesFigure.update(entries);
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(
-      hasText
-        ? html`<p class="hint">Maps read:</p>
-            ${textField(context, 3)}`
-        : nothing,
+      hasText ? html`<span class="hint">Maps read:</span> ${textField(context, 2)}` : nothing,
       textPlace,
     );
   });
