@@ -829,7 +829,7 @@ const training = {
       await page
         .locator('[data-view="attention"] .cell')
         .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject)),
-      ['softmax@0', 'softmax'],
+      ['softmax@0', 'softmax', 'sigmoid'],
     );
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));

@@ -623,7 +623,7 @@ describe('the fragility experiment', () => {
     });
     expect(says(textFrame(2), copiesFrame(19))).toMatchObject({
       heading: 'Copies of any token: they behave like the first',
-      text: expect.stringContaining('2.0 times as long as the others’. Half as long or more'),
+      text: expect.stringContaining('2.0 times as long as the others’. At least half as long'),
     });
     // Without a start token there is none to repeat.
     expect(says(textFrame(4), copiesFrame(7), copiesFrame(9, 'first', [])).text).not.toContain(

@@ -92,7 +92,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all) => windowRise(firstModel(all)) - firstKeysRise(firstModel(all)) <= 0.05,
   ],
   'a choice among more tokens': [
-    `[Tt]he loss of ${TITLE} changes .*?as if among ${CHOICES} tokens, not ${CHOICES}`,
+    `[Tt]he loss of ${TITLE} changes .*?as if it guessed among ${CHOICES} tokens, not ${CHOICES}`,
     (all, title, after, before) => {
       const model = all.get(title!)!;
       const rises = [...model.frames.keys()].map((edits) => model.rise(edits));
@@ -139,22 +139,17 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'those that keep it': [
-    `first token in (\\d+)(?:-(\\d+))?% of the heads cost at most ${NATS} nats; kept in (\\d+)(?:-(\\d+))?% of the heads, it is ${NATS} or more`,
-    (all, low, high, most, lowest, highest, least) => {
+    `first token in most heads change the loss by at most ${NATS} nats, the others by ${NATS} or more`,
+    (all, most, least) => {
       const model = firstModel(all);
       const shareOf = (edits: string) => keptShare(model.frames.get(edits)!);
       const edits = model.editsLike(/,8[,)]|,8$/);
       const [kept, dropped] = [true, false].map((isKept) =>
         edits.filter((one) => shareOf(one) >= 0.5 === isKept),
       ) as [string[], string[]];
-      const spans = [kept, dropped].map((list) =>
-        list.map((one) => Math.round(100 * shareOf(one))),
-      );
       return (
         isWritten(most!, Math.max(...kept.map((one) => model.rise(one))), 1) &&
-        isWritten(least!, Math.min(...dropped.map((one) => model.rise(one))), 1) &&
-        [low, lowest].every((n, i) => Number(n) === Math.min(...spans[i]!)) &&
-        [high ?? low, highest ?? lowest].every((n, i) => Number(n) === Math.max(...spans[i]!))
+        isWritten(least!, Math.min(...dropped.map((one) => model.rise(one))), 1)
       );
     },
   ],
@@ -171,8 +166,8 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'few bits': [
-    `the loss of ${TITLE} changes by ${NATS} nats.*? \\(rounding error (\\d+)%\\); with the first token kept exact, by ${NATS} \\((\\d+)%\\)`,
-    (all, title, a, error, b, less) => {
+    `the loss of ${TITLE} changes by ${NATS} nats.*?; with the first token kept exact, by ${NATS}\\.(?:.*rounding error (\\d+)%, else (\\d+)%)?`,
+    (all, title, a, b, error, less) => {
       const model = all.get(title!)!;
       const [rounded, exact] = ['6,tensor)', '6,tensor,first=1)'].map((end) =>
         [...model.frames.keys()].find((one) => one.endsWith(end)),
@@ -180,8 +175,8 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
       return (
         isWritten(a!, model.rise(rounded), 1) &&
         isWritten(b!, model.rise(exact), 1) &&
-        isWritten(error!, errorOf(model.frames.get(rounded)!)) &&
-        isWritten(less!, errorOf(model.frames.get(exact)!))
+        (!error || isWritten(error, errorOf(model.frames.get(rounded)!))) &&
+        (!less || isWritten(less, errorOf(model.frames.get(exact)!)))
       );
     },
   ],
@@ -222,8 +217,8 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all) => standsOut(firstModel(all)),
   ],
   'copies among ordinary tokens': [
-    'of (\\d+) copies of a random word (none|all|\\d+)',
-    (all, of, n) =>
+    '(none|all|\\d+) of (\\d+) copies of a random word',
+    (all, n, of) =>
       !(Number(n) > Number(of)) && Number(of) === firstModel(all).frames.get('repeat')!.T - 1,
   ],
 };

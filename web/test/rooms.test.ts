@@ -8,6 +8,7 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
+import { lossWords } from '../src/rooms/runs_table';
 import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
@@ -755,6 +756,14 @@ describe('Compare', () => {
       ['shown', '12%'],
       ['', '20%'],
       ['', '40%'],
+    ]);
+    // The losses of all runs, and the difference of their means.
+    const softmaxLosses = [card.measured.loss, ...seeds.map(({ loss }) => loss)];
+    const sigmoidLoss = cardOf('sigmoid').measured.loss;
+    const difference = sigmoidLoss - softmaxLosses.reduce((a, b) => a + b) / softmaxLosses.length;
+    expect(room.texts('.runs tbody td:last-child')).toEqual([
+      `${Math.min(...softmaxLosses).toFixed(2)}–${Math.max(...softmaxLosses).toFixed(2)}`,
+      `${sigmoidLoss.toFixed(2)} ${lossWords(difference)}`,
     ]);
   });
 

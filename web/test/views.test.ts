@@ -1480,8 +1480,8 @@ describe('caches and settings', () => {
     const view = drawView(sweep, group[1]!, { group, frames: group });
     const [chart] = view.charts();
     expect(view.lines()).toEqual([
-      ['H2O', 3, 1.5],
-      ['tova', 0],
+      ['most attended', 3, 1.5],
+      ['attended last', 0],
     ]);
     expect(chart!.series[0]).toMatchObject({ places: [4, 8], color: '--sink' });
     // Differences by prompt: 2 and 4, 1 and 2.
@@ -1493,16 +1493,16 @@ describe('caches and settings', () => {
       domain: [0, 3],
     });
     expect(chart!.label).toMatchSnapshot();
-    expect(view.texts('.segmented button')).toEqual(['Loss', 'KL', 'Sink₁']);
-    view.click('KL');
+    expect(view.texts('.segmented button')).toEqual(['Loss', 'Predictions', 'Sinks']);
+    view.click('Predictions');
     expect(view.set).toHaveBeenCalledWith({ measure: 'kl' });
     view.draw(group[1]!, { group, frames: group, measure: 'kl' });
     expect(view.lines()).toEqual([
-      ['H2O', 0.5, 0.5],
-      ['tova', 0.5],
+      ['most attended', 0.5, 0.5],
+      ['attended last', 0.5],
     ]);
     view.draw(group[1]!, { group, frames: group, measure: 'sink' });
-    expect(view.charts()[0]).toMatchObject({ percent: true, yLabel: 'Sink₁' });
+    expect(view.charts()[0]).toMatchObject({ percent: true, yLabel: 'heads with a sink (Sink₁)' });
     view.draw(group[1]!, { group, frames: group, measure: 'error' });
     expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
     expect(view.text('.caption')).toBe('');

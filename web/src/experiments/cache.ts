@@ -93,14 +93,8 @@ export const cache: Experiment = {
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
-    const keptWords = (list: typeof costs) => {
-      const shares = list.map(({ frame }) => Math.round(100 * keptShare(frame)));
-      const [low, high] = [Math.min(...shares), Math.max(...shares)];
-      return `${low === high ? low : `${low}-${high}`}% of the heads`;
-    };
-    const losers = costs.slice(count);
     const result = keepersAreBest
-      ? `Those that keep the first token in ${keptWords(costs.slice(0, count))} cost at most ${formatLossChange(costs[count - 1]!.cost)} nats; kept in ${keptWords(losers)}, it is ${formatLossChange(losers[0]!.cost)} or more${clause}.`
+      ? `Those that keep the first token in most heads change the loss by at most ${formatLossChange(costs[count - 1]!.cost)} nats, the others by ${formatLossChange(costs[count]!.cost)} or more${clause}.`
       : `Most is lost with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}.`;
     return {
       heading: keepersAreBest

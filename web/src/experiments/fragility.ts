@@ -93,7 +93,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
     const copies = repeatedFrames.map((frame) => {
       const count = countLikeFirst(frame, layer);
       const isLikeFirst = ratio >= LARGE_RATIO && count > 2 * textCount + 4;
-      const words = `of ${frame.T - 1} copies of ${repeatedTokenText(frame)} ${amountWords(count, frame.T - 1)}`;
+      const words = `${amountWords(count, frame.T - 1)} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`;
       return { frame, isLikeFirst, words };
     });
     return [{ title, textFrame, ratio, textCount, copies }];
@@ -123,7 +123,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
       `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
       (ratio < LARGE_RATIO
         ? ': no copy can stand out.'
-        : `. Half as long or more: ${copies.map(({ words }) => words).join(', ')}, of ${textFrame.T - 1} ordinary tokens ${amountWords(textCount, textFrame.T - 1)}.`) +
+        : `. At least half as long: ${copies.map(({ words }) => words).join(', ')}, ${amountWords(textCount, textFrame.T - 1)} of ${textFrame.T - 1} ordinary tokens.`) +
       (breaksSink ? ' All copies are alike, and none is a sink.' : ''),
     lines: [
       lineOf('on text', (frame) => !isRepeated(frame)),
@@ -268,7 +268,7 @@ const repeatOf = ({ repeats }: State) => ({ input: 'repeat' as const, T: repeats
 
 export const fragility: Experiment = {
   name: 'fragility',
-  title: 'What breaks it?',
+  title: 'What breaks the sink?',
   view: likeness,
   viewOf: ({ perturbation }) => (perturbation === 'repeat' ? likeness : perturbations),
   planView: channels,

@@ -159,7 +159,7 @@ export function choiceWords(baseline: Frame, rise: number): string {
   const [before, after] = choicesAt(baseline, [0, rise]);
   return before === after
     ? 'which is hardly noticeable'
-    : `as if among ${after} tokens, not ${before}`;
+    : `as if it guessed among ${after} tokens, not ${before}`;
 }
 
 const LOSS_COLUMNS: readonly Column[] = [

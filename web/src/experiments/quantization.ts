@@ -109,7 +109,7 @@ export const quantization: Experiment = {
     const clause = isBroken ? `, ${choiceWords(baseline, roundedResult.cost)}` : '';
     const cause =
       isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
-        ? ' Its numbers are the largest, and the one scale must reach them.'
+        ? ` Its numbers are the largest, and the one scale must reach them (rounding error ${formatPercent(roundedResult.error, 0)}, else ${formatPercent(exactResult.error, 0)}).`
         : '';
     return {
       heading: isRecovered
@@ -117,10 +117,9 @@ export const quantization: Experiment = {
         : `Numbers ${isBroken ? 'cannot' : 'can'} be rounded to ${bits} bits`,
       text:
         capitalize(
-          `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause} `,
+          `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause}`,
         ) +
-        `(rounding error ${formatPercent(roundedResult.error, 0)})` +
-        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${formatPercent(exactResult.error, 0)})` : ''}.${cause}`,
+        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)}` : ''}.${cause}`,
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
         settingLine(
           `${bits} bits${first ? `, ${firstTokensWords(first)} exact` : ''}`,

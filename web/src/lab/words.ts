@@ -125,9 +125,10 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const [L, H] = lab.picture!.shape as [number, number];
   const evenNote = Math.abs(weight - evenShare(lab)) < EVEN ? ', spread evenly' : '';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
+  const untrained = lab.log.length || isFineTune(lab.settings) ? '' : 'untrained: ';
   return [
     `${weightWords(weight)} on the first token`,
-    `${rowsWords(lab.settings)}${evenNote}${headNote}`,
+    `${untrained}${rowsWords(lab.settings)}${evenNote}${headNote}`,
   ];
 }
 

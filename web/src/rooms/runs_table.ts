@@ -6,7 +6,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { mean, type Frame } from '../frame';
 import { tableRegion } from '../page/room_controls';
 import { seedsOf, type Card } from '../ask/zoo';
-import { formatValue, lossNote } from '../words';
+import { lossNote } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
@@ -30,6 +30,12 @@ const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
 export function lossesWords(losses: readonly [number, number], { architecture: { V } }: Frame) {
   const isBlind = losses.every((loss) => loss > Math.log(V ?? Infinity));
   return isBlind ? 'both worse than a blind guess' : lossWords(losses[0] - losses[1]);
+}
+
+/** Returns the lowest and the highest of some losses, or the only one. */
+function spanWords(losses: readonly number[]): string {
+  const ends = [Math.min(...losses), Math.max(...losses)].map((loss) => loss.toFixed(2));
+  return [...new Set(ends)].join('–');
 }
 
 /** Dots that are nearer than this, as a share of the axis, share a label. */
@@ -74,16 +80,17 @@ export interface ModelLine {
 export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   const note = lossNote(lines.map(({ frame }) => frame));
   const areCards = lines.every(({ card }) => card);
-  const losses = lines.map(({ frame, card }) =>
-    areCards ? mean(seedsOf(card!).all.map(({ loss }) => loss)) : lossOf(frame),
+  const runLosses = lines.map(({ frame, card }) =>
+    areCards ? seedsOf(card!).all.map(({ loss }) => loss) : [lossOf(frame)],
   );
+  const losses = runLosses.map((own) => mean(own));
   const row = ({ frame, color, name, card }: ModelLine, i: number) => {
     const difference = i && !note ? lossesWords([losses[i]!, losses[0]!], frame) : '';
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
       <td>
-        ${formatValue(losses[i]!)}
+        ${spanWords(runLosses[i]!)}
         ${difference ? html`<span class="spread">${difference}</span>` : nothing}
       </td>
     </tr>`;
@@ -94,8 +101,11 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
       <thead>
         <tr>
           <td></td>
-          <th scope="col">100 other passages: heads with a sink, by run (○ above)</th>
-          <th scope="col">${areCards ? 'Mean loss' : 'Loss on this text'}</th>
+          <th scope="col">
+            100 other passages: heads with a sink, by run (○ above)
+            <span class="run-axis"><span>0%</span><span>100%</span></span>
+          </th>
+          <th scope="col">${areCards ? 'Loss of the runs' : 'Loss on this text'}</th>
         </tr>
       </thead>
       <tbody>

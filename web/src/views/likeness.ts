@@ -3,7 +3,7 @@ import { firstKey, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capitalize, firstTokenSubscript, stateWords } from '../words';
+import { capitalize, stateWords } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** A token resembles the first one if its hidden norm is at least this share of the first token's. */
@@ -33,7 +33,7 @@ const laterCount = (frame: Frame) => frame.T - 1 - firstKey(frame);
 export const likeness: View = {
   name: 'likeness',
   title: 'Tokens like the first',
-  question: 'Which tokens have a hidden norm like the first token’s?',
+  question: 'Which tokens are like the first?',
   how:
     'Hidden norm of each token divided by that of the first token, after the layer where the first token ' +
     `is largest relative to the others on ordinary text. Positions with ${MIN_LIKENESS} or more are counted.`,
@@ -79,7 +79,7 @@ export const likeness: View = {
         height,
         named: true,
         xLabel: 'token',
-        yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,
+        yLabel: 'length of the hidden state; first token: 1',
         domain: [0, maximum],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${countsText}.`,
         series: members.map((member, i) => ({

@@ -58,32 +58,37 @@ export const MEASURES: readonly Measure[] = [
     label: 'loss above baseline, nats',
     read: (frame, baseline) => baseline && costOf(frame, baseline),
   },
-  { name: 'kl', short: 'KL', label: 'KL to the baseline, nats', read: readMetric('kl_mean') },
+  {
+    name: 'kl',
+    short: 'Predictions',
+    label: 'KL to the baseline, nats',
+    read: readMetric('kl_mean'),
+  },
   {
     name: 'sink',
-    short: 'Sink₁',
-    label: 'Sink₁',
+    short: 'Sinks',
+    label: 'heads with a sink (Sink₁)',
     percent: true,
     read: (frame) => readMetric(sinkName(frame))(frame),
   },
   {
     name: 'kept',
-    short: 'First token',
+    short: 'First token kept',
     label: 'heads that keep the first token',
     percent: true,
     read: ({ tensors }) => costWithoutDeviation(mean(tensors.keeps_first?.data ?? [])),
   },
   {
     name: 'error',
-    short: 'Error',
+    short: 'Rounding error',
     label: 'rounding error',
     percent: true,
     read: (frame) => costWithoutDeviation(roundingErrorOf(frame)),
   },
   {
     name: 'change',
-    short: 'Change of h',
-    label: 'relative change of h',
+    short: 'Hidden states',
+    label: 'relative change of the hidden states',
     percent: true,
     read: ({ tensors }) => costWithoutDeviation(mean(tensors.hidden_change?.data ?? [])),
   },
@@ -110,14 +115,21 @@ function lookOf(
   return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
 }
 
+/** Names of eviction policies beside their lines; others have the package's labels. */
+const POLICY_NAMES: Readonly<Record<string, string>> = {
+  window: 'most recent',
+  first: 'first + recent',
+  h2o: 'most attended',
+  tova: 'attended last',
+  lru: 'recently used',
+};
+
 /** Returns the name of the line that a point belongs to: its setting without the varied parameter. */
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
-  // All lines are of keys: “the most recent keys” is “most recent”.
-  if (axis.kind === 'evict')
-    return choiceLabels(frame, 'evict')
-      .policy!.replace(/^.*\((\w+)\)$/, '$1')
-      .replace(/^the (?:keys )?| keys/g, '')
-      .replace(' and the most', ' +');
+  if (axis.kind === 'evict') {
+    const { policy } = editFields(frame, 'evict')!;
+    return POLICY_NAMES[policy!] ?? choiceLabels(frame, 'evict').policy!;
+  }
   return settingName(frame).replace(`${at} bits `, '');
 }
 
@@ -135,7 +147,7 @@ const METRICS = [
 export const sweep: View = {
   name: 'sweep',
   title: 'Loss by setting',
-  question: 'How much does each setting change the loss?',
+  question: 'What does each setting change?',
   how:
     'Each point is a setting, averaged over prompts; bars are standard deviations over prompts. 0 is the baseline ' +
     'on the same prompts. KL measures how much all predictions change, for better or worse.',
