@@ -136,7 +136,7 @@ function headTemplate(entries: readonly SubjectEntry[], context: Context) {
   const [frame] = frames;
   const definition =
     frame &&
-    `A map is one head, each row where a token looks. A sink: over ${formatPercent(frame.eps, 0)} on ${firstTokenName(frame)}.`;
+    `A map is one head. A sink: over ${formatPercent(frame.eps, 0)} on ${firstTokenName(frame)}.`;
   return html`<h1>${headingOf(frames)}</h1>
     <p class="hint explanation">${definition ? explainTerms(definition, true) : ''}</p>
     ${troubleNotes(entries, context)}`;
