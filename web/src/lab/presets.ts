@@ -18,7 +18,7 @@ export const fromScratch: readonly Preset[] = [
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
     claim:
-      'Softmax rows must sum to 100%, sigmoid rows need not. Press Train, and watch the framed first column.',
+      'Softmax rows must sum to 100%, sigmoid rows need not. Press Train, watch the framed column.',
   },
   {
     title: 'softmax or sigmoid, wider',
