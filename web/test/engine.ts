@@ -53,8 +53,6 @@ function serveFiles(): void {
   );
 }
 
-const SLOW_READS = ['effect'];
-
 export async function openPage() {
   serveFiles();
   const engine: Engine = await createEngine({
@@ -110,7 +108,7 @@ export async function openPage() {
       models.recordings.admit(id, file);
       return id;
     },
-    /** Returns a frame of each subject with all reads of the views, except measurements that need further runs. */
+    /** Returns a frame of each subject with all reads of the views, except the effect of heads, which needs further runs. */
     framesOf: async (
       subjects: readonly string[],
       change: Partial<State> = {},
@@ -124,7 +122,7 @@ export async function openPage() {
       queue.ask({
         subjects: neededSubjects,
         question,
-        reads: [...new Set([...reads, ...more])].filter((name) => !SLOW_READS.includes(name)),
+        reads: [...new Set([...reads, ...more])].filter((name) => name !== 'effect'),
         headReads: [...new Set(shownViews.flatMap(({ headReads = [] }) => headReads))],
         head: { layer: state.layer, head: state.head },
       });

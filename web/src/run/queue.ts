@@ -11,10 +11,10 @@ import { questionKey, type Question } from '../ask/question';
 import { isOutsideZoo } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, withoutEdits, type Subject } from '../ask/subject';
-import { selectedHead, type Frame, type Head } from '../frame';
+import { predictsNext, selectedHead, type Frame, type Head } from '../frame';
 import { canGenerate, generateFrames, type Generation, type Sampling } from './generation';
 import { Loader, type Dependencies } from './loading';
-import { measurements, type Measurement } from './measurements';
+import { EFFECT, withEffect } from './effect';
 import { previewId } from './models';
 import type { OpenModel, Watch } from './opened';
 import { loadWords, stageWords } from './progress';
@@ -25,7 +25,6 @@ import {
   canUpdate,
   idsOf,
   hasTokens,
-  withMeasurement,
   QUICK_MS,
   runSubject,
   type CachedRun,
@@ -45,8 +44,8 @@ interface Job {
   readonly task: Task;
   readonly key: string;
   readonly since: number;
-  /** Set while the job takes a measurement with runs of its own. */
-  measurement?: Measurement;
+  /** Set while the job ablates heads, which takes a run for each. */
+  isAblating?: boolean;
 }
 
 /** A subject to measure, a study, or text to generate. */
@@ -161,13 +160,13 @@ export class Queue {
   }
 
   /** Whether the job is still requested, or so quick that the queue waits for it. */
-  #isWanted({ task, since, measurement }: Job, isNewQuestion: boolean): boolean {
+  #isWanted({ task, since, isAblating }: Job, isNewQuestion: boolean): boolean {
     const { subjects, reads, studies = [] } = this.#request!;
     if (typeof task === 'object')
       return isGeneration(task)
         ? task.subjects.every((one) => subjects.includes(one))
         : studies.some((study) => studyKey(study) === studyKey(task));
-    if (measurement && !measurement.names.some((name) => reads.includes(name))) return false;
+    if (isAblating && !reads.includes(EFFECT)) return false;
     return subjects.includes(task) && !(isNewQuestion && performance.now() - since > QUICK_MS);
   }
 
@@ -231,8 +230,7 @@ export class Queue {
   async generate(subjects: readonly string[], sampling: Sampling): Promise<void> {
     this.stopGenerating();
     const job = this.#job;
-    if (job && (job.measurement || performance.now() - job.since > QUICK_MS))
-      job.controller.abort();
+    if (job && (job.isAblating || performance.now() - job.since > QUICK_MS)) job.controller.abort();
     await new Promise<void>((resolve, reject) => {
       this.#generation.value = { subjects, sampling, resolve, reject };
       void this.#loop();
@@ -350,7 +348,7 @@ export class Queue {
     const shownHead = this.#headOf(frame, this.#request!);
     return (
       isAnswered(frame, this.#models.describe, this.#request!, shownHead) &&
-      !this.#measurementFor(frame)
+      !this.#needsEffect(frame)
     );
   }
 
@@ -367,11 +365,9 @@ export class Queue {
     );
   }
 
-  #measurementFor(frame: Frame): Measurement | undefined {
-    const isMissing = (name: string) =>
-      this.#request!.reads.includes(name) && !(name in frame.tensors);
-    if (frame.recording) return undefined;
-    return measurements.find(({ names, fits }) => fits(frame) && names.some(isMissing));
+  #needsEffect(frame: Frame): boolean {
+    const isMissing = this.#request!.reads.includes(EFFECT) && !(EFFECT in frame.tensors);
+    return isMissing && !frame.recording && predictsNext(frame);
   }
 
   get #nextTask(): Task | undefined {
@@ -534,7 +530,7 @@ export class Queue {
     this.#answerWith(job, { key: job.key, frame: fullFrame, openModel });
   }
 
-  /** Reads missing numbers from the open run, and takes the next measurement that needs further runs. */
+  /** Reads missing numbers from the open run, and then ablates heads if their effect is requested. */
   async #readMissing(
     job: Job,
     answer: Answer,
@@ -545,10 +541,9 @@ export class Queue {
     const { openModel } = answer;
     const frame = await this.#completeFrame(answer.frame, openModel, cachedRun, request);
     this.#answerWith(job, { ...answer, frame });
-    const measurement = this.#measurementFor(frame);
-    if (!measurement) return;
-    job.measurement = measurement;
-    const results = await withMeasurement(measurement, frame, openModel, watch);
+    if (!this.#needsEffect(frame)) return;
+    job.isAblating = true;
+    const results = await withEffect(frame, openModel, watch);
     this.#answerWith(job, { ...answer, frame: { ...frame, ...results } });
   }
 

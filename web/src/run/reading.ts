@@ -4,7 +4,7 @@ import { editLabel, fieldsFor } from 'sinkscope/internal';
 import { ALWAYS_READ, addPromptNumbers } from './averages';
 import { EXACT_SIDE, pooledSide, predictsNext, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
-import { isMeasurement } from './measurements';
+import { EFFECT } from './effect';
 import type { Request } from './request';
 import { startTokens, specialWords, type Prompts, type Question } from '../ask/question';
 import {
@@ -77,7 +77,7 @@ export function namesFor(
     [name, ...(metrics.find((metric) => metric.name === name)?.fields ?? [])].some((field) =>
       missingEditFields.includes(field),
     );
-  const candidateNames = new Set([...ALWAYS_READ, ...reads.filter((name) => !isMeasurement(name))]);
+  const candidateNames = new Set([...ALWAYS_READ, ...reads.filter((name) => name !== EFFECT)]);
   // A masked model and one without an output head predict no next token.
   if (!predictsNext({ architecture })) candidateNames.delete('next');
   return [...candidateNames].filter((name) => {
@@ -110,7 +110,7 @@ function rowsAt(headFrame: Frame['head'], zoom: { query: number; key: number }) 
 }
 
 /**
- * Whether a frame has all wanted numbers that exist, apart from measurements.
+ * Whether a frame has all wanted numbers that exist, apart from the effect of heads.
  * @param at the shown head; absent if no run is open from which a head can be read
  */
 export function isAnswered(
@@ -159,7 +159,7 @@ function neededFields(describe: Describe, names: readonly string[]): string[] {
   const { metrics, edits } = describe;
   const isOfEdit = (name: string) => edits.some(({ fields }) => fields.includes(name));
   const requests = names
-    .filter((name) => !isMeasurement(name))
+    .filter((name) => name !== EFFECT)
     .map((name): RunRead =>
       metrics.some((metric) => metric.name === name) ? { metric: name } : { field: name },
     );

@@ -15,7 +15,7 @@ import { nameOfRecording } from '../ask/recordings';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import type { Frame, FrameArchitecture, NumberClass } from '../frame';
 import { averagesOf } from './averages';
-import { measurements } from './measurements';
+import { EFFECT } from './effect';
 import type { OpenModel } from './opened';
 import type { CachedRun } from './runs';
 
@@ -254,9 +254,7 @@ function reasonOf(read: RunRead, error: unknown): string {
  * reason.
  */
 export function recordedRun(id: string, recording: Recording, describe: Describe): CachedRun {
-  const reasons: Record<string, string> = Object.fromEntries(
-    measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
-  );
+  const reasons: Record<string, string> = { [EFFECT]: NEEDS_RUNS };
   const isPooled = pooledOf(recording) !== undefined;
   const read = async (reads: readonly RunRead[]) => {
     const tensors: (Tensor | undefined)[] = [];

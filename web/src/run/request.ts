@@ -18,7 +18,7 @@ export function studyKey({ subject, question, measures }: Study): string {
 export interface Request {
   readonly subjects: readonly string[];
   readonly question: Question;
-  /** The metrics and fields of describe, and the measurements, that the room reads. */
+  /** The metrics and fields of describe, and the effect of heads, that the room reads. */
   readonly reads: readonly string[];
   readonly headReads: readonly string[];
   readonly head: Head;

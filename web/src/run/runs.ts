@@ -4,7 +4,7 @@ import type { Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { measureAllAverages } from './averages';
-import { isMeasurement, type Measurement } from './measurements';
+import { EFFECT } from './effect';
 import type { OpenModel, Watch } from './opened';
 import { runWords } from './progress';
 import { contextOf, emptyFrame, isAnswered, LONG_TEXT } from './reading';
@@ -146,7 +146,7 @@ export async function runSubject(
         : {}),
     };
     const measureElapsed = () => performance.now() - startTime;
-    const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
+    const needsRun = request.reads.includes(EFFECT) || !isAnswered(frame, describe, request);
     if (fixedReads && !needsRun) {
       if (lastRun) close(lastRun);
       return { frame: { ...frame, milliseconds: measureElapsed() } };
@@ -164,24 +164,4 @@ export async function runSubject(
     if (lastRun && !watch.signal.aborted) close(lastRun);
     throw error;
   }
-}
-
-/** Takes a measurement with runs of its own, and returns the frame's numbers with its results. */
-export async function withMeasurement(
-  measurement: Measurement,
-  { tensors, spread, title, edits, eps, ids }: Frame,
-  openModel: OpenModel,
-  { signal, onProgress }: Watch,
-): Promise<Pick<Frame, 'tensors' | 'spread'>> {
-  const results = await measurement.measure({
-    openModel,
-    ids,
-    edits,
-    eps,
-    signal,
-    onProgress: (done, total) =>
-      onProgress(`${title}, ${done} of ${total} ${measurement.progressUnit}`, done, total),
-  });
-  signal.throwIfAborted();
-  return { tensors: { ...tensors, ...results.tensors }, spread: { ...spread, ...results.spread } };
 }
