@@ -155,11 +155,11 @@ export const packed = {
         if (name === 'softmax') assert.equal(Math.round(24 * sink), 15);
         await model.close();
       }
-      // Only the page has the dialog that asks whether a server allows the element.
+      // Only the page has the dialog with the code for a host.
       const files = readdirSync(join(folder, 'package/assets')).map((file) =>
         readFileSync(join(folder, 'package/assets', file), 'utf8'),
       );
-      for (const file of files) assert.doesNotMatch(file, /probe\.html/);
+      for (const file of files) assert.doesNotMatch(file, /Embed code copied/);
       const picture = await fetch(`${cdn.origin}/npm/sinkscope-page@${version}/pictures/1-map.svg`);
       assert.match(await picture.text(), /^<svg/);
       assert.deepEqual(troubles, []);

@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type SubjectEntry } from '../src/page/context';
+import type { SubjectEntry } from '../src/page/context';
 import {
   choiceField,
   EXAMPLES,
@@ -22,13 +22,12 @@ import {
   fileField,
   startTokenField,
   generateControls,
-  colorChips,
   numberField,
   roomHeading,
   subjectList,
 } from '../src/page/room_controls';
 import { choiceOf } from '../src/views/index';
-import { PATIENCE, frameOf, tensor } from './fixture';
+import { PATIENCE, frameOf } from './fixture';
 import { pageOf, mount } from './page';
 
 function context(change: Partial<State> = {}, more: object = {}) {
@@ -434,81 +433,6 @@ describe('the row of tokens', () => {
     page.point.mockClear();
     all[2]!.focus();
     expect(page.point).toHaveBeenLastCalledWith({ query: 2 });
-  });
-
-  it('of a long text is shaded by the means of its blocks', () => {
-    const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
-    const meanFrame = frameWith({ head, pooled: 2 });
-    const { root, page, chips: all } = drawRow({}, meanFrame);
-    colorChips(root, as(page), new Scope(), () => [
-      { subject: 'a', frame: meanFrame, isStale: false },
-    ]);
-    page.pointed.value = { query: 3 };
-    expect(all.map((element) => element.style.getPropertyValue('--look'))).toEqual(
-      [0.75, 0.75, 0.25, 0.25].map((share) => String(Math.sqrt(share))),
-    );
-    expect(all.map((element) => element.classList.contains('query'))).toEqual([
-      false,
-      false,
-      true,
-      true,
-    ]);
-  });
-
-  it('is shaded by the attention to the hovered token', () => {
-    const head = {
-      layer: 1,
-      head: 0,
-      tensors: {
-        att: tensor(
-          [4, 4],
-          [1, 0, 0, 0, 0.75, 0.25, 0, 0, 0.25, 0.25, 0.5, 0, 0.0078125, 0.25, 0.25, 0.4921875],
-        ),
-      },
-    };
-    const frame = frameWith({ head });
-    const { root, page, chips: all } = drawRow({}, frame);
-    colorChips(root, as(page), new Scope(), () => [{ subject: 'a', frame: frame, isStale: false }]);
-    const shades = () => all.map((element) => element.style.getPropertyValue('--look'));
-    expect(shades()).toEqual(['', '', '', '']);
-    page.pointed.value = { query: 0 };
-    expect(shades()).toEqual(['1', '0', '0', '0']);
-    page.pointed.value = { query: 2 };
-    expect(shades()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
-    page.pointed.value = { query: 3, key: 1 };
-    expect(shades()[0]).toBe('0');
-    expect(
-      all.map(
-        (element) => `${element.classList.contains('query')} ${element.classList.contains('key')}`,
-      ),
-    ).toEqual([...['false false', 'false true', 'false false', 'true false']]);
-    page.pointed.value = { key: 0 };
-    expect([shades(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
-    page.pointed.value = {};
-    expect(all.some((element) => element.classList.contains('key'))).toBe(false);
-    const list = all[0]!.parentElement!;
-    const scrolled: object[] = [];
-    Object.assign(list, { scrollBy: (by: object) => scrolled.push(by) });
-    list.getBoundingClientRect = () => new DOMRect(10, 10, 100, 20);
-    const placeChip = (t: number, left: number, top: number) =>
-      (all[t]!.getBoundingClientRect = () => new DOMRect(left, top, 30, 10));
-    [
-      [20, 12],
-      [-5, 4],
-      [90, 25],
-      [80, 20],
-    ].forEach(([left, top], t) => placeChip(t, left!, top!));
-    for (const query of [0, 1, 2, 3]) page.pointed.value = { query };
-    page.pointed.value = { key: 1 };
-    page.pointed.value = { query: 0, key: 1 };
-    expect(scrolled).toEqual([
-      { left: -15, top: -6 },
-      { left: 10, top: 5 },
-      { left: -15, top: -6 },
-    ]);
-    vi.spyOn(list, 'matches').mockReturnValue(true);
-    page.pointed.value = { query: 2 };
-    expect(scrolled).toHaveLength(3);
   });
 });
 

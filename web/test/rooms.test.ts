@@ -366,19 +366,6 @@ describe('Explore', () => {
     const { all } = exploreRoom({ hide: ['subjects', 'generate', 'text', 'numbers', 'hand'] });
     expect(all('.subject-list, .about, .generate, textarea, .numbers, .hand')).toEqual([]);
   });
-
-  it('highlights the tokens to which the hovered token attends', () => {
-    const { all, context } = exploreRoom();
-    const weights = () =>
-      all('.chip').map((chip) => Number(chip.style.getPropertyValue('--look')) ** 2);
-    (context.pointed as unknown as { value: object }).value = { query: 1 };
-    const [firstWeight, ownWeight, laterWeight] = weights();
-    expect([firstWeight, ownWeight, laterWeight]).toEqual([
-      expect.closeTo(0.9, 6),
-      expect.closeTo(0.1, 6),
-      0,
-    ]);
-  });
 });
 
 describe('Training', () => {

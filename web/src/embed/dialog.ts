@@ -1,6 +1,6 @@
 /** The dialog `</>`: the code to paste for the shown figure, with a live preview. */
 import { signal, effect } from '@preact/signals-core';
-import { html, nothing, render, type TemplateResult } from 'lit';
+import { html, render, type TemplateResult } from 'lit';
 import { createRef, ref } from 'lit/directives/ref.js';
 import { base } from '../base';
 import { choiceField } from '../page/controls';
@@ -24,39 +24,10 @@ const THEMES = [
   ['dark', 'dark'],
 ] as const;
 
-/** Tests in a frame with an opaque origin whether pages of other sites may load the element's script. */
-async function probeAccess(): Promise<boolean> {
-  const frame = document.createElement('iframe');
-  // An isolated page refuses frames that are not isolated, and the service worker does not serve a sandboxed frame.
-  // Browsers without credentialless frames cannot test, and the dialog reports only a refusal that it has seen.
-  if (globalThis.crossOriginIsolated && !('credentialless' in frame)) return true;
-  frame.setAttribute('credentialless', '');
-  frame.hidden = true;
-  frame.setAttribute('sandbox', 'allow-scripts');
-  frame.src = new URL('examples/probe.html', base).href;
-  const listeners = new AbortController();
-  try {
-    return await new Promise((done) => {
-      const { signal } = listeners;
-      const onMessage = ({ source, data }: MessageEvent) =>
-        source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
-      addEventListener('message', onMessage, { signal });
-      // When the frame's page has loaded, the script has run or failed; its message arrives soon after, on a busy machine
-      // later.
-      frame.addEventListener('load', () => setTimeout(() => done(false), 2000), { signal });
-      document.body.append(frame);
-    });
-  } finally {
-    listeners.abort();
-    frame.remove();
-  }
-}
-
 /** What the reader has chosen in the dialog. */
 class Choices {
   readonly snippetIndex = signal(0);
   readonly sizeIndex = signal(0);
-  readonly isAccessible = signal(true);
   readonly controls = signal<readonly string[]>([]);
   readonly theme = signal<State['theme']>('auto');
   readonly #shownState: State;
@@ -81,13 +52,6 @@ class Choices {
     const otherNames = this.controls.peek().filter((other) => other !== name);
     this.controls.value = this.controls.peek().includes(name) ? otherNames : [...otherNames, name];
   }
-
-  /** Leaves an iframe's code, which needs no access to the element. */
-  refuseAccess(): void {
-    this.isAccessible.value = false;
-    if (snippets[this.snippetIndex.peek()]!.needsScript)
-      this.snippetIndex.value = snippets.findIndex(({ needsScript }) => !needsScript);
-  }
 }
 
 async function copy(text: string, context: Context): Promise<void> {
@@ -99,13 +63,12 @@ async function copy(text: string, context: Context): Promise<void> {
   }
 }
 
-function choiceFields({ snippetIndex, sizeIndex, isAccessible, theme }: Choices): TemplateResult {
-  const offeredSnippets = snippets.filter(({ needsScript }) => isAccessible.value || !needsScript);
+function choiceFields({ snippetIndex, sizeIndex, theme }: Choices): TemplateResult {
   return html`<div class="numbers">
     ${choiceField(
       'for',
       String(snippetIndex.value),
-      offeredSnippets.map((snippet) => [String(snippets.indexOf(snippet)), snippet.label] as const),
+      snippets.map(({ label }, i) => [String(i), label] as const),
       (value) => (snippetIndex.value = Number(value)),
     )}
     ${choiceField('theme', theme.value, THEMES, (value) => {
@@ -148,11 +111,6 @@ const codeField = (text: string) =>
     ></textarea>
   </label>`;
 
-const refusal = html`<p class="hint" data-refused>
-  This server does not allow other sites to load the element (it sends no
-  Access-Control-Allow-Origin header). An iframe needs no header.
-</p>`;
-
 /** @param pinned the head that the figure shows, if the state does not name one */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
@@ -170,7 +128,6 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           <button type="button" aria-label="Close" @click=${() => dialog.close()}>✕</button>
         </div>
         ${choiceFields(choices)} ${controlFields(choices)} ${codeField(text)}
-        ${choices.isAccessible.value ? nothing : refusal}
         <button type="button" class="primary" @click=${() => void copy(text, context)}>Copy</button>
         <iframe
           ${ref(preview)}
@@ -194,7 +151,4 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   });
   document.body.append(dialog);
   dialog.showModal();
-  void probeAccess().then((isAllowed) => {
-    if (!isAllowed) choices.refuseAccess();
-  });
 }

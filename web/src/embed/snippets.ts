@@ -6,8 +6,6 @@ import { attributesOf } from './attributes';
 interface Snippet {
   readonly label: string;
   readonly make: (state: State, base: URL, size?: Size) => string;
-  /** Whether the host page loads sink-scope.js, which the site's server must allow. */
-  readonly needsScript?: boolean;
 }
 
 /** In CSS pixels; without a width the embed is as wide as the host's text. */
@@ -124,20 +122,18 @@ const resizingFrame = (state: State, base: URL, size?: Size) =>
   `${frameTag(state, base, size)}\n${moduleTag(base)}`;
 
 export const snippets: readonly Snippet[] = [
-  { label: 'HTML element, MkDocs, Observable Framework', make: elementCode, needsScript: true },
-  { label: 'iframe with automatic height', make: resizingFrame, needsScript: true },
+  { label: 'HTML element, MkDocs, Observable Framework', make: elementCode },
+  { label: 'iframe with automatic height', make: resizingFrame },
   { label: 'iframe only (no script), Moodle, Canvas', make: frameTag },
   { label: 'address only, Notion, Google Sites', make: addressOf },
   {
     label: 'Quarto, bookdown',
     make: (state, base, size) => `\`\`\`{=html}\n${resizingFrame(state, base, size)}\n\`\`\``,
-    needsScript: true,
   },
   {
     // Uses the element, which can follow the book's theme; a frame cannot read that theme.
     label: 'Jupyter Book 1 (Sphinx)',
     make: (state, base, size) => `\`\`\`{raw} html\n${elementCode(state, base, size)}\n\`\`\``,
-    needsScript: true,
   },
   {
     // Uses MyST's directive for widgets, since MyST prints raw HTML as text.
@@ -154,7 +150,6 @@ export const snippets: readonly Snippet[] = [
         ':::',
       ].join('\n');
     },
-    needsScript: true,
   },
   {
     // Uses MyST's directive for frames, whose placeholder MyST prints on paper.
@@ -181,6 +176,5 @@ export const snippets: readonly Snippet[] = [
     // The figure fits into the fixed size of a slide; the script sends the theme and receives the keys.
     make: (state, base, size = DEFAULT_SIZE) =>
       `<section>\n  ${frameTag(state, base, size, 'data-src', 'data-size="fixed" ')}\n</section>\n${moduleTag(base)}`,
-    needsScript: true,
   },
 ];

@@ -2,8 +2,8 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Splitting } from 'sinkscope';
 import { splitText } from 'sinkscope/internal';
-import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
-import { isHeadless, type Frame, mapsOf, predictsNext } from '../frame';
+import type { Context, SubjectEntry } from './context';
+import { isHeadless, type Frame, predictsNext } from '../frame';
 import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
@@ -332,49 +332,6 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
   >
     ${Array.from({ length: count }, (_, t) => chip(t))}${restNote}${droppedNote}
   </div>`;
-}
-
-/**
- * Colors each token by the attention that it gets from the token under the pointer, without rendering the list again.
- */
-export function colorChips(
-  root: ParentNode,
-  context: Context,
-  scope: Scope,
-  entries: () => readonly SubjectEntry[],
-): void {
-  let isColored = false;
-  const reveal = (chip: HTMLElement | undefined) => {
-    const list = chip?.parentElement;
-    // The list must not scroll under the pointer.
-    if (!list || list.matches(':hover')) return;
-    const [a, b] = [chip!.getBoundingClientRect(), list.getBoundingClientRect()];
-    const overflow = (low: number, high: number) => Math.min(0, low) || Math.max(0, high);
-    const [left, top] = [
-      overflow(a.left - b.left, a.right - b.right),
-      overflow(a.top - b.top, a.bottom - b.bottom),
-    ];
-    if (left || top) list.scrollBy({ left, top });
-  };
-  scope.effect(() => {
-    const { query = -1, key = -1 } = context.pointed.value;
-    const [frame] = framesOf(entries());
-    const maps = frame && mapsOf(frame);
-    const isPointed = query >= 0 || key >= 0;
-    if (!maps || (!isPointed && !isColored)) return;
-    isColored = isPointed;
-    const { side, block } = maps;
-    const blockOf = (t: number) => Math.floor(t / block);
-    const row = query >= 0 ? maps.shares.subarray(blockOf(query) * side).subarray(0, side) : [];
-    const chips = root.querySelectorAll<HTMLElement>('.chip');
-    reveal(chips[query >= 0 ? query : key]);
-    chips.forEach((chip, t) => {
-      chip.classList.toggle('query', blockOf(t) === blockOf(query));
-      chip.classList.toggle('key', blockOf(t) === blockOf(key));
-      const share = row[blockOf(t)] ?? 0;
-      chip.style.setProperty('--look', share > 0.01 ? String(Math.sqrt(share)) : '0');
-    });
-  });
 }
 
 function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {

@@ -1,13 +1,7 @@
 /** The room Explore, in one screen: a bar with the subject and the text, all heads, the stage, and six questions. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { allows, nameOf, troubleNotes } from '../page/controls';
-import {
-  addModelButton,
-  askBar,
-  generateControls,
-  colorChips,
-  roomHeading,
-} from '../page/room_controls';
+import { addModelButton, askBar, generateControls, roomHeading } from '../page/room_controls';
 import {
   hideUntilDrawn,
   requestFrames,
@@ -216,8 +210,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     render(questions(choice, frames, stage.select), questionsPlace);
   });
-
-  colorChips(bar, context, scope, currentEntries);
 }
 
 function railWords(frame: Frame): string {
