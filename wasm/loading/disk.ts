@@ -13,7 +13,8 @@ const DEPTH_MAX = 8;
 
 const WEIGHTS_PATTERN = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 /** Files that say what a folder without such weights holds. */
-const OTHER_PATTERN = /\.(bin|pt|pth|ckpt|onnx)$|(^|\/)tokenizer\.model$/i;
+const OTHER_PATTERN =
+  /\.(bin|pt|pth|ckpt|onnx|tflite|mlmodel|engine|pte)$|(^|\/)(tf_model.*\.h5|flax_model.*\.msgpack|tokenizer\.model)$/i;
 
 const UNFINISHED_HELP =
   'Nothing is trained there yet: "sinkscope train --resume FOLDER" continues the training';

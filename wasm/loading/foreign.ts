@@ -3,7 +3,7 @@
  * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
  * The commands for Lightning, LitGPT, LoRA, MLX, FP8, NVFP4, MXFP4 and bitsandbytes were run on small checkpoints (transformers
  * 5.23, lightning 2.6, litgpt 0.5.13, mlx-lm 0.32, compressed-tensors 0.20, bitsandbytes 0.50), and what they wrote was opened;
- * those of the hub, of Meta's script (it needs transformers 4), of llama2.c and of llama.cpp (on no registry) were not.
+ * those of the hub, of Meta's script (it needs transformers 4), of TensorFlow, Flax, llama2.c and llama.cpp were not.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import type { PlanFile } from './types.ts';
@@ -35,7 +35,16 @@ const dequantize = (config: string) =>
 const stripModel =
   "torch.save({k.removeprefix('model.'): v for k, v in s.items()}, 'pytorch_model.bin')";
 
+/** A clone without Git LFS has a text in place of the weights. */
+const POINTER: Row = {
+  is: 'a pointer of Git LFS in place of the weights',
+  name: /\.(safetensors|gguf|bin|pt|pth|ckpt)$/i,
+  signs: [/^version https:\/\/git-lfs/],
+  command: 'git -C FOLDER lfs pull',
+};
+
 const ROWS: readonly Row[] = [
+  POINTER,
   {
     is: 'a checkpoint of PyTorch Lightning, whose names have the prefix of its module',
     name: TORCH_FILE,
@@ -74,6 +83,29 @@ const ROWS: readonly Row[] = [
     name: /\.onnx(_data)?$/i,
     command:
       "hf download OWNER/NAME --exclude 'onnx/*' --local-dir OUT, of the model that it was exported from",
+  },
+  {
+    is: 'a compiled graph, which has no names of layers',
+    name: /^openvino_.*\.(xml|bin)$|\.(tflite|mlmodel|engine|pte)$/i,
+    command: 'hf download OWNER/NAME --local-dir OUT, of the model that it was made from',
+  },
+  {
+    is: 'weights of TensorFlow',
+    name: /^tf_model.*\.h5$/i,
+    command: fromFramework('tf'),
+  },
+  {
+    is: 'weights of Flax',
+    name: /^flax_model.*\.msgpack$/i,
+    command: fromFramework('flax'),
+  },
+  {
+    is: 'a file of llama.cpp from before GGUF',
+    name: /\.bin$/i,
+    // The words ggml, ggmf, ggjt and ggla, in little-endian order.
+    signs: [/^(lmgg|fmgg|tjgg|algg)/],
+    command:
+      'python convert_llama_ggml_to_gguf.py --input FILE --output OUT.gguf, in the folder of llama.cpp',
   },
   {
     is: 'a LoRA adapter without the weights that it changes',
@@ -126,6 +158,10 @@ const ROWS: readonly Row[] = [
   },
 ];
 
+function fromFramework(name: string) {
+  return `python -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER', from_${name}=True).save_pretrained('OUT')", with transformers 4`;
+}
+
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
@@ -157,9 +193,13 @@ function foreignError(id: string, { is, command }: Row, file?: string) {
   return new SinkscopeError('unsupported', id, text);
 }
 
+/** @throws SinkscopeError 'unsupported' for weights that were not downloaded */
+export const refusePointers = (id: string, files: readonly PlanFile[]) =>
+  refuseForeignFiles(id, files, [POINTER]);
+
 /** @throws SinkscopeError 'unsupported' for a file of another tool */
-export async function refuseForeignFiles(id: string, files: readonly PlanFile[]) {
-  for (const row of ROWS)
+export async function refuseForeignFiles(id: string, files: readonly PlanFile[], rows = ROWS) {
+  for (const row of rows)
     for (const file of files)
       if (row.name?.test(file.name) && (!row.signs || (await hasSigns(file, row.signs))))
         throw foreignError(id, row, file.name);

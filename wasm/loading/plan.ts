@@ -6,7 +6,13 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { readAll, readUtf8 } from './files.ts';
-import { NANOGPT_SIGNS, hasSigns, refuseForeignConfig, refuseForeignFiles } from './foreign.ts';
+import {
+  NANOGPT_SIGNS,
+  hasSigns,
+  refuseForeignConfig,
+  refuseForeignFiles,
+  refusePointers,
+} from './foreign.ts';
 import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
 type ReadText = (file: PlanFile) => Promise<string>;
@@ -60,6 +66,7 @@ const SHARDS_MAX = 1000;
 export async function makePlan(files: readonly PlanFile[], options: PlanOptions): Promise<Plan> {
   const { id, readText } = options;
   const { format, weights, choices } = await findWeights(files, options);
+  await refusePointers(id, weights);
   const smallFiles = Object.entries(SMALL_FILES).flatMap(([role, name]) => {
     const file = files.find((file) => file.name === name);
     return file ? [[role, file]] : [];
