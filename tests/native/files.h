@@ -8,6 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A variable whose declaration begins with one of these words is released where its block ends, the
+ * last one first. */
+#define scoped __attribute__((cleanup(free_block)))
+#define scoped_bytes __attribute__((cleanup(free_bytes))) ss_bytes
+#define scoped_file __attribute__((cleanup(close_file))) opened_file
+#define scoped_model __attribute__((cleanup(close_model))) opened_model
+#define scoped_run __attribute__((cleanup(close_run))) opened_run
+
+static inline void free_block(void *variable) {
+    void *block;
+    memcpy(&block, variable, sizeof block); /* the variable may be a pointer to any type */
+    free(block);
+}
+
+static inline void free_bytes(ss_bytes *bytes) {
+    free((void *)(size_t)bytes->data);
+}
+
 /* Reads a file into a block of its exact size, so that a sanitizer detects reads beyond it. */
 static inline ss_bytes read_file(const char *folder, const char *name) {
     char path[512];
@@ -173,14 +191,28 @@ static inline void close_run(opened_run *opened) {
     free(opened->arena.block);
 }
 
+static inline void extend_run(opened_run *opened, const int32_t *tokens, int n) {
+    ss_error err;
+    must(ss_run_extend(&opened->run, tokens, n, &err), &err, "extend");
+}
+
+static inline void change_text(opened_run *opened, const int32_t *tokens, int n) {
+    ss_error err;
+    must(ss_run_update(&opened->run, tokens, n, &err), &err, "update");
+}
+
+/* Opens a run and reads tokens[n]. */
+static inline opened_run start_run(const ss_run_desc *desc, const int32_t *tokens, int n) {
+    opened_run opened = open_run(desc);
+    extend_run(&opened, tokens, n);
+    return opened;
+}
+
 /* Runs tokens[n], recording all fields, with capacity n. */
 static inline opened_run run_tokens(const ss_model *model, const int32_t *tokens, int n,
                                     const ss_edit *edits, int edits_n) {
     ss_run_desc desc = {model, n, SS_FIELDS_ALL, edits, edits_n, NULL, 0, NULL, 0};
-    opened_run opened = open_run(&desc);
-    ss_error err;
-    must(ss_run_extend(&opened.run, tokens, n, &err), &err, "run");
-    return opened;
+    return start_run(&desc, tokens, n);
 }
 
 static inline int metric_index(const char *name) {

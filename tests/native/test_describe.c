@@ -21,9 +21,8 @@ static cJSON *describe_build(void) {
 }
 
 static cJSON *read_golden(void) {
-    ss_bytes text = read_file("tests/golden/operations", "golden.json");
+    scoped_bytes text = read_file("tests/golden/operations", "golden.json");
     cJSON *json = parse_json(text, "golden.json");
-    free((void *)(size_t)text.data);
     return json;
 }
 
@@ -214,13 +213,12 @@ static void check_models(void) {
         char folder[64];
         ss_error err;
         snprintf(folder, sizeof folder, "tests/golden/%s", text_in(row, 0));
-        opened_model opened = open_model(folder);
+        scoped_model opened = open_model(folder);
         must(ss_describe_model(text, sizeof text, &opened.model, &err), &err, folder);
         if (check_failed(strstr(text, part) != NULL, __FILE__, __LINE__, part))
             printf("    %s\n", text);
         size_t n = strlen(text);
         CHECK_INT((int)ss_describe_model(text, n, &opened.model, &err), SS_NO_MEMORY);
-        close_model(&opened);
     }
 }
 

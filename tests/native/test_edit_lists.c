@@ -26,7 +26,7 @@ static void check_list(const ss_model *model, const edit_list *list, outcome *re
 static void check_borders(const char *folder, int step) {
     CASE("edits at the limits of their integers give finite numbers that do not depend on "
          "uninitialized memory, or an error with its place");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     pins borders = pins_at_borders(T_BORDERS);
     int rows, accepted_n[64] = {0};
     const ss_edit_kind *table = ss_edits(&rows);
@@ -43,17 +43,16 @@ static void check_borders(const char *folder, int step) {
         CASE(table[row].name);
         CHECK(accepted_n[row] > 20);
     }
-    close_model(&model);
 }
 
 static void check_prompts(void) {
     CASE("a prompt that is longer than the text is refused by the edit and the parameter");
-    opened_model model = open_model(GPT2);
+    scoped_model model = open_model(GPT2);
     const char *texts[] = {"quantize(what=keys,bits=3,by=tensor)",
                            "quantize(what=queries,bits=5,by=tensor,prompt=5)"};
     ss_edit edits[] = {read_edit(texts[0]), read_edit(texts[1])};
     ss_run_desc desc = {&model.model, 8, SS_FIELDS_ALL, edits, 2, NULL, 0, NULL, 0};
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     ss_error err;
     for (int T = 1; T < 5; T++) {
         CHECK_INT((int)ss_run_extend(&run.run, prompt, T, &err), SS_UNSUPPORTED);
@@ -66,8 +65,6 @@ static void check_prompts(void) {
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 5, &err), SS_OK);
     CHECK_INT((int)ss_run_update(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
     CHECK_INT(run.run.trace.T, 5);
-    close_run(&run);
-    close_model(&model);
 }
 
 static void update_run(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
@@ -92,19 +89,18 @@ static bool follow_updates(const ss_model *model, const pin *a, const pin *b, ui
         !draw_edit(&edits[1], texts[1], model, T_UPDATES + 1, b, &state) ||
         try_run(&desc, &err) != SS_OK)
         return false;
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     long failed_before = check_state.failed;
     bool began = ss_run_extend(&run.run, prompt, 7, &err) == SS_OK;
     for (int i = 0; i < 4 && began; i++) update_run(&run, &desc, &state);
     if (check_state.failed > failed_before) printf("    %s %s\n", texts[0], texts[1]);
-    close_run(&run);
     return true;
 }
 
 static void check_pairs_continue(const char *folder, bool has_all) {
     CASE("an updated run equals a new one under any two edits, with every policy and in both "
          "orders");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     pins choices = choice_pins();
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -122,7 +118,6 @@ static void check_pairs_continue(const char *folder, bool has_all) {
         if (check_failed(uses[i] > choices.n, __FILE__, __LINE__, "most lists can be run"))
             printf("    %d of choice %ld of row %d\n", uses[i], choices.pins[i].value,
                    choices.pins[i].row);
-    close_model(&model);
 }
 
 static void check_table_of_pairs(void) {

@@ -74,24 +74,20 @@ static void check_edits_without_effect(void) {
     CASE("an edit without effect gives the bits of an unedited run; an edit with an effect does "
          "not");
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
-        opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        scoped_model model = open_model(folders[f]);
+        scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (int i = 0; i < PAIRS; i++) {
-            opened_run edited_run = run_edit(&model, pairs[i].effective_edit);
+            scoped_run edited_run = run_edit(&model, pairs[i].effective_edit);
             CHECK(!have_same_rows(&baseline.run.trace, &edited_run.run.trace, SS_FIELD_HIDDEN,
                                   T_MAX));
             CHECK(edited_run.run.trace.edited);
-            close_run(&edited_run);
             /* In models with window sinks, two edits that have no effect elsewhere have one:
              * softmax in every layer, and a mask that is wider than the model's window. */
             if (!pairs[i].idle_edit || (i < 2 && model.model.arch.window_sinks)) continue;
-            opened_run unedited_run = run_edit(&model, pairs[i].idle_edit);
+            scoped_run unedited_run = run_edit(&model, pairs[i].idle_edit);
             check_same(&baseline.run.trace, &unedited_run.run.trace,
                        changes_last_token(pairs[i].idle_edit) ? T_MAX - 1 : T_MAX);
-            close_run(&unedited_run);
         }
-        close_run(&baseline);
-        close_model(&model);
     }
 }
 
@@ -104,8 +100,8 @@ static void check_edits_with_nothing_to_do(void) {
     enum { EVICTIONS = sizeof evictions / sizeof *evictions };
     static const char *const kinds[] = {"queries", "keys", "values", "hidden"};
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
-        opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        scoped_model model = open_model(folders[f]);
+        scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         bool is_rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
         for (int i = 0; i < 16 + EVICTIONS * (1 + is_rotary); i++) {
             char text[96];
@@ -116,30 +112,25 @@ static void check_edits_with_nothing_to_do(void) {
                 snprintf(text, sizeof text, "evict(policy=%s,budget=13%s)",
                          evictions[(i - 16) % EVICTIONS],
                          i < 16 + EVICTIONS ? "" : ",positions=cache");
-            opened_run unedited_run = run_edit(&model, text);
+            scoped_run unedited_run = run_edit(&model, text);
             check_same(&baseline.run.trace, &unedited_run.run.trace, T_MAX);
-            close_run(&unedited_run);
         }
         ss_edit edits[] = {read_edit("silence(layer=1,head=1)"), read_edit("silence(layer=1)")};
-        opened_run layer_run = run_edit(&model, "silence(layer=1)");
-        opened_run two_edit_run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
+        scoped_run layer_run = run_edit(&model, "silence(layer=1)");
+        scoped_run two_edit_run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
         check_same(&layer_run.run.trace, &two_edit_run.run.trace, T_MAX);
-        close_run(&two_edit_run);
-        close_run(&layer_run);
-        close_run(&baseline);
-        close_model(&model);
     }
 }
 
 static void check_extension_in_pieces(void) {
     CASE("an edited prompt gives the same bits at once and token by token, or is refused");
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
+        scoped_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].effective_edit);
-            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            scoped_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-            opened_run stepped_run = open_run(&desc);
+            scoped_run stepped_run = open_run(&desc);
             ss_error err;
             ss_status status = ss_run_extend(&stepped_run.run, prompt, 1, &err);
             for (int t = 1; t < T_MAX && status == SS_OK; t++)
@@ -148,10 +139,7 @@ static void check_extension_in_pieces(void) {
                 check_same(&reference.run.trace, &stepped_run.run.trace, T_MAX);
             else
                 CHECK_INT((int)status, SS_UNSUPPORTED);
-            close_run(&reference);
-            close_run(&stepped_run);
         }
-        close_model(&model);
     }
 }
 
@@ -164,25 +152,20 @@ static void check_tokens_after_a_prompt(void) {
         "quantize(what=keys,bits=3,by=channel,prompt=6,symmetric=no)",
         "quantize(what=queries,bits=3,by=channel,prompt=6)"};
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
+        scoped_model model = open_model(folders[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             ss_edit edit = read_edit(texts[i]);
-            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-            opened_run whole_run = run_tokens(&model.model, prompt, 6, &edit, 1);
+            scoped_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            scoped_run whole_run = run_tokens(&model.model, prompt, 6, &edit, 1);
             check_same(&whole_run.run.trace, &reference.run.trace, 6);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-            opened_run stepped_run = open_run(&desc);
+            scoped_run stepped_run = open_run(&desc);
             ss_error err;
             CHECK_INT((int)ss_run_extend(&stepped_run.run, prompt, 5, &err), SS_UNSUPPORTED);
-            must(ss_run_extend(&stepped_run.run, prompt, 7, &err), &err, "prompt");
-            for (int t = 7; t < T_MAX; t++)
-                must(ss_run_extend(&stepped_run.run, prompt + t, 1, &err), &err, "token");
+            extend_run(&stepped_run, prompt, 7);
+            for (int t = 7; t < T_MAX; t++) extend_run(&stepped_run, prompt + t, 1);
             check_same(&reference.run.trace, &stepped_run.run.trace, T_MAX);
-            close_run(&stepped_run);
-            close_run(&whole_run);
-            close_run(&reference);
         }
-        close_model(&model);
     }
 }
 
@@ -196,7 +179,7 @@ static const char *const policies[] = {
 
 static void check_budgets(void) {
     CASE("a query sees at most `budget` keys, always its own; evicted keys never return");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     size_t policies_n = sizeof policies / sizeof *policies;
     for (size_t p = 0; p <= policies_n; p++) {
         /* The last one keeps more first keys than the half of the budget that h2o keeps as recent.
@@ -204,10 +187,10 @@ static void check_budgets(void) {
         const char *policy = p < policies_n ? policies[p] : "h2o,first=4";
         char text[96];
         snprintf(text, sizeof text, "evict(policy=%s,budget=5)", policy);
-        opened_run run = run_edit(&model, text);
+        scoped_run run = run_edit(&model, text);
         const ss_trace *trace = &run.run.trace;
         bool is_snapkv = strstr(policy, "snapkv") != NULL;
-        float *is_kept = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
+        scoped float *is_kept = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
         for (int head = 0; head < 8; head++) {
             const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
             CHECK_NEAR(is_kept[head], isnan(evicted[0]), 0);
@@ -225,62 +208,53 @@ static void check_budgets(void) {
                 CHECK_NEAR(*ss_row(trace, SS_FIELD_SEEN, head, t), visible_n, 0);
             }
         }
-        free(is_kept);
-        close_run(&run);
     }
-    close_model(&model);
 }
 
 static void check_window_is_a_mask(void) {
     CASE("6. evicting the oldest keys gives the bits of the Lambda-shaped mask");
-    opened_model model = open_model(GPT2);
+    scoped_model model = open_model(GPT2);
     const char *equal_edits[][2] = {
         {"evict(policy=window,budget=4)", "mask(first=0,recent=4)"},
         {"evict(policy=first,first=2,budget=6)", "mask(first=2,recent=4)"},
     };
     for (int i = 0; i < 2; i++) {
-        opened_run eviction_run = run_edit(&model, equal_edits[i][0]),
+        scoped_run eviction_run = run_edit(&model, equal_edits[i][0]),
                    mask_run = run_edit(&model, equal_edits[i][1]);
         for (int field = 0; field < SS_FIELD_N; field++)
             if (field != SS_FIELD_EVICTED && field != SS_FIELD_NEXT &&
                 (eviction_run.run.trace.fields & mask_run.run.trace.fields & SS_BIT(field)))
                 CHECK(have_same_rows(&eviction_run.run.trace, &mask_run.run.trace, field, T_MAX));
-        close_run(&eviction_run);
-        close_run(&mask_run);
     }
-    close_model(&model);
 }
 
 static void check_cache_positions(const char *folder) {
     CASE("7. with positions in the cache, a query equals the last row of a run over the cached "
          "tokens");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     model.model.arch.L = model.model.arch.blocks =
         1; /* in layer 0 keys and values do not depend on the mask */
-    opened_run run = run_edit(&model, "evict(policy=first,first=2,budget=6,positions=cache)");
+    scoped_run run = run_edit(&model, "evict(policy=first,first=2,budget=6,positions=cache)");
     for (int t = 6; t < T_MAX; t++) {
         int32_t kept_tokens[6] = {prompt[0], prompt[1]};
         for (int i = 2; i < 6; i++) kept_tokens[i] = prompt[t - 5 + i];
-        opened_run kept_run = run_tokens(&model.model, kept_tokens, 6, NULL, 0);
+        scoped_run kept_run = run_tokens(&model.model, kept_tokens, 6, NULL, 0);
         for (int h = 0; h < model.model.arch.H; h++) {
             const float *row = att_row(&run.run.trace, 0, h, t);
             const float *expected = att_row(&kept_run.run.trace, 0, h, 5);
             for (int i = 0; i < 6; i++) CHECK_NEAR(row[i < 2 ? i : t - 5 + i], expected[i], 1e-5);
         }
-        close_run(&kept_run);
     }
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_texts_beyond_the_context(void) {
     CASE("with positions in the cache, a rotary model reads past its context with the bits of a "
          "longer context");
     const char *text = "evict(policy=first,first=1,budget=6,positions=cache)";
-    opened_model model = open_model(LLAMA);
-    opened_run edited_run = run_edit(&model, text);
+    scoped_model model = open_model(LLAMA);
+    scoped_run edited_run = run_edit(&model, text);
     model.model.arch.context = 6;
-    opened_run longer_run = run_edit(&model, text);
+    scoped_run longer_run = run_edit(&model, text);
     check_same(&edited_run.run.trace, &longer_run.run.trace, T_MAX);
     const char *positional_edits[] = {
         "evict(policy=first,first=1,budget=7,positions=cache)",
@@ -293,9 +267,6 @@ static void check_texts_beyond_the_context(void) {
         ss_error err;
         CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
     }
-    close_run(&edited_run);
-    close_run(&longer_run);
-    close_model(&model);
 }
 
 /* ---- streaming ------------------------------------------------------------------------------- */
@@ -307,11 +278,8 @@ static opened_run stream(const ss_model *model, const int32_t *tokens, int T, in
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (is_streaming ? SS_STREAMS : 0);
     ss_run_desc desc = {model, T, fields, edits, n, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
-    ss_error err;
     CHECK_INT(run.arena.used == run.arena.bytes, 1);
-    for (int t = 0; t < T; t += piece)
-        must(ss_run_extend(&run.run, tokens + t, T - t < piece ? T - t : piece, &err), &err,
-             "text");
+    for (int t = 0; t < T; t += piece) extend_run(&run, tokens + t, T - t < piece ? T - t : piece);
     return run;
 }
 
@@ -322,7 +290,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
         tokens[t] = (t * t + t / 7) % (model->arch.V < 40 ? model->arch.V : 40);
     snprintf(text, sizeof text, "evict(policy=%s)", policy);
     ss_edit edits[] = {read_edit(text), read_edit(other_edit)};
-    opened_run reference = stream(model, tokens, T, T, edits, 2, false);
+    scoped_run reference = stream(model, tokens, T, T, edits, 2, false);
     int group_heads = 1; /* query heads of one key/value head, each of which may keep other keys */
     for (int a = 0; a < model->arch.L; a++)
         group_heads = (int)fmaxf((float)group_heads,
@@ -332,7 +300,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     const int pieces[] = {1, 7, 49, T};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int piece = pieces[i];
-        opened_run streaming_run = stream(model, tokens, T, piece, edits, 2, true);
+        scoped_run streaming_run = stream(model, tokens, T, piece, edits, 2, true);
         CHECK(streaming_run.run.trace.slots <= group_heads * 6 + SS_LOGIT_ROWS ||
               streaming_run.run.trace.slots == T);
         if (check_failed(
@@ -342,9 +310,7 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
         CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_NEXT),
                    ss_floats(&streaming_run.run.trace, SS_FIELD_NEXT),
                    (size_t)model->arch.V * sizeof(float));
-        close_run(&streaming_run);
     }
-    close_run(&reference);
 }
 
 static void check_streams(void) {
@@ -353,7 +319,7 @@ static void check_streams(void) {
         "quantize(what=keys,bits=4)", "hide_key(key=2)",        "self_only(token=9)",
         "park(layer=1,head=1,key=3)", "mask(first=2,recent=4)", "scale_value(key=1)"};
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
+        scoped_model model = open_model(folders[f]);
         for (size_t p = 0; p + 1 < sizeof policies / sizeof *policies; p++) {
             char text[96];
             snprintf(text, sizeof text, "%s,budget=6", policies[p]);
@@ -362,21 +328,19 @@ static void check_streams(void) {
             snprintf(text, sizeof text, "%s,budget=6,positions=cache", policies[p]);
             check_stream(&model.model, LONG, text, other_edits[(p + 1) % 6]);
         }
-        close_model(&model);
     }
     /* A slot is no position: distances are between the tokens that the slots hold. */
-    opened_model alibi = open_model("tests/golden/var-alibi");
+    scoped_model alibi = open_model("tests/golden/var-alibi");
     for (size_t p = 0; p + 1 < sizeof policies / sizeof *policies; p++) {
         char text[96];
         snprintf(text, sizeof text, "%s,budget=6", policies[p]);
         check_stream(&alibi.model, alibi.model.arch.context, text, other_edits[p % 6]);
     }
-    close_model(&alibi);
 }
 
 static void check_stream_memory(void) {
     CASE("the memory of a streaming run grows with the budget, and by 12 bytes with each token");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     size_t bytes[3];
     ss_error err;
     for (int i = 0; i < 3; i++) {
@@ -391,13 +355,12 @@ static void check_stream_memory(void) {
     CHECK_INT(bytes[1] - bytes[0], 4096 * 12);
     CHECK(bytes[2] - bytes[0] >= (size_t)(8 * 26 * arch->L * arch->G * arch->K));
     CHECK(bytes[2] < 1 << 20);
-    close_model(&model);
 }
 
 static void check_refused_streams(void) {
     CASE("a streaming run refuses by name what it cannot record");
-    opened_model model = open_model(LLAMA);
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(LLAMA);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t fields = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
     const struct {
         const char *edits[2], *where, *text;
@@ -435,13 +398,10 @@ static void check_refused_streams(void) {
     }
     ss_edit edit = read_edit("evict(policy=h2o,budget=4)");
     ss_run_desc desc = {&model.model, T_MAX, fields, &edit, 1, NULL, 0, NULL, 0};
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     ss_tensor view;
     ss_error err;
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_K, -1, -1, &err), SS_BAD_REQUEST);
-    close_run(&run);
-    close_run(&baseline);
-    close_model(&model);
 }
 
 /* ---- beginning from another run -------------------------------------------------------------- */
@@ -449,28 +409,23 @@ static void check_refused_streams(void) {
 static opened_run run_from(const ss_trace *source, int layer, uint32_t fields, const ss_edit *edits,
                            int n) {
     ss_run_desc desc = {source->model, T_MAX + 3, fields, edits, n, source, layer, NULL, 0};
-    opened_run run = open_run(&desc);
-    ss_error err;
-    must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "resume");
+    opened_run run = start_run(&desc, prompt, T_MAX);
     return run;
 }
 
 static void check_resumed_runs(void) {
     CASE("a run that begins after a layer of another run gives the same bits");
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
+        scoped_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
             ss_edit edit = read_edit(pairs[i].effective_edit);
-            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            scoped_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             for (int layer = 0; layer <= model.model.arch.L; layer++) {
-                opened_run resumed_run =
+                scoped_run resumed_run =
                     run_from(&reference.run.trace, layer, SS_FIELDS_ALL, &edit, 1);
                 check_same(&reference.run.trace, &resumed_run.run.trace, T_MAX);
-                close_run(&resumed_run);
             }
-            close_run(&reference);
         }
-        close_model(&model);
     }
 }
 
@@ -478,29 +433,24 @@ static void check_reuse_by_tokens(void) {
     CASE("a run reuses the tokens that no edit touches with the same bits, and computes the rest "
          "itself");
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
-        opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        scoped_model model = open_model(folders[f]);
+        scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
             char text[96];
             snprintf(text, sizeof text, "evict(policy=%s,budget=5)", policies[p]);
             ss_edit edits[] = {read_edit(text), read_edit("silence(layer=1)")};
             for (int n = 1; n <= 2; n++) {
-                opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
-                opened_run resumed_run =
+                scoped_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
+                scoped_run resumed_run =
                     run_from(&baseline.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
                 int idle_tokens = strstr(text, "snapkv") ? 8 : 5;
                 CHECK_INT(resumed_run.run.pass->copied_tokens, n == 1 ? idle_tokens : 0);
                 CHECK_INT(resumed_run.run.trace.T, T_MAX);
                 check_same(&reference.run.trace, &resumed_run.run.trace, T_MAX);
-                opened_run computed_run = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
+                scoped_run computed_run = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
                 CHECK_INT(computed_run.run.pass->copied_tokens, 0);
-                close_run(&computed_run);
-                close_run(&resumed_run);
-                close_run(&reference);
             }
         }
-        close_run(&baseline);
-        close_model(&model);
     }
 }
 
@@ -532,31 +482,25 @@ static void check_reuse_by_edits(void) {
     };
     uint32_t common_fields = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
                                                SS_BIT(SS_FIELD_WEIGHT_ROUNDED));
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     for (int has_fewer_fields = 0; has_fewer_fields < 2; has_fewer_fields++) {
         ss_run_desc base_desc = {
             &model.model, T_MAX, has_fewer_fields ? common_fields : SS_FIELDS_ALL, NULL, 0, NULL, 0,
             NULL,         0};
-        opened_run baseline = open_run(&base_desc);
-        ss_error err;
-        must(ss_run_extend(&baseline.run, prompt, T_MAX, &err), &err, "plain");
+        scoped_run baseline = start_run(&base_desc, prompt, T_MAX);
         for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
             ss_edit edit = read_edit(expected[i].edit);
-            opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+            scoped_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model,        T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
                                 &baseline.run.trace, SS_BY_EDITS, NULL,          0};
-            opened_run resumed_run = open_run(&desc);
+            scoped_run resumed_run = open_run(&desc);
             CHECK_INT(resumed_run.run.pass->first_layer, expected[i].layer);
             CHECK_INT(resumed_run.run.pass->copied_tokens, expected[i].tokens);
-            must(ss_run_extend(&resumed_run.run, prompt, T_MAX, &err), &err, "from");
+            extend_run(&resumed_run, prompt, T_MAX);
             check_same(&reference.run.trace, &resumed_run.run.trace, T_MAX);
             check_updates(&resumed_run, &desc, prompt, T_MAX, 9);
-            close_run(&resumed_run);
-            close_run(&reference);
         }
-        close_run(&baseline);
     }
-    close_model(&model);
 }
 
 /* ---- updates --------------------------------------------------------------------------------- */
@@ -584,15 +528,15 @@ static void check_tokens_kept_by_updates(void) {
         {"quantize(what=keys,bits=4)", 13, 13},
         {"quantize(what=keys,bits=4,by=channel)", 12, 0},
     };
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         ss_edit edit = read_edit(expected[i].edit);
         ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-        opened_run run = open_run(&desc);
+        scoped_run run = open_run(&desc);
         ss_error err;
         int32_t text[T_MAX + 1] = {0};
         memcpy(text, prompt, sizeof prompt);
-        must(ss_run_extend(&run.run, text, T_MAX, &err), &err, "run");
+        extend_run(&run, text, T_MAX);
         text[expected[i].changed_token] = 7;
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "update");
         CHECK_INT(run.run.trace.T, expected[i].kept_n);
@@ -601,40 +545,35 @@ static void check_tokens_kept_by_updates(void) {
         /* An update to the same text recomputes only the logits after the last token. */
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
         if (expected[i].kept_n > 5) CHECK(run.run.trace.T >= expected[i].kept_n);
-        close_run(&run);
     }
-    close_model(&model);
 }
 
 static void check_updates_of_streams(void) {
     CASE("a streaming run restarts with every text and equals a new one");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict(policy=h2o,budget=4)");
     ss_run_desc desc = {&model.model, T_MAX, SS_STREAMS | SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0,
                         NULL,         0};
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     check_updates(&run, &desc, prompt, T_MAX, 12);
-    close_run(&run);
-    close_model(&model);
 }
 
 /* Starts to extend a run, two tokens a piece, and abandons it after `steps` pieces; the next update
  * must equal a new run. */
 static void check_update_after_abandonment(const ss_run_desc *desc, int steps) {
-    opened_run run = open_run(desc);
+    scoped_run run = open_run(desc);
     ss_error err;
-    must(ss_run_extend(&run.run, prompt, 6, &err), &err, "run");
+    extend_run(&run, prompt, 6);
     run.run.pass->chunk = 2;
     must(ss_run_begin(&run.run, prompt + 6, 5, &err), &err, "begin");
     for (int i = 0; i < steps; i++) ss_run_step(&run.run);
     check_updated(&run, ss_run_update(&run.run, prompt, T_MAX, &err), desc, prompt, T_MAX);
     check_updates(&run, desc, prompt, T_MAX, 4);
-    close_run(&run);
 }
 
 static void check_abandoned_extensions(void) {
     CASE("a run whose extension was abandoned after any piece can be updated");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict(policy=h2o,budget=4)");
     /* Without hidden states a run keeps only the logits after its last token. */
     static const uint32_t fields[] = {SS_FIELDS_ALL, SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK)};
@@ -647,11 +586,11 @@ static void check_abandoned_extensions(void) {
 
     CASE("a refused update leaves the run unchanged");
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     ss_error err;
     int32_t text[T_MAX + 1];
     memcpy(text, prompt, sizeof prompt);
-    must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "run");
+    extend_run(&run, prompt, T_MAX);
     text[T_MAX] = 1;
     CHECK_INT((int)ss_run_update(&run.run, text, T_MAX + 1, &err), SS_TOO_LONG);
     CHECK_INT((int)ss_run_update(&run.run, text, -1, &err), SS_TOO_LONG);
@@ -663,29 +602,23 @@ static void check_abandoned_extensions(void) {
     check_updated(&run, SS_OK, &desc, prompt, T_MAX);
 
     CASE("a run that copied layers despite their edits cannot be updated");
-    opened_run resumed_run = run_from(&run.run.trace, 1, SS_FIELDS_ALL, &edit, 1);
+    scoped_run resumed_run = run_from(&run.run.trace, 1, SS_FIELDS_ALL, &edit, 1);
     CHECK_INT((int)ss_run_update(&resumed_run.run, prompt, 5, &err), SS_UNSUPPORTED);
     CHECK_INT((int)ss_run_extend(&resumed_run.run, prompt, 1, &err), SS_UNSUPPORTED);
     CHECK_INT(resumed_run.run.trace.T, T_MAX);
     must(ss_run_truncate(&run.run, 0, &err), &err, "nothing");
     CHECK_INT(run.run.trace.T, 0);
-    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "extend again");
+    extend_run(&run, prompt, 4);
     check_updated(&run, SS_OK, &desc, prompt, 4);
-    close_run(&resumed_run);
-    close_run(&run);
-    close_model(&model);
 }
 
 /* Extends a run that began from the first n tokens of another run to the whole text. */
 static void check_longer_run(const ss_trace *base, int n, const ss_trace *reference,
                              const ss_edit *edit) {
-    ss_error err;
     ss_run_desc desc = {base->model, T_MAX, SS_FIELDS_ALL, edit, 1, base, SS_BY_EDITS, NULL, 0};
-    opened_run run = open_run(&desc);
-    must(ss_run_extend(&run.run, prompt, n, &err), &err, "from");
-    must(ss_run_extend(&run.run, prompt + n, T_MAX - n, &err), &err, "more");
+    scoped_run run = start_run(&desc, prompt, n);
+    extend_run(&run, prompt + n, T_MAX - n);
     check_runs(reference, &run.run.trace, T_MAX);
-    close_run(&run);
 }
 
 static void check_start_between_capacities(void) {
@@ -693,36 +626,31 @@ static void check_start_between_capacities(void) {
     static const char *const texts[] = {"silence(layer=1,head=1)", "hide_key(key=5)",
                                         "park(layer=1,key=4)", "evict(policy=h2o,budget=4)"};
     for (int f = 0; f < FOLDERS; f++) {
-        opened_model model = open_model(folders[f]);
+        scoped_model model = open_model(folders[f]);
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-            ss_error err;
             ss_edit edit = read_edit(texts[i]);
-            opened_run reference = run_edit(&model, texts[i]);
-            opened_run short_run = run_tokens(&model.model, prompt, 7, NULL, 0);
+            scoped_run reference = run_edit(&model, texts[i]);
+            scoped_run short_run = run_tokens(&model.model, prompt, 7, NULL, 0);
             int32_t other_tokens[T_MAX];
             for (int t = 0; t < T_MAX; t++)
                 other_tokens[t] = t < 5 ? prompt[t] : prompt[T_MAX - 1 - t];
-            opened_run long_run = run_tokens(&model.model, other_tokens, T_MAX, NULL, 0);
-            must(ss_run_update(&long_run.run, prompt, 7, &err), &err, "update");
+            scoped_run long_run = run_tokens(&model.model, other_tokens, T_MAX, NULL, 0);
+            change_text(&long_run, prompt, 7);
             check_longer_run(&short_run.run.trace, 7, &reference.run.trace, &edit);
             check_longer_run(&long_run.run.trace, 7, &reference.run.trace, &edit);
-            close_run(&long_run);
-            close_run(&short_run);
-            close_run(&reference);
         }
-        close_model(&model);
     }
 }
 
 static void check_start_from_lengths(void) {
     CASE("a run can begin from a run of 1 token up to its own capacity; fewer or more tokens are "
          "refused");
-    opened_model model = open_model(LLAMA), other_model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA), other_model = open_model(LLAMA);
     for (int n = 0; n <= T_MAX; n++) {
         ss_run_desc baseline_desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run first_run = open_run(&baseline_desc);
+        scoped_run first_run = open_run(&baseline_desc);
         ss_error err;
-        if (n) must(ss_run_extend(&first_run.run, prompt, n, &err), &err, "run");
+        if (n) extend_run(&first_run, prompt, n);
         for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
             ss_run_desc desc = {&model.model,         capacity,    SS_FIELDS_ALL, NULL, 0,
                                 &first_run.run.trace, SS_BY_EDITS, NULL,          0};
@@ -730,41 +658,32 @@ static void check_start_from_lengths(void) {
             CHECK_INT((int)try_run(&desc, &err), is_possible ? SS_OK : SS_BAD_REQUEST);
             if (!is_possible) CHECK(!strcmp(err.where, "from"));
             if (!is_possible || capacity < T_MAX) continue;
-            opened_run resumed_run = open_run(&desc);
-            must(ss_run_extend(&resumed_run.run, prompt, n, &err), &err, "from");
+            scoped_run resumed_run = start_run(&desc, prompt, n);
             check_same(&first_run.run.trace, &resumed_run.run.trace, n);
-            close_run(&resumed_run);
             desc.model = &other_model.model;
             CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         }
-        close_run(&first_run);
     }
-    close_model(&other_model);
-    close_model(&model);
 }
 
 static void check_edits_of_upper_layers(void) {
     CASE("an edit of upper layers gives the bits of a whole run, also with fewer fields");
-    opened_model model = open_model(LLAMA);
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(LLAMA);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_edit edit = read_edit("silence(layer=1,head=2)");
-    opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    opened_run resumed_run = run_from(&baseline.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
+    scoped_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    scoped_run resumed_run = run_from(&baseline.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
     CHECK(have_same_rows(&reference.run.trace, &resumed_run.run.trace, SS_FIELD_LOSS, T_MAX));
     CHECK(!have_same_rows(&baseline.run.trace, &resumed_run.run.trace, SS_FIELD_LOSS, T_MAX));
-    close_run(&resumed_run);
-    close_run(&reference);
-    close_run(&baseline);
-    close_model(&model);
 }
 
 static void check_effects_of_heads(void) {
     CASE("the effect of each head equals that of the reference");
-    opened_model model = open_model("tests/golden/var-unequal");
-    opened_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
+    scoped_model model = open_model("tests/golden/var-unequal");
+    scoped_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
     int T, heads = model.model.arch.H;
-    int32_t *tokens = golden_tokens(&file, &T);
-    opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
+    scoped int32_t *tokens = golden_tokens(&file, &T);
+    scoped_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     const ss_tensor *expected = golden(&file, "effect");
     for (int i = 0; i < model.model.arch.L * heads; i++) {
         ss_edit edit = default_edit("silence");
@@ -773,30 +692,21 @@ static void check_effects_of_heads(void) {
         ss_run_desc desc = {&model.model, T,    SS_BIT(SS_FIELD_LOSS),
                             &edit,        1,    &baseline.run.trace,
                             i / heads,    NULL, 0};
-        opened_run run = open_run(&desc);
-        ss_error err;
-        must(ss_run_extend(&run.run, tokens, T, &err), &err, "silenced");
+        scoped_run run = start_run(&desc, tokens, T);
         ss_metric_args args = {.T = T, .base = &baseline.run.trace};
-        float *effect = measure_args(&run.run.trace, "loss_change", args, NULL);
+        scoped float *effect = measure_args(&run.run.trace, "loss_change", args, NULL);
         CHECK_NEAR(*effect, number_at(expected, (size_t)i), 2e-5);
-        free(effect);
-        close_run(&run);
     }
-    free(tokens);
-    close_run(&baseline);
-    close_file(&file);
-    close_model(&model);
 }
 
 static void check_rejected_bases(void) {
     CASE("an unsuitable base run is refused with the reason, and a run accepts only the tokens of "
          "its base");
-    opened_model model = open_model(LLAMA), other_model = open_model(LLAMA);
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(LLAMA), other_model = open_model(LLAMA);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_run_desc loss_desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
-    opened_run loss_run = open_run(&loss_desc);
+    scoped_run loss_run = start_run(&loss_desc, prompt, T_MAX);
     ss_error err;
-    must(ss_run_extend(&loss_run.run, prompt, T_MAX, &err), &err, "run");
     const ss_trace *source = &baseline.run.trace;
     const struct {
         ss_run_desc desc;
@@ -815,17 +725,12 @@ static void check_rejected_bases(void) {
         CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
     }
     ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, source, 1, NULL, 0};
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     int32_t other_tokens[T_MAX] = {0};
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
     CHECK_INT((int)ss_run_extend(&run.run, other_tokens, T_MAX, &err), SS_BAD_REQUEST);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, T_MAX, &err), SS_OK);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 1, &err), SS_UNSUPPORTED);
-    close_run(&run);
-    close_run(&loss_run);
-    close_run(&baseline);
-    close_model(&model);
-    close_model(&other_model);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -879,19 +784,15 @@ static void check_refusals(void) {
 
 static void check_heads_of_a_group(void) {
     CASE("heads of one group may compute different feature maps");
-    opened_model model = open_model(LLAMA);
-    opened_run mixed_run = run_edit(&model, "operation(operation=elu1_kernel,layer=0,head=1)");
-    opened_run kernel_run = run_edit(&model, "operation(operation=elu1_kernel)");
-    opened_run baseline = run_edit(&model, "operation(operation=softmax)");
+    scoped_model model = open_model(LLAMA);
+    scoped_run mixed_run = run_edit(&model, "operation(operation=elu1_kernel,layer=0,head=1)");
+    scoped_run kernel_run = run_edit(&model, "operation(operation=elu1_kernel)");
+    scoped_run baseline = run_edit(&model, "operation(operation=softmax)");
     for (int h = 0; h < model.model.arch.H; h++) {
         const opened_run *equal_run = h == 1 ? &kernel_run : &baseline;
         CHECK_BITS(att_row(&mixed_run.run.trace, 0, h, 0), att_row(&equal_run->run.trace, 0, h, 0),
                    T_MAX * T_MAX * sizeof(float));
     }
-    close_run(&mixed_run);
-    close_run(&kernel_run);
-    close_run(&baseline);
-    close_model(&model);
 }
 
 static const float *scores_of(const opened_run *run, int head, int t) {
@@ -905,39 +806,33 @@ static void check_positions_under_masks(const char *folder) {
     static const char *const other_edits[] = {"mask(first=1,recent=3)", "hide_key(key=2)",
                                               "evict(policy=window,budget=5)",
                                               "evict(policy=first,first=1,budget=4)"};
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     const ss_edit swap = read_edit("swap_positions(a=0,b=5)");
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run swapped_run = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run swapped_run = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
     for (size_t i = 0; i < sizeof other_edits / sizeof *other_edits; i++) {
         ss_edit edits[] = {swap, read_edit(other_edits[i])};
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
+        scoped_run run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
         for (int head = 0; head < model.model.arch.H; head++)
             for (int t = 0; t < T_MAX; t++)
                 for (int j = 0; j <= t; j++)
                     if (att_row(&run.run.trace, 0, head, t)[j] != 0.0f)
                         CHECK_BITS(scores_of(&run, head, t) + j,
                                    scores_of(&swapped_run, head, t) + j, sizeof(float));
-        close_run(&run);
     }
     CHECK(memcmp(scores_of(&baseline, 0, 5), scores_of(&swapped_run, 0, 5), 6 * sizeof(float)) !=
           0);
-    close_run(&swapped_run);
-    close_run(&baseline);
-    close_model(&model);
 }
 
 static void check_keeps_first(void) {
     CASE("keeps_first is 1 up to the query that evicts the first key");
-    opened_model model = open_model(LLAMA);
-    opened_run run = run_edit(&model, "evict(policy=window,budget=5)");
+    scoped_model model = open_model(LLAMA);
+    scoped_run run = run_edit(&model, "evict(policy=window,budget=5)");
     for (int T = 1; T <= T_MAX; T++) {
-        float *is_kept = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
+        scoped float *is_kept =
+            measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
         for (int head = 0; head < 8; head++) CHECK_INT(is_kept[head], T <= 5);
-        free(is_kept);
     }
-    close_run(&run);
-    close_model(&model);
 }
 
 /* Returns number d of the attention output of layer a for token t, computed from the recorded head
@@ -968,16 +863,14 @@ static void check_tags_of_any_width(void) {
     CASE("project removes the direction of the first value, for any width of values");
     static const char *const wide_models[] = {LLAMA, DEEPSEEK, MIMO};
     for (size_t f = 0; f < sizeof wide_models / sizeof *wide_models; f++) {
-        opened_model model = open_model(wide_models[f]);
-        opened_run run = run_edit(&model, "project(key=0,from=heads)");
+        scoped_model model = open_model(wide_models[f]);
+        scoped_run run = run_edit(&model, "project(key=0,from=heads)");
         const ss_arch *arch = &model.model.arch;
         for (int a = 0; a < arch->L; a++)
             for (int t = 1; t < T_MAX; t++)
                 for (size_t d = 0; d < (size_t)arch->D; d++)
                     CHECK_NEAR(ss_row(&run.run.trace, SS_FIELD_ATT_OUT, a, t)[d],
                                output_without_tag(&run.run.trace, a, t, d), 2e-5);
-        close_run(&run);
-        close_model(&model);
     }
 }
 

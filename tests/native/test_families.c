@@ -211,23 +211,24 @@ static opened_folder *open_folder(const char *folder) {
     return opened;
 }
 
-static void close_folder(opened_folder *opened) {
-    close_run(&opened->run);
-    close_model(&opened->model);
-    free(opened);
+static void close_folder(opened_folder **opened) {
+    close_run(&(*opened)->run);
+    close_model(&(*opened)->model);
+    free(*opened);
 }
+
+#define scoped_folder __attribute__((cleanup(close_folder))) opened_folder
 
 static void check_steps_are_prompts(void) {
     CASE("token by token, every decoder gives the bits of a run of the whole prompt");
     for (size_t f = 0; f < decoders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_trace *prompt_trace = &opened->run.run.trace;
         ss_run_desc desc = {prompt_trace->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run stepped_run = open_run(&desc);
+        scoped_run stepped_run = open_run(&desc);
         CHECK_INT(stepped_run.arena.used == stepped_run.arena.bytes, 1);
         ss_error err;
-        for (int t = 0; t < T_MAX; t++)
-            must(ss_run_extend(&stepped_run.run, prompt + t, 1, &err), &err, "step");
+        for (int t = 0; t < T_MAX; t++) extend_run(&stepped_run, prompt + t, 1);
         for (int field = 0; field < SS_FIELD_N; field++) {
             ss_tensor a, b;
             if (!(prompt_trace->fields & SS_BIT(field)) || field == SS_FIELD_LOSS) continue;
@@ -235,15 +236,13 @@ static void check_steps_are_prompts(void) {
             must(ss_trace_view(&b, &stepped_run.run.trace, field, -1, -1, &err), &err, "view");
             CHECK_BITS(b.data, a.data, 4 * ss_tensor_count(&a));
         }
-        close_run(&stepped_run);
-        close_folder(opened);
     }
 }
 
 static void check_kept_panels(void) {
     CASE("weights kept as panels give the same bits in every family");
     for (size_t f = 0; f < folders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_trace *reference = &opened->run.run.trace;
         ss_model *model = &opened->model.model;
         ss_arena measure = ss_arena_measure();
@@ -256,7 +255,6 @@ static void check_kept_panels(void) {
         CHECK_INT(model->head.w.panels != NULL, has_head);
         check_steps(reference, prompt, T_MAX, T_MAX);
         if (f < decoders_n) check_steps(reference, prompt, T_MAX, 1);
-        close_folder(opened);
         free(arena.block);
     }
 }
@@ -265,18 +263,16 @@ static void check_interleaved_weights(void) {
     CASE("weights interleaved in place give the same bits in every family");
     int tied_n = 0;
     for (size_t f = 0; f < folders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_trace *reference = &opened->run.run.trace;
         ss_model *model = &opened->model.model;
-        float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
+        scoped float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
         if (!work) abort();
         ss_model_interleave(model, work);
         CHECK(model->layers[0].o.w.interleaved);
         tied_n += model->embedding.w.interleaved;
         check_steps(reference, prompt, T_MAX, T_MAX);
         if (f < decoders_n) check_steps(reference, prompt, T_MAX, 1);
-        close_folder(opened);
-        free(work);
     }
     CHECK(tied_n > 0);
 }
@@ -285,7 +281,7 @@ static void check_windows_hide_keys(void) {
     CASE("a query of a windowed layer gives exact zeros to keys outside, and sums to 1 inside");
     int windowed_n = 0;
     for (size_t f = 0; f < folders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         bool are_hidden = true, are_visible = true;
@@ -304,7 +300,6 @@ static void check_windows_hide_keys(void) {
                 }
         CHECK(are_hidden);
         CHECK(are_visible);
-        close_folder(opened);
     }
     CHECK(windowed_n > 100);
 }
@@ -351,13 +346,13 @@ static void check_sizes_of_layers(void) {
     static const char *const metrics[] = {"key_norm", "value_norm", "key_ratio", "value_ratio"};
     int absent_n = 0;
     for (size_t f = 0; f < sizeof uneven_folders / sizeof *uneven_folders; f++) {
-        opened_folder *opened = open_folder(uneven_folders[f]);
+        scoped_folder *opened = open_folder(uneven_folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         check_sizes_in_zeroed_memory(trace->model);
         for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
             size_t count;
-            float *numbers = measure(trace, metrics[m], 0.3f, 0, 0, 0, &count);
+            scoped float *numbers = measure(trace, metrics[m], 0.3f, 0, 0, 0, &count);
             size_t row_numbers = count / (size_t)(arch->L * arch->G);
             for (size_t i = 0; i < count; i++) {
                 int row = (int)(i / row_numbers), a = row / arch->G;
@@ -365,9 +360,7 @@ static void check_sizes_of_layers(void) {
                 CHECK_INT(isnan(numbers[i]), is_absent);
                 absent_n += is_absent;
             }
-            free(numbers);
         }
-        close_folder(opened);
     }
     CHECK(absent_n > 100);
 }
@@ -383,7 +376,7 @@ static void check_routers(void) {
                  {"hf-qwen3_moe", 3, true},  {"hf-hunyuan_moe", 2, true},
                  {"hf-olmoe", 3, false},     {"hf-granitemoe", 2, true}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        opened_folder *opened = open_folder(table[i].folder);
+        scoped_folder *opened = open_folder(table[i].folder);
         ss_tensor view;
         ss_error err;
         must(ss_trace_view(&view, &opened->run.run.trace, SS_FIELD_ROUTER, 1, -1, &err), &err,
@@ -404,37 +397,33 @@ static void check_routers(void) {
             else
                 CHECK(sum < 1.0f);
         }
-        close_folder(opened);
     }
     CASE("equal router weights select the first experts");
-    opened_model equal_model = open_model(path_of("hf-mixtral"));
+    scoped_model equal_model = open_model(path_of("hf-mixtral"));
     for (int l = 0; l < equal_model.model.arch.L; l++) {
         const ss_matrix *router = &equal_model.model.layers[l].router.w;
         memset((void *)(size_t)router->data, 0,
                router->out * ss_dtype_bytes(router->type, router->in));
     }
-    opened_run equal_run = run_tokens(&equal_model.model, prompt, T_MAX, NULL, 0);
+    scoped_run equal_run = run_tokens(&equal_model.model, prompt, T_MAX, NULL, 0);
     const float halves[5] = {0.5f, 0.5f};
     for (int t = 0; t < T_MAX; t++)
         CHECK_BITS(ss_row(&equal_run.run.trace, SS_FIELD_ROUTER, 0, t), halves, sizeof halves);
-    close_run(&equal_run);
-    close_model(&equal_model);
     CASE("reading the router of a model without experts is refused with that reason");
-    opened_folder *dense_folder = open_folder("hf-qwen3");
+    scoped_folder *dense_folder = open_folder("hf-qwen3");
     ss_tensor view;
     ss_error err;
     CHECK_INT(
         (int)ss_trace_view(&view, &dense_folder->run.run.trace, SS_FIELD_ROUTER, -1, -1, &err),
         SS_BAD_REQUEST);
     CHECK(strstr(err.text, "experts") != NULL && !strcmp(err.where, "router"));
-    close_folder(dense_folder);
 }
 
 static void check_encoders(void) {
     CASE(
         "an encoder predicts no next token; without a head its logits are NaN, and one is sampled");
     for (size_t f = decoders_n; f < folders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         bool has_head = trace->model->head.w.data != NULL;
@@ -447,15 +436,11 @@ static void check_encoders(void) {
         }
         int token = ss_run_sample(&opened->run.run, 0.8f, 5, 1u << 31);
         CHECK(token >= 0 && token < arch->V);
-        float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
-        float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
-        float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+        scoped float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+        scoped float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+        scoped float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
         CHECK(isnan(*loss) && isnan(*accuracy));
         CHECK_NEAR(uniform[0], 1.0 / T_MAX, 1e-7);
-        free(loss);
-        free(accuracy);
-        free(uniform);
-        close_folder(opened);
     }
 }
 
@@ -490,9 +475,8 @@ static bool logits_of(float *out, const char *folder, ss_bytes config) {
         return false;
     }
     must(status, &err, folder);
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     memcpy(out, ss_floats(&run.run.trace, SS_FIELD_NEXT), (size_t)arch.V * sizeof *out);
-    close_run(&run);
     close_model(&model);
     return true;
 }
@@ -516,7 +500,7 @@ static void check_yarn_context(const cJSON *original, const cJSON *context, cons
 static void check_yarn_bounds(void) {
     CASE(
         "YaRN's ramp ends at the first and last pair, and is rounded to pairs, as in transformers");
-    ss_bytes text = read_file("tests/golden", "yarn.json");
+    scoped_bytes text = read_file("tests/golden", "yarn.json");
     cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
     const cJSON *golden;
     cJSON_ArrayForEach(golden, cJSON_GetObjectItem(root, "cases")) {
@@ -541,12 +525,11 @@ static void check_yarn_bounds(void) {
         }
     }
     cJSON_Delete(root);
-    free((void *)(size_t)text.data);
 }
 
 static void check_defaults(void) {
     CASE("a missing key has the default of transformers");
-    ss_bytes text = read_file("tests/golden", "defaults.json");
+    scoped_bytes text = read_file("tests/golden", "defaults.json");
     cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
     const cJSON *families = cJSON_GetObjectItem(root, "families"), *family, *key;
     int families_n = 0;
@@ -578,7 +561,6 @@ static void check_defaults(void) {
         }
     }
     cJSON_Delete(root);
-    free((void *)(size_t)text.data);
 }
 
 static void check_every_key_counts(void) {
@@ -590,8 +572,8 @@ static void check_every_key_counts(void) {
             snprintf(texts[i], sizeof texts[i], *text_in(row, 1) ? "\"%s\": %s" : "%s%s",
                      text_in(row, 1), text_in(row, 2 + i));
         const char *folder = path_of(text_in(row, 0));
-        ss_bytes config = read_file(folder, "config.json");
-        ss_bytes changed_config = replace_text(config, texts[0], texts[1]);
+        scoped_bytes config = read_file(folder, "config.json");
+        scoped_bytes changed_config = replace_text(config, texts[0], texts[1]);
         float logits[64], changed_logits[64], largest_change = 0.0f;
         CHECK(logits_of(logits, folder, config));
         bool runs = logits_of(changed_logits, folder, changed_config);
@@ -604,8 +586,6 @@ static void check_every_key_counts(void) {
         if (!(largest_change > 3e-4f))
             printf("  %s %s: %g\n", folder, texts[1], (double)largest_change);
         CHECK(largest_change > 3e-4f);
-        free((void *)(size_t)config.data);
-        free((void *)(size_t)changed_config.data);
     }
 }
 
@@ -647,7 +627,7 @@ static void check_missing_tensors(void) {
         "whole heads");
     int heads_n = 0, renamed_n = 0, transforms_n = 0;
     for (size_t f = 0; f < folders_n; f++) {
-        opened_model opened = open_model(path_of(folders[f]));
+        scoped_model opened = open_model(path_of(folders[f]));
         for (size_t i = 0; i < opened.weights.container.n; i++) {
             const char *name = opened.weights.container.entries[i].name;
             ss_error err = {0};
@@ -663,7 +643,6 @@ static void check_missing_tensors(void) {
                       !strncmp(name, "cls.", 4));
             }
         }
-        close_model(&opened);
     }
     CHECK_INT(heads_n, 50);
     CHECK_INT(transforms_n, 3); /* BERT without it has a bias that no tensor reads */
@@ -716,7 +695,7 @@ static void check_unread_tensors(void) {
                                                 "model.multi_modal_projector.a"};
     for (size_t f = 0; f < folders_n + sizeof formats / sizeof *formats; f++) {
         ss_error err;
-        opened_model opened =
+        scoped_model opened =
             open_model(path_of(f < folders_n ? folders[f] : formats[f - folders_n]));
         for (size_t i = 0; i < sizeof unread_names / sizeof *unread_names; i++) {
             CHECK_INT((int)open_with_tensor(&opened, unread_names[i], &err), SS_UNSUPPORTED);
@@ -726,7 +705,6 @@ static void check_unread_tensors(void) {
         }
         for (size_t i = 0; i < sizeof ignored_names / sizeof *ignored_names; i++)
             CHECK_INT((int)open_with_tensor(&opened, ignored_names[i], &err), SS_OK);
-        close_model(&opened);
     }
 }
 
@@ -734,7 +712,7 @@ static void check_not_finite(void) {
     CASE("a NaN in any tensor of any family is refused; tensors for images are not read");
     int skipped_n = 0;
     for (size_t f = 0; f < folders_n; f++) {
-        opened_model opened = open_model(path_of(folders[f]));
+        scoped_model opened = open_model(path_of(folders[f]));
         const ss_container *container = &opened.weights.container;
         ss_arch arch = opened.model.arch;
         for (size_t i = 0; i < container->n; i++) {
@@ -759,7 +737,6 @@ static void check_not_finite(void) {
             skipped_n += !is_read;
             memcpy(number, saved_number, size);
         }
-        close_model(&opened);
     }
     CHECK_INT(skipped_n, 34); /* tensors for images in hf-gemma3-whole */
 }
@@ -770,18 +747,15 @@ static void check_other_prefix(void) {
     static const char old_prefix[] = "\"language_model.model.",
                       new_prefix[] = "\"model.language_model.";
     size_t n = sizeof old_prefix - 1;
-    opened_folder *baseline = open_folder("hf-gemma3-whole");
-    opened_model model = {.weights.bytes = read_file(folder, "model.safetensors")};
+    scoped_folder *baseline = open_folder("hf-gemma3-whole");
+    scoped_model model = {.weights.bytes = read_file(folder, "model.safetensors")};
     unsigned char *bytes = (unsigned char *)(size_t)model.weights.bytes.data;
     for (size_t i = 0; i + n <= model.weights.bytes.n; i++)
         if (!memcmp(bytes + i, old_prefix, n)) memcpy(bytes + i, new_prefix, n);
     ss_error err;
     must(try_model(&model, &baseline->model.model.arch, &err), &err, folder);
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     check_same(&baseline->run.run.trace, &run.run.trace, T_MAX);
-    close_run(&run);
-    close_model(&model);
-    close_folder(baseline);
 }
 
 static int compare_entries(const void *a, const void *b) {
@@ -810,7 +784,7 @@ static void check_renamed(const opened_folder *original, ss_entry *entries, size
     char text[8192];
     must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "description");
     CHECK((strstr(text, "\"head\":true") != NULL) == has_head);
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_trace actual = run.run.trace, *trace = &run.run.trace;
     const uint32_t of_head =
         SS_BIT(SS_FIELD_LOGITS) | SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK);
@@ -819,10 +793,8 @@ static void check_renamed(const opened_folder *original, ss_entry *entries, size
     size_t V = (size_t)opened->model.arch.V;
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOGITS)[V]) == !has_head);
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[1]) == !has_head);
-    float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+    scoped float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
     CHECK(isnan(*accuracy) == !has_head);
-    free(accuracy);
-    close_run(&run);
     free(model.arena.block);
 }
 
@@ -840,14 +812,14 @@ static void check_base_models(void) {
          "give the bits of the whole file");
     int base_n = 0, tied_n = 0;
     for (size_t f = 0; f < folders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_container *container = &opened->model.weights.container;
         const ss_model *model = &opened->model.model;
         const ss_entry *embedding = container->entries;
         while (embedding->tensor.data != model->embedding.w.data) embedding++;
         size_t cut = base_prefix(embedding->name), n = 0;
         bool is_bert = !strcmp(model->arch.family, "bert");
-        ss_entry *entries = calloc(container->n, sizeof *entries);
+        scoped ss_entry *entries = calloc(container->n, sizeof *entries);
         if (!entries) exit(2);
         for (size_t i = 0; cut && i < container->n; i++) {
             entries[n] = container->entries[i];
@@ -865,8 +837,6 @@ static void check_base_models(void) {
             check_renamed(opened, entries, container->n, true);
             tied_n++;
         }
-        free(entries);
-        close_folder(opened);
     }
     CHECK(base_n > 60 && tied_n > 15);
     printf("  %d base models, %d heads without embedding\n", base_n, tied_n);
@@ -877,8 +847,8 @@ static void check_flipped_bits(void) {
     uint32_t state = 77;
     int refused_n = 0, flips_n = check_trials(100);
     for (size_t f = 0; f < folders_n; f++) {
-        ss_bytes config = read_file(path_of(folders[f]), "config.json");
-        ss_bytes weights = read_file(path_of(folders[f]), "model.safetensors");
+        scoped_bytes config = read_file(path_of(folders[f]), "config.json");
+        scoped_bytes weights = read_file(path_of(folders[f]), "model.safetensors");
         size_t header_bytes = 8 + ((size_t)weights.data[0] | (size_t)weights.data[1] << 8);
         for (int i = 0; i < flips_n; i++) {
             state = state * 1664525u + 1013904223u;
@@ -892,8 +862,6 @@ static void check_flipped_bits(void) {
             refused_n += status != SS_OK;
             *byte = saved_byte;
         }
-        free((void *)(size_t)config.data);
-        free((void *)(size_t)weights.data);
     }
     printf("  %d of %d were refused\n", refused_n, flips_n * (int)folders_n);
     CHECK(refused_n > flips_n / 2 * (int)folders_n);
@@ -903,18 +871,18 @@ static void check_parts_add_up(void) {
     CASE("the parts of q.k_1 add up to its mean over queries, except with post norm, clipped or "
          "centered keys or latent attention");
     for (size_t f = 0; f < folders_n; f++) {
-        opened_folder *opened = open_folder(folders[f]);
+        scoped_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         size_t count = (size_t)(2 * arch->L + 2), H = (size_t)arch->H;
         bool is_centered = arch->qk_norm && arch->norm == SS_NORM_LAYER;
         bool is_linear = !arch->post_norm && arch->qkv_clip <= 0.0f && !arch->kv_latent &&
                          !is_centered && !trace->model->layers[0].scale;
-        float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
-        float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
+        scoped float *parts = measure(trace, "logit_parts", 0.3f, 0, 0, 0, NULL);
+        scoped float *heads = measure(trace, "logit_parts_heads", 0.3f, 0, 0, 0, NULL);
         for (int head = 0; head < arch->L * arch->H; head++) {
             int l = head / arch->H, h = head % arch->H;
-            float *dot = measure(trace, "qk_dot", 0.3f, 0, l, h, NULL);
+            scoped float *dot = measure(trace, "qk_dot", 0.3f, 0, l, h, NULL);
             double sum = 0, size = 0, logit = 0;
             for (int t = 0; t < T_MAX; t++)
                 logit += (double)(dot[t * T_MAX] * arch->score_scale) / T_MAX;
@@ -941,11 +909,7 @@ static void check_parts_add_up(void) {
                 if (is_defined && !trace->model->layers[below].o.bias)
                     CHECK(fabs(heads_sum - attention_part) <= 1e-5 * size);
             }
-            free(dot);
         }
-        free(parts);
-        free(heads);
-        close_folder(opened);
     }
 }
 

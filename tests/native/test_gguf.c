@@ -95,8 +95,7 @@ static ss_status open_gguf(ss_bytes bytes, bool with_model, ss_error *err) {
     if (status == SS_OK && with_model) {
         status = try_model(&opened, &arch, err);
         if (status == SS_OK) {
-            opened_run run = run_tokens(&opened.model, (int32_t[]){0}, 1, NULL, 0);
-            close_run(&run);
+            scoped_run run = run_tokens(&opened.model, (int32_t[]){0}, 1, NULL, 0);
             runs_n++;
         }
     }
@@ -109,13 +108,12 @@ static void check_files(void) {
     cJSON *row;
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "files")) {
         CASE(text_in(row, 0));
-        ss_bytes file = write_file(text_in(row, 1));
+        scoped_bytes file = write_file(text_in(row, 1));
         ss_error err = {0};
         ss_status status = open_gguf(file, false, &err);
         check_refusal(row, 2, status, &err);
         if (!strncmp(err.text, "GGUF metadata", 13))
             CHECK((strstr(err.text, "record") != NULL) == (status == SS_UNSUPPORTED));
-        free((void *)(size_t)file.data);
     }
 }
 
@@ -150,7 +148,7 @@ static void check_scalings(void) {
                          "\"num_attention_heads\":2,\"intermediate_size\":6,\"vocab_size\":8,"
                          "\"max_position_embeddings\":16,\"rope_scaling\":%s}",
                          table[i].scaling);
-        ss_bytes file = write_file(words);
+        scoped_bytes file = write_file(words);
         ss_arch actual, expected;
         ss_error err;
         must(ss_arch_read_gguf(&actual, file, &err), &err, table[i].name);
@@ -164,7 +162,6 @@ static void check_scalings(void) {
         CHECK_NEAR(a->high, b->high, 0);
         CHECK_INT(a->truncate, b->truncate);
         CHECK_NEAR((double)a->attention_factor, (double)b->attention_factor, 0);
-        free((void *)(size_t)file.data);
     }
 }
 
@@ -210,7 +207,7 @@ static ss_status find_pair(ss_gguf_pair *pair, ss_bytes file, const char *key, s
 
 static void check_values(void) {
     CASE("an array in the metadata is found with its type, count and bytes");
-    ss_bytes file = write_file("r:GGUF 4:3 8:1 8:8 $pairs t:list 4:9 4:8 8:2 t:ab t:c $end");
+    scoped_bytes file = write_file("r:GGUF 4:3 8:1 8:8 $pairs t:list 4:9 4:8 8:2 t:ab t:c $end");
     ss_error err = {0};
     ss_gguf_pair pair;
     CHECK_INT((int)find_pair(&pair, file, "list", &err), SS_OK);
@@ -228,7 +225,6 @@ static void check_values(void) {
     ss_bytes broken_file = {(const unsigned char *)"GGML", 4};
     CHECK_INT((int)find_pair(&pair, broken_file, "list", &err), SS_BAD_FILE);
     CHECK(!strcmp(err.where, "byte 0"));
-    free((void *)(size_t)file.data);
 }
 
 static void check_counts(void) {
@@ -243,24 +239,22 @@ static void check_counts(void) {
         {"r:GGUF 4:3 8:1 8:4 z:52", NULL},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        ss_bytes file = write_file(table[i].words);
+        scoped_bytes file = write_file(table[i].words);
         ss_gguf gguf;
         ss_error err = {0};
         CHECK_INT((int)ss_gguf_begin(&gguf, file, &err), table[i].text ? SS_BAD_FILE : SS_OK);
         if (table[i].text) CHECK(!strcmp(err.text, table[i].text));
-        free((void *)(size_t)file.data);
     }
     CASE("the last element of an array may end with the file");
     static const char *const ends[] = {"t:x 4:9 4:3 8:3 z:6", "t:x 4:9 4:3 8:3 z:5"};
     for (int i = 0; i < 2; i++) {
-        ss_bytes bytes = write_file(ends[i]);
+        scoped_bytes bytes = write_file(ends[i]);
         ss_gguf gguf = {.file = bytes, .alignment = 32};
         ss_gguf_pair pair;
         ss_error err = {0};
         CHECK_INT((int)ss_gguf_next_pair(&gguf, &pair, &err), i ? SS_BAD_FILE : SS_OK);
         if (i)
             CHECK(!strcmp(err.text, "expected at most 2 elements before the file's end, found 3"));
-        free((void *)(size_t)bytes.data);
     }
 }
 
@@ -280,13 +274,12 @@ static void check_type_names(void) {
         snprintf(words, sizeof words,
                  "r:GGUF 4:3 8:2 8:7 $pairs $tensor t:a 4:1 8:256 4:%d 8:128 p:32 z:128",
                  table[i].type);
-        ss_bytes file = write_file(words);
+        scoped_bytes file = write_file(words);
         ss_error err = {0};
         CHECK_INT((int)open_gguf(file, false, &err), SS_UNSUPPORTED);
         int n = snprintf(end, sizeof end, ", found %s (type %d)", table[i].name, table[i].type);
         size_t size = strlen(err.text);
         CHECK_TEXT(err.text + (size > (size_t)n ? size - (size_t)n : 0), end);
-        free((void *)(size_t)file.data);
     }
 }
 
@@ -309,15 +302,13 @@ static bool has_text_and_place(ss_status status, const ss_error *err) {
 
 static void check_cuts(const char *folder) {
     CASE("a truncated file is refused at every length");
-    ss_bytes whole_file = read_file(folder, "model.gguf");
+    scoped_bytes whole_file = read_file(folder, "model.gguf");
     for (size_t percent = 1; percent < 100; percent++) {
-        ss_bytes cut_file = first_bytes(whole_file, whole_file.n * percent / 100);
+        scoped_bytes cut_file = first_bytes(whole_file, whole_file.n * percent / 100);
         ss_error err = {0};
         ss_status status = open_gguf(cut_file, true, &err);
         CHECK(status == SS_BAD_FILE && has_text_and_place(status, &err));
-        free((void *)(size_t)cut_file.data);
     }
-    free((void *)(size_t)whole_file.data);
 }
 
 static uint32_t next_random(uint32_t *state) {
@@ -338,24 +329,22 @@ static void flip_bits(unsigned char *bytes, size_t n, uint32_t *state) {
 
 static void check_flips(const char *folder, int rounds, uint32_t *state) {
     CASE("a file with flipped bits runs, or is refused with a place and a reason");
-    ss_bytes whole_file = read_file(folder, "model.gguf");
+    scoped_bytes whole_file = read_file(folder, "model.gguf");
     int status_counts[SS_STATUS_N] = {0};
     runs_n = 0;
     for (int i = 0; i < rounds; i++) {
-        ss_bytes flipped_file = first_bytes(whole_file, whole_file.n);
+        scoped_bytes flipped_file = first_bytes(whole_file, whole_file.n);
         flip_bits((unsigned char *)(size_t)flipped_file.data, flipped_file.n, state);
         ss_error err = {0};
         ss_status status = open_gguf(flipped_file, true, &err);
         status_counts[status]++;
         CHECK(status == SS_OK || has_text_and_place(status, &err));
-        free((void *)(size_t)flipped_file.data);
     }
     for (int status = 0; status < SS_STATUS_N; status++)
         if (status_counts[status])
             printf("  %d %s\n", status_counts[status], ss_status_name((ss_status)status));
     CHECK_INT(runs_n, status_counts[SS_OK]);
     CHECK(status_counts[SS_OK] < rounds && status_counts[SS_BAD_FILE] > 0);
-    free((void *)(size_t)whole_file.data);
 }
 
 int main(void) {

@@ -165,7 +165,7 @@ static bool read_description(case_description *description, const char *folder) 
     cJSON *json;
     ss_error err;
     *description = (case_description){0};
-    ss_bytes text = read_file(folder, "golden.json");
+    scoped_bytes text = read_file(folder, "golden.json");
     must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
     const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
     if (!model && has_file(folder, weights_name(folder))) model = folder;
@@ -177,7 +177,6 @@ static bool read_description(case_description *description, const char *folder) 
     cJSON_ArrayForEach(edit, edits) if (description->edits_n < EDITS_MAX)
         description->edits[description->edits_n++] = read_edit(cJSON_GetStringValue(edit));
     cJSON_Delete(json);
-    free((void *)(size_t)text.data);
     return model != NULL;
 }
 
@@ -215,24 +214,21 @@ static void check_resumed_and_updated(opened_run *run, const opened_run *baselin
                         SS_BY_EDITS,
                         NULL,
                         0};
-    ss_error err;
-    opened_run resumed_run = open_run(&desc);
-    must(ss_run_extend(&resumed_run.run, tokens, T, &err), &err, "from the plain run");
+    scoped_run resumed_run = start_run(&desc, tokens, T);
     check_same(&run->run.trace, &resumed_run.run.trace, T);
     check_updates(&resumed_run, &desc, tokens, T, 3);
     check_updates(run, &desc, tokens, T, 8);
-    close_run(&resumed_run);
 }
 
 static void check_case(coverage *covered, const char *name, const char *folder,
                        const case_description *description) {
     CASE(name);
-    opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(description->model);
+    scoped_file file = open_file(folder, "golden.safetensors");
+    scoped_model model = open_model(description->model);
     int T;
-    int32_t *tokens = golden_tokens(&file, &T);
-    opened_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
-    opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
+    scoped int32_t *tokens = golden_tokens(&file, &T);
+    scoped_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
+    scoped_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     coverage compared = {0};
     long failed_before = check_state.failed;
     for (size_t i = 0; i < file.container.n; i++) {
@@ -253,11 +249,6 @@ static void check_case(coverage *covered, const char *name, const char *folder,
         if (i < SS_FIELD_N) covered->fields[i] |= compared.fields[i];
     }
     check_resumed_and_updated(&run, &baseline, description, tokens, T);
-    free(tokens);
-    close_run(&baseline);
-    close_run(&run);
-    close_model(&model);
-    close_file(&file);
 }
 
 static void check_folder(coverage *covered, int *cases, const char *name) {

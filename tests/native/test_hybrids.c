@@ -32,7 +32,7 @@ static void write_prompt(void) {
 
 static void check_numbers_of_layers(void) {
     CASE("the description and the fields keep the indices of the layers with attention");
-    opened_model model = open_model(LFM2);
+    scoped_model model = open_model(LFM2);
     const ss_arch *arch = &model.model.arch;
     CHECK_INT(arch->L, 2);
     CHECK_INT(arch->blocks, 4);
@@ -45,48 +45,40 @@ static void check_numbers_of_layers(void) {
     ss_error err;
     must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");
     CHECK(strstr(text, "\"L\":2") && strstr(text, "\"blocks\":4,\"layers\":[1,3]"));
-    close_model(&model);
 }
 
 static void check_steps_and_updates(const char *folder) {
     CASE("a prompt gives the same bits at once, in pieces, token by token, typed, truncated and "
          "changed");
-    opened_model model = open_model(folder);
-    opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(folder);
+    scoped_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     check_steps(&reference.run.trace, prompt, T_MAX, 1);
     check_steps(&reference.run.trace, prompt, T_MAX, 7);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-    opened_run typed_run = open_run(&desc);
+    scoped_run typed_run = open_run(&desc);
     check_updates(&typed_run, &desc, prompt, T_MAX, 12);
-    close_run(&typed_run);
-    close_run(&reference);
-    close_model(&model);
 }
 
 static void check_abandoned_updates(const char *folder) {
     CASE("the next update does not read the states of an abandoned extension");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
     for (int pieces = 1; pieces <= model.model.arch.blocks; pieces++) {
-        opened_run run = open_run(&desc);
-        must(ss_run_extend(&run.run, prompt, 9, &err), &err, "extend");
+        scoped_run run = start_run(&desc, prompt, 9);
         must(ss_run_begin(&run.run, prompt + 9, 11, &err), &err, "begin");
         for (int i = 0; i < pieces; i++) ss_run_step(&run.run);
         ss_status status = ss_run_update(&run.run, prompt, 20, &err);
         check_updated(&run, status, &desc, prompt, 20);
-        close_run(&run);
     }
-    close_model(&model);
 }
 
 static void check_start_from_another(const char *folder) {
     CASE("a run that begins after any layer of another gives the bits of a run from the tokens, "
          "and can be extended");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
-    opened_run base = run_tokens(&model.model, prompt, 20, NULL, 0);
-    ss_error err;
+    scoped_run base = run_tokens(&model.model, prompt, 20, NULL, 0);
     for (int a = 0; a < arch->L; a++) {
         char text[48];
         snprintf(text, sizeof text, "silence(layer=%d,head=1)", arch->layers[a]);
@@ -97,11 +89,11 @@ static void check_start_from_another(const char *folder) {
         desc.layer = SS_BY_EDITS;
         opened_run run = open_run(&desc), new_run = open_run(&baseline);
         CHECK_INT(run.run.pass->first_layer, arch->layers[a]);
-        must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
-        must(ss_run_extend(&new_run.run, prompt, 20, &err), &err, "extend");
+        extend_run(&run, prompt, 20);
+        extend_run(&new_run, prompt, 20);
         check_runs(&new_run.run.trace, &run.run.trace, 20);
-        must(ss_run_extend(&run.run, prompt + 20, 3, &err), &err, "extend");
-        must(ss_run_extend(&new_run.run, prompt + 20, 3, &err), &err, "extend");
+        extend_run(&run, prompt + 20, 3);
+        extend_run(&new_run, prompt + 20, 3);
         check_runs(&new_run.run.trace, &run.run.trace, 23);
         check_updates(&run, &baseline, prompt, 23, 4);
         close_run(&run);
@@ -115,35 +107,31 @@ static void check_start_from_another(const char *folder) {
     desc.from = &base.run.trace;
     desc.layer = SS_BY_EDITS;
     opened_run run = open_run(&desc), new_run = open_run(&baseline);
-    must(ss_run_extend(&run.run, prompt, 20, &err), &err, "extend");
-    must(ss_run_extend(&new_run.run, prompt, 20, &err), &err, "extend");
+    extend_run(&run, prompt, 20);
+    extend_run(&new_run, prompt, 20);
     check_runs(&new_run.run.trace, &run.run.trace, 20);
     close_run(&run);
     close_run(&new_run);
-    close_run(&base);
-    close_model(&model);
 }
 
 /* Sums the values of a metric, NaN counting as 0. */
 static double total(const ss_trace *trace, const char *name) {
     size_t n = 0;
-    float *values = measure(trace, name, 0.3f, 0, 0, 0, &n);
+    scoped float *values = measure(trace, name, 0.3f, 0, 0, 0, &n);
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += isnan(values[i]) ? 0.0 : (double)values[i];
-    free(values);
     return sum;
 }
 
 static void check_other_measurements(const char *folder) {
     CASE("a measuring run, maps on demand, and threads give the same numbers");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     const ss_arch *arch = &model.model.arch;
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t fields = SS_FIELDS_ALL & ~(SS_FIELDS_MAPS & ~SS_BIT(SS_FIELD_ATT));
     ss_run_desc desc = {&model.model, T_MAX, fields, NULL, 0, NULL, 0, NULL, 1};
-    opened_run computed_run = open_run(&desc);
+    scoped_run computed_run = start_run(&desc, prompt, T_MAX);
     ss_error err;
-    must(ss_run_extend(&computed_run.run, prompt, T_MAX, &err), &err, "extend");
     static float rows[T_MAX * T_MAX];
     for (int a = 0; a < arch->L; a++) {
         must(ss_run_attention(&computed_run.run, SS_FIELD_ATT, a, 1, 0, T_MAX, rows, &err), &err,
@@ -154,41 +142,31 @@ static void check_other_measurements(const char *folder) {
     }
     desc.fields =
         SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_SEEN) | SS_MEASURES;
-    opened_run measuring_run = open_run(&desc);
-    must(ss_run_extend(&measuring_run.run, prompt, T_MAX, &err), &err, "extend");
+    scoped_run measuring_run = start_run(&desc, prompt, T_MAX);
     const char *const names[] = {"alpha", "row_mass", "hidden_norm", "key_norm", "value_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK_NEAR(total(&baseline.run.trace, names[i]), total(&measuring_run.run.trace, names[i]),
                    1e-4);
-    close_run(&measuring_run);
-    close_run(&computed_run);
-    close_run(&baseline);
-    close_model(&model);
 }
 
 static void check_streams(const char *folder) {
     CASE("a streaming run with mixers gives the losses of a run that keeps all keys");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     ss_edit edit = read_edit("evict(policy=first,first=2,budget=6)");
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0, NULL, 0};
-    opened_run full_run = open_run(&desc);
+    scoped_run full_run = open_run(&desc);
     desc.fields |= SS_STREAMS;
-    opened_run streaming_run = open_run(&desc);
-    ss_error err;
-    must(ss_run_extend(&full_run.run, prompt, T_MAX, &err), &err, "extend");
-    for (int t = 0; t < T_MAX; t++)
-        must(ss_run_extend(&streaming_run.run, prompt + t, 1, &err), &err, "extend");
+    scoped_run streaming_run = open_run(&desc);
+    extend_run(&full_run, prompt, T_MAX);
+    for (int t = 0; t < T_MAX; t++) extend_run(&streaming_run, prompt + t, 1);
     CHECK_BITS(ss_floats(&full_run.run.trace, SS_FIELD_LOSS) + 1,
                ss_floats(&streaming_run.run.trace, SS_FIELD_LOSS) + 1, (T_MAX - 1) * sizeof(float));
-    close_run(&streaming_run);
-    close_run(&full_run);
-    close_model(&model);
 }
 
 static void check_edits_by_number(void) {
     CASE("an edit names a layer by its index among all layers; an edit of a head in a layer "
          "without attention is refused");
-    opened_model model = open_model(LFM2);
+    scoped_model model = open_model(LFM2);
     const struct {
         const char *text,
             *place; /* place: expected place of the error; NULL if the edit is possible */
@@ -235,32 +213,27 @@ static void check_edits_by_number(void) {
                                    "park(key=1,layer=3)",
                                    "evict(policy=first,first=1,budget=4,layer=3)"};
     size_t map_numbers = T_MAX * T_MAX * (size_t)model.model.arch.H;
-    opened_run baseline_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run baseline_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const float *maps = ss_floats(&baseline_run.run.trace, SS_FIELD_ATT);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         ss_edit change = read_edit(changes[i]);
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, &change, 1);
+        scoped_run run = run_tokens(&model.model, prompt, T_MAX, &change, 1);
         const float *changed_maps = ss_floats(&run.run.trace, SS_FIELD_ATT);
         CHECK_BITS(maps, changed_maps, map_numbers * sizeof *maps);
         CHECK(memcmp(maps + map_numbers, changed_maps + map_numbers, map_numbers * sizeof *maps) !=
               0);
-        close_run(&run);
     }
-    close_run(&baseline_run);
 
     CASE("an edit of layer 3 changes no hidden state before the layer");
     ss_edit edit = read_edit("silence(layer=3)");
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run silent_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run silent_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     size_t state_numbers = T_MAX * (size_t)model.model.arch.D;
     const float *baseline_states = ss_floats(&baseline.run.trace, SS_FIELD_HIDDEN);
     const float *edited_states = ss_floats(&silent_run.run.trace, SS_FIELD_HIDDEN);
     CHECK_BITS(baseline_states, edited_states, 4 * state_numbers * sizeof *baseline_states);
     CHECK(memcmp(baseline_states + 4 * state_numbers, edited_states + 4 * state_numbers,
                  state_numbers * sizeof *baseline_states) != 0);
-    close_run(&baseline);
-    close_run(&silent_run);
-    close_model(&model);
 }
 
 int main(void) {

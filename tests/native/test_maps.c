@@ -96,12 +96,10 @@ static void check_metrics(const ss_trace *stored_run, const ss_trace *computed_r
             size_t count, dims[SS_RANK_MAX];
             ss_error err;
             if (ss_metric_shape(dims, stored_run, i, &args, &err) < 0) continue;
-            float *a = measure_args(stored_run, rows[i].name, args, &count);
-            float *b = measure_args(computed_run, rows[i].name, args, &count);
+            scoped float *a = measure_args(stored_run, rows[i].name, args, &count);
+            scoped float *b = measure_args(computed_run, rows[i].name, args, &count);
             if (check_failed(!memcmp(a, b, count * sizeof *a), __FILE__, __LINE__, "the same bits"))
                 printf("    %s of %d tokens\n", rows[i].name, args.T);
-            free(a);
-            free(b);
         }
 }
 
@@ -143,11 +141,9 @@ static void check_sums(const ss_trace *stored_run, const ss_trace *sums, const s
 
 static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int piece) {
     ss_run_desc with_budget = *desc;
-    ss_error err;
     with_budget.map_bytes = map_bytes;
     opened_run run = open_run(&with_budget);
-    for (int t = 0; t < T; t += piece)
-        must(ss_run_extend(&run.run, prompt + t, min_int(piece, T - t), &err), &err, "extend");
+    for (int t = 0; t < T; t += piece) extend_run(&run, prompt + t, min_int(piece, T - t));
     return run;
 }
 
@@ -170,7 +166,7 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
 
 static void compare(const ss_model *model, const ss_edit *edits, int n, int T, int piece) {
     ss_run_desc desc = {model, T_MAX, SS_FIELDS_ALL, edits, n, NULL, 0, NULL, 0};
-    opened_run stored_run = run_with(&desc, 0, T, piece),
+    scoped_run stored_run = run_with(&desc, 0, T, piece),
                computed_run = run_with(&desc, NO_MAPS, T, piece);
     CHECK(computed_run.run.trace.statistics.queries[0] == T);
     CHECK(computed_run.arena.used == computed_run.arena.bytes);
@@ -180,12 +176,9 @@ static void compare(const ss_model *model, const ss_edit *edits, int n, int T, i
     ss_statistics_clear(&computed_run.run.trace);
     check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
     check_maps(&stored_run.run, &computed_run.run);
-    opened_run sums = run_sums(&desc, T, min_int(piece, 5));
+    scoped_run sums = run_sums(&desc, T, min_int(piece, 5));
     CHECK(sums.arena.used == sums.arena.bytes);
     check_sums(&stored_run.run.trace, &sums.run.trace, &stored_run.run.trace);
-    close_run(&sums);
-    close_run(&stored_run);
-    close_run(&computed_run);
 }
 
 static bool needs_all_tokens(const ss_arch *arch) {
@@ -196,20 +189,19 @@ static void check_families(void) {
     CASE("in every family, maps on demand and their metrics have the bits of stored maps");
     for (int i = 0; i < FOLDERS; i++) {
         long failed_before = check_state.failed;
-        opened_model model = open_model(folders[i]);
+        scoped_model model = open_model(folders[i]);
         compare(&model.model, NULL, 0, T_MAX, T_MAX);
         if (!needs_all_tokens(&model.model.arch)) {
             compare(&model.model, NULL, 0, T_MAX - 1, 5);
             compare(&model.model, NULL, 0, 9, 1);
         }
-        close_model(&model);
         if (check_state.failed > failed_before) printf("    %s\n", folders[i]);
     }
 }
 
 static void check_operations(const char *folder) {
     CASE("under every operation, maps on demand and their metrics have the bits of stored maps");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     int n;
     const ss_operation *rows = ss_operations(&n);
     for (int i = 0; i < n; i++) {
@@ -219,13 +211,12 @@ static void check_operations(const char *folder) {
         compare(&model.model, &edit, 1, T_MAX, T_MAX);
         if (check_state.failed > failed_before) printf("    %s\n", rows[i].name);
     }
-    close_model(&model);
 }
 
 static void check_edits(const char *folder) {
     CASE("under every edit and policy, alone or before another edit, maps on demand have the bits "
          "of stored maps");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     pins choices = choice_pins();
     int tested_n = 0;
     for (int i = 0; i < 6 * choices.n; i++) {
@@ -248,94 +239,79 @@ static void check_edits(const char *folder) {
             printf("    %s %s\n", texts[0], n > 1 ? texts[1] : "");
     }
     CHECK(tested_n > 4 * choices.n);
-    close_model(&model);
 }
 
 static void check_updated_maps(const char *folder, const char *edit_text) {
     CASE("in an updated run, with or without an edit, maps on demand have the bits of stored maps");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     for (int n = 0; n < 2; n++) {
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, n, NULL, 0, NULL, 0};
-        opened_run stored_run = run_with(&desc, 0, 8, 8),
+        scoped_run stored_run = run_with(&desc, 0, 8, 8),
                    computed_run = run_with(&desc, NO_MAPS, 8, 8);
-        opened_run sums = run_sums(&desc, 8, 3);
+        scoped_run sums = run_sums(&desc, 8, 3);
         uint32_t state = 11;
         for (int i = 0; i < 12; i++) {
             int32_t text[T_MAX];
-            ss_error err;
             int T = 1 + draw_below(&state, T_MAX);
             for (int t = 0; t < T; t++)
                 text[t] = t < T / 2 ? prompt[t] : prompt[draw_below(&state, T_MAX)];
-            must(ss_run_update(&stored_run.run, text, T, &err), &err, "update");
-            must(ss_run_update(&computed_run.run, text, T, &err), &err, "update");
-            must(ss_run_update(&sums.run, text, T, &err), &err, "update");
+            change_text(&stored_run, text, T);
+            change_text(&computed_run, text, T);
+            change_text(&sums, text, T);
             check_maps(&stored_run.run, &computed_run.run);
             check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
             check_sums(&stored_run.run.trace, &sums.run.trace, &stored_run.run.trace);
         }
-        close_run(&sums);
-        close_run(&stored_run);
-        close_run(&computed_run);
     }
-    close_model(&model);
 }
 
 static void check_reading(const char *folder, const char *edit_text) {
     CASE("reading the maps of a run does not change later tokens");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-    opened_run stored_run = run_with(&desc, 0, 1, 1), computed_run = run_with(&desc, NO_MAPS, 1, 1);
+    scoped_run stored_run = run_with(&desc, 0, 1, 1), computed_run = run_with(&desc, NO_MAPS, 1, 1);
     for (int t = 1; t < T_MAX; t++) {
-        ss_error err;
-        must(ss_run_extend(&stored_run.run, prompt + t, 1, &err), &err, "extend");
-        must(ss_run_extend(&computed_run.run, prompt + t, 1, &err), &err, "extend");
+        extend_run(&stored_run, prompt + t, 1);
+        extend_run(&computed_run, prompt + t, 1);
         check_maps(&stored_run.run, &computed_run.run);
     }
     CHECK(have_same_rows(&stored_run.run.trace, &computed_run.run.trace, SS_FIELD_HIDDEN, T_MAX));
     CHECK(have_same_rows(&stored_run.run.trace, &computed_run.run.trace, SS_FIELD_EVICTED, T_MAX));
-    close_run(&stored_run);
-    close_run(&computed_run);
-    close_model(&model);
 }
 
 static void check_start_from_another(const char *folder, const char *edit_text) {
     CASE(
         "a run that begins from another gives the same bits, whichever of the two stores its maps");
-    opened_model model = open_model(folder);
+    scoped_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
     ss_run_desc baseline_desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-    opened_run expected = run_with(&desc, 0, T_MAX, T_MAX);
+    scoped_run expected = run_with(&desc, 0, T_MAX, T_MAX);
     for (int i = 0; i < 4; i++) {
-        opened_run base = run_with(&baseline_desc, i & 1 ? NO_MAPS : 0, T_MAX, T_MAX);
+        scoped_run base = run_with(&baseline_desc, i & 1 ? NO_MAPS : 0, T_MAX, T_MAX);
         ss_run_desc with_budget = desc;
         with_budget.from = &base.run.trace;
         with_budget.layer = SS_BY_EDITS;
-        opened_run run = run_with(&with_budget, i & 2 ? NO_MAPS : 0, T_MAX, T_MAX);
+        scoped_run run = run_with(&with_budget, i & 2 ? NO_MAPS : 0, T_MAX, T_MAX);
         CHECK(have_same_maps(&expected.run, &run.run, SS_FIELD_ATT, 0, T_MAX));
         check_metrics(&expected.run.trace, &run.run.trace, &base.run.trace);
-        close_run(&base);
-        close_run(&run);
     }
-    close_run(&expected);
-    close_model(&model);
 }
 
 static void check_budget(void) {
     CASE("maps are stored up to the budget, 64 MB by default; beyond it, memory grows with T");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     const ss_arch *arch = &model.model.arch;
     size_t map_bytes = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
     for (int i = 0; i < 2; i++) {
         ss_run_desc desc = {
             &model.model,         T_MAX, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0, NULL,
             map_bytes - (size_t)i};
-        opened_run run = open_run(&desc);
+        scoped_run run = open_run(&desc);
         CHECK(run.run.trace.computed_fields == (i ? SS_BIT(SS_FIELD_ATT) : 0));
         CHECK(((run.run.trace.fields & SS_BIT(SS_FIELD_Q)) != 0) == (i == 1));
-        close_run(&run);
     }
     int context = arch->context;
     model.model.arch.context = 1 << 16;
@@ -374,13 +350,12 @@ static void check_budget(void) {
         CHECK_NEAR((double)(bytes[i] - bytes[i - 1]) / (double)(bytes[i - 1] - bytes[i - 2]), 2,
                    0.02);
     model.model.arch.context = context;
-    close_model(&model);
 }
 
 static void check_pooled_maps(const char *folder) {
     CASE("a pooled map has the mean and the largest visible cell of each block");
-    opened_model model = open_model(folder);
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(folder);
+    scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     for (int b = 1; b <= T_MAX; b += 3) {
         int P = ss_blocks_of(&run.run.trace, b);
         float map[T_MAX * T_MAX], out[2 * T_MAX * T_MAX];
@@ -404,17 +379,15 @@ static void check_pooled_maps(const char *folder) {
             CHECK_NEAR(out[P * P + cell], n ? largest : 0, 0);
         }
     }
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_refusals(void) {
     CASE("impossible reads are refused with a place");
-    opened_model model = open_model(LLAMA);
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(LLAMA);
+    scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const ss_arch *arch = &model.model.arch;
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0, NULL, NO_MAPS};
-    opened_run computed_run = run_with(&desc, NO_MAPS, T_MAX, T_MAX);
+    scoped_run computed_run = run_with(&desc, NO_MAPS, T_MAX, T_MAX);
     float out[2 * T_MAX * T_MAX];
     ss_error err;
     ss_tensor view;
@@ -451,7 +424,7 @@ static void check_refusals(void) {
     desc.fields |= SS_MEASURES;
     CHECK_INT((int)try_run(&desc, &err), SS_UNSUPPORTED);
     /* A measuring run cannot be extended, since the keys of earlier tokens are lost. */
-    must(ss_run_update(&sums.run, prompt, 5, &err), &err, "update");
+    change_text(&sums, prompt, 5);
     CHECK_INT((int)ss_run_extend(&sums.run, prompt, 1, &err), SS_UNSUPPORTED);
     CHECK_TEXT(err.text,
                "expected all tokens at once, since a run that measures keeps no keys, but 5 are "
@@ -465,7 +438,7 @@ static void check_refusals(void) {
     desc = (ss_run_desc){
         &model.model, T_MAX, SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES, NULL, 0, NULL, 0, NULL, 0};
     sums = run_with(&desc, 0, T_MAX, T_MAX);
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_metric_args all_args = {0.3f, T_MAX, 0, 0, &sums.run.trace};
     size_t shape[SS_RANK_MAX];
     CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("hidden_ratio"), &all_args, &err) >
@@ -477,7 +450,6 @@ static void check_refusals(void) {
                           &err) < 0);
     CHECK_INT((int)ss_trace_view(&view, &sums.run.trace, SS_FIELD_HIDDEN, 0, -1, &err),
               SS_BAD_REQUEST);
-    close_run(&baseline);
     close_run(&sums);
     /* After an abandoned extension, a measuring run has the sums of some layers only. */
     desc = (ss_run_desc){&model.model,
@@ -502,9 +474,6 @@ static void check_refusals(void) {
     for (int b = 0; b < 2; b++)
         CHECK_INT((int)ss_run_pooled(&run.run, SS_FIELD_ATT, 0, 0, b * (T_MAX + 1), out, &err),
                   SS_BAD_REQUEST);
-    close_run(&computed_run);
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_accumulated_readers(void) {

@@ -50,6 +50,8 @@ static void fake_close(fake *f) {
     free(f->arena.block);
 }
 
+#define scoped_fake __attribute__((cleanup(fake_close))) fake
+
 static const float *keep(fake *f, float *numbers) {
     if (f->kept_n == 16) exit(2);
     return f->kept[f->kept_n++] = numbers;
@@ -66,7 +68,7 @@ static float *weight_at(fake *f, int head, int i, int j) {
 
 static void check_all_on_first(void) {
     CASE("3. with all attention on the first key, alpha_1 is 1 and every other alpha 0");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
     for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, 0) = 1;
     const float *alpha = metric_of(&f, "alpha");
@@ -77,13 +79,12 @@ static void check_all_on_first(void) {
         CHECK_NEAR(sink[k], k == 0, 0);
     }
     CHECK_NEAR(*entropy, 0, 0);
-    fake_close(&f);
 }
 
 static void check_all_on_self(void) {
     CASE("3. with all attention on the query's own key, alpha_k is 1/(T-k+1), and only the last "
          "three keys are sinks");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 64, 1, "softmax");
     for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, i) = 1;
     const float *alpha = metric_of(&f, "alpha");
@@ -92,12 +93,11 @@ static void check_all_on_self(void) {
         CHECK_NEAR(alpha[k], 1.0 / (64 - k), 1e-7);
         CHECK_NEAR(sink[k], k >= 61, 0);
     }
-    fake_close(&f);
 }
 
 static void check_strictly_greater(void) {
     CASE("a head whose alpha_1 equals eps does not count, and is reported as near");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 2, 2, 1, "softmax");
     *weight_at(&f, 0, 0, 0) = 1;
     *weight_at(&f, 0, 1, 0) = 0; /* alpha_1 = 0.5 */
@@ -111,19 +111,17 @@ static void check_strictly_greater(void) {
     CHECK_NEAR(at_eps[0], 0.5, 0);
     CHECK_NEAR(below_eps[0], 1, 0);
     CHECK_NEAR(near_eps[0], 1, 0);
-    fake_close(&f);
 }
 
 static void check_near_the_threshold(void) {
     CASE("alphas within 0.002 of eps, on either side, are near; 0.0025 away is not near");
     static const float alphas[] = {0.3f, 0.3015f, 0.2985f, 0.3025f, 0.2975f, 0.31f};
     enum { HEADS = sizeof alphas / sizeof *alphas };
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, HEADS, 1, 1, "softmax");
     for (int h = 0; h < HEADS; h++) *weight_at(&f, h, 0, 0) = alphas[h];
     const float *near_eps = metric_of(&f, "near_eps");
     CHECK_NEAR(near_eps[0], 3, 0);
-    fake_close(&f);
 }
 
 static void check_uniform_baseline(void) {
@@ -133,7 +131,7 @@ static void check_uniform_baseline(void) {
         double alpha_1;
     } table[] = {{32, .1268}, {64, .0741}, {128, .0424}, {256, .0239}, {512, .0133}, {1024, .0073}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        fake f;
+        scoped_fake f;
         fake_open(&f, 1, 1, table[i].T, 1, "softmax");
         for (int t = 0; t < table[i].T; t++)
             for (int j = 0; j <= t; j++) *weight_at(&f, 0, t, j) = 1.0f / (float)(t + 1);
@@ -150,14 +148,13 @@ static void check_uniform_baseline(void) {
             CHECK_NEAR(sink[k], 0, 0);
             CHECK_NEAR(entropy[k], k > 0, 1e-6);
         }
-        fake_close(&f);
     }
 }
 
 static void check_long_prefix(void) {
     CASE("with a prefix longer than a block of columns, every query of the prefix counts");
     enum { T = 300, PREFIX = 280 };
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, T, 1, "softmax");
     f.model.arch.prefix = f.trace.choices[0].mask.prefix = PREFIX;
     for (int i = 0; i < T; i++) {
@@ -167,12 +164,11 @@ static void check_long_prefix(void) {
     const float *alpha = metric_of(&f, "alpha");
     const float *uniform = metric_of(&f, "alpha_uniform");
     for (int k = 0; k < T; k++) CHECK_NEAR(alpha[k], uniform[k], 1e-6);
-    fake_close(&f);
 }
 
 static void check_prefix_of_tokens(void) {
     CASE("tokens = n gives the numbers of a run of the first n tokens");
-    fake full, part;
+    scoped_fake full, part;
     fake_open(&full, 1, 1, 9, 1, "softmax");
     fake_open(&part, 1, 1, 5, 1, "softmax");
     for (int i = 0; i < 9; i++)
@@ -185,13 +181,11 @@ static void check_prefix_of_tokens(void) {
     const float *a = keep(&full, measure(&full.trace, "alpha", 0.3f, 5, 0, 0, NULL));
     const float *b = metric_of(&part, "alpha");
     CHECK_BITS(a, b, 5 * sizeof *a);
-    fake_close(&full);
-    fake_close(&part);
 }
 
 static void check_proxies(void) {
     CASE("rows that do not sum to 1 have shares, raw weights and row sums that differ");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 2, 1, "sigmoid");
     *weight_at(&f, 0, 0, 0) = 0.0001f;
     *weight_at(&f, 0, 1, 0) = 0.0003f;
@@ -225,12 +219,11 @@ static void check_proxies(void) {
     alpha = metric_of(&f, "alpha");
     CHECK(isnan(entropy[1]));
     CHECK_NEAR(alpha[0], 0, 0);
-    fake_close(&f);
 }
 
 static void check_norms_and_ratios(void) {
     CASE("norms and ratios show a first hidden state of ten times the norm, and drained values");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 4, 2, "softmax");
     for (int t = 0; t < 4; t++) {
         ss_floats(&f.trace, SS_FIELD_HIDDEN)[8 + 2 * t] = t ? 3 : 30;
@@ -247,12 +240,11 @@ static void check_norms_and_ratios(void) {
     CHECK_NEAR(ratio[1], 10, 1e-5);
     CHECK_NEAR(value_ratio[0], 0.25, 1e-6);
     CHECK(isnan(first_ratio[0])); /* there is no other token */
-    fake_close(&f);
 }
 
 static void check_massive_activations(void) {
     CASE("the three largest activations have their places, and the median is the lower one");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 0, 1, 2, 3, "softmax");
     const float h[6] = {1, -900, 0.5f, 2, 0.25f, -300};
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), h, sizeof h);
@@ -261,12 +253,11 @@ static void check_massive_activations(void) {
     const float expected[4] = {900, 300, 2, 1}, expected_places[6] = {1, 0, 2, 1, 0, 1};
     CHECK_BITS(largest, expected, sizeof expected);
     CHECK_BITS(places, expected_places, sizeof expected_places);
-    fake_close(&f);
 }
 
 static void check_geometry(void) {
     CASE("7. cos * norms = q.k, masked pairs are NaN, and an aligned first key gives the gap");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
     const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
     memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
@@ -285,12 +276,11 @@ static void check_geometry(void) {
     CHECK_NEAR(cosine[8], -1, 1e-6);
     CHECK_NEAR(*gap, (1 + 1 + 0) / 3.0 - (0 + 1 - 1) / 3.0, 1e-6);
     CHECK(isnan(*single_token_gap)); /* there is no other key */
-    fake_close(&f);
 }
 
 static void check_no_direction(void) {
     CASE("a zero query or key has a cosine of NaN and a product of 0");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 3, 2, "softmax");
     const float q[6] = {1, 0, 0, 0, 0, 3}, k[6] = {0, 0, 0, 5, 0, -1};
     memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
@@ -305,13 +295,12 @@ static void check_no_direction(void) {
             if (is_zero) CHECK_NEAR(dot[3 * t + j], 0, 0);
             if (is_zero) CHECK_NEAR(norm[3 * t + j], 0, 0);
         }
-    fake_close(&f);
 }
 
 static void check_wide_gap(void) {
     CASE("the cosine gap is right for wide heads, and for fewer tokens after more");
     enum { T = 3, K = 300 };
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, T, K, "softmax");
     for (int t = 0; t < T; t++) {
         ss_row(&f.trace, SS_FIELD_Q, 0, t)[K - 1] = 2;
@@ -321,12 +310,11 @@ static void check_wide_gap(void) {
     const float *two_token_gap = keep(&f, measure(&f.trace, "cos_gap", 0.3f, 2, 0, 0, NULL));
     CHECK_NEAR(*gap, 1, 1e-6);
     CHECK_NEAR(*two_token_gap, 1, 1e-6);
-    fake_close(&f);
 }
 
 static void check_bad_requests(void) {
     CASE("an impossible request is refused with its reason");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 2, 3, 1, "softmax");
     size_t dims[SS_RANK_MAX];
     ss_error err;
@@ -368,12 +356,11 @@ static void check_bad_requests(void) {
     f.trace.fields &= ~SS_BIT(SS_FIELD_ATT);
     CHECK_INT(ss_metric_shape(dims, &f.trace, alpha, &args, &err), -1);
     CHECK(strstr(err.text, "att") != NULL);
-    fake_close(&f);
 }
 
 static void check_bad_bases(void) {
     CASE("two runs are compared only if they have the same model, enough tokens and the fields");
-    fake f, short_run, other_run;
+    scoped_fake f, short_run, other_run;
     fake_open(&f, 1, 2, 3, 1, "softmax");
     fake_open(&short_run, 1, 2, 2, 1, "softmax");
     fake_open(&other_run, 1, 2, 3, 1, "softmax");
@@ -398,14 +385,11 @@ static void check_bad_bases(void) {
     CHECK(strstr(err.text, "3 tokens or more to compare with, found 2") != NULL);
     args.T = 2;
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
-    fake_close(&f);
-    fake_close(&short_run);
-    fake_close(&other_run);
 }
 
 static void check_hits(void) {
     CASE("a hit is an earlier key with more than an even share that the cache still holds");
-    fake base, evicted;
+    scoped_fake base, evicted;
     fake_open(&base, 1, 3, 3, 1, "softmax");
     fake_open(&evicted, 1, 3, 3, 1, "softmax");
     evicted.trace.model = base.trace.model = &base.model;
@@ -416,13 +400,10 @@ static void check_hits(void) {
     const float shares[2] = {0.5f, 1};
     memcpy(ss_floats(&base.trace, SS_FIELD_ATT), maps, sizeof maps);
     memcpy(ss_floats(&evicted.trace, SS_FIELD_EVICTED), evicted_at, sizeof evicted_at);
-    float *out = measure_args(&evicted.trace, "cache_hits",
-                              (ss_metric_args){0.3f, 3, 0, 0, &base.trace}, NULL);
+    scoped float *out = measure_args(&evicted.trace, "cache_hits",
+                                     (ss_metric_args){0.3f, 3, 0, 0, &base.trace}, NULL);
     for (int h = 0; h < 2; h++) CHECK_NEAR(out[h], shares[h], 0);
     CHECK(isnan(out[2]));
-    free(out);
-    fake_close(&base);
-    fake_close(&evicted);
 }
 
 static const float *golden(const opened_file *file, const char *group, const char *name,
@@ -450,7 +431,7 @@ static void check_group(const opened_file *file, const char *maps_of, const char
     size_t map_rows = (size_t)(L * H * T);
     float worst = 0, *sums = calloc((size_t)T, sizeof *sums);
     for (size_t s = 0; s < (size_t)N; s++) {
-        fake f;
+        scoped_fake f;
         fake_open(&f, L, H, T, 1, operation);
         memcpy(ss_floats(&f.trace, SS_FIELD_ATT), maps + s * map_rows * (size_t)T,
                map_rows * (size_t)T * sizeof *maps);
@@ -460,7 +441,6 @@ static void check_group(const opened_file *file, const char *maps_of, const char
         const char *sink = strcmp(metric, "alpha_raw") ? "sink_ratio" : "sink_ratio_raw";
         const float *ratio = metric_of(&f, sink);
         for (int k = 0; k < T; k++) sums[k] += ratio[k];
-        fake_close(&f);
     }
     printf("  %-12s %-10s off by %.1e\n", group, name, (double)worst);
     CHECK(worst <= 2e-6f);
@@ -475,7 +455,7 @@ static void check_group(const opened_file *file, const char *maps_of, const char
 static void check_random_maps(void) {
     CASE("10. metrics of random maps equal those of an independent implementation; 2. so do sums "
          "of alpha");
-    opened_file file = open_file("tests/golden/metrics", "golden.safetensors");
+    scoped_file file = open_file("tests/golden/metrics", "golden.safetensors");
     check_group(&file, "stochastic", "stochastic", "softmax", "alpha", "importance");
     check_group(&file, "stochastic", "stochastic", "softmax", "row_mass", "row_mass");
     check_group(&file, "stochastic", "stochastic", "softmax", "entropy", "entropy");
@@ -484,26 +464,24 @@ static void check_random_maps(void) {
     check_group(&file, "raw", "raw_share", "sigmoid", "alpha", "importance");
     check_group(&file, "signed", "signed", "identity", "alpha_raw", "importance");
     check_group(&file, "signed", "signed_share", "identity", "alpha", "importance");
-    close_file(&file);
 }
 
 /* Returns the matrix entropy of T rows of D numbers; `without_first` leaves out the first row. */
 static float spectrum(const float *rows, int T, int D, bool without_first) {
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, T, D, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
     /* The working memory is filled with NaN, as if an earlier measurement had left them there. */
     for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
     const float *values = metric_of(&f, without_first ? "matrix_entropy_others" : "matrix_entropy");
     float entropy = values[0];
-    fake_close(&f);
     return entropy;
 }
 
 /* Returns the matrix entropy of rows that point along `directions` axes in turn, with the first row
  * `first` times as long as the others; a reflection makes every product nonzero. */
 static float entropy_along(int T, int D, int directions, float first, bool without_first) {
-    float *rows = calloc((size_t)(T * D), sizeof *rows);
+    scoped float *rows = calloc((size_t)(T * D), sizeof *rows);
     if (!rows) exit(2);
     for (int t = 0; t < T; t++) {
         float length = t ? 1.0f : first;
@@ -511,7 +489,6 @@ static float entropy_along(int T, int D, int directions, float first, bool witho
             rows[t * D + d] = length * ((d == t % directions) - 2.0f / (float)D);
     }
     float entropy = spectrum(rows, T, D, without_first);
-    free(rows);
     return entropy;
 }
 
@@ -520,7 +497,7 @@ static float entropy_along(int T, int D, int directions, float first, bool witho
 static float spectrum_error(int T, int D, float decrement) {
     int n = T < D ? T : D;
     double total = 0, entropy = 0;
-    float *rows = malloc((size_t)(T * D) * sizeof *rows);
+    scoped float *rows = malloc((size_t)(T * D) * sizeof *rows);
     if (!rows) exit(2);
     for (int i = 0; i < T; i++)
         for (int j = 0; j < D; j++) {
@@ -535,7 +512,6 @@ static float spectrum_error(int T, int D, float decrement) {
         entropy -= p > 0 ? p * log(p) : 0;
     }
     float error = spectrum(rows, T, D, false) - (float)(entropy / log(n));
-    free(rows);
     return error;
 }
 
@@ -599,7 +575,7 @@ static void check_matrix_entropy(void) {
 static void check_diagonals(void) {
     CASE("a head that attends to itself has the diagonal shares 1, 0, 0, and one that attends to "
          "the token before 1/4, 1, 0");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 4, 4, 1, "softmax");
     for (int t = 0; t < 4; t++) {
         *weight_at(&f, 0, t, t) = 1;
@@ -624,7 +600,6 @@ static void check_diagonals(void) {
     shares = keep(&f, measure(&f.trace, "diagonal", 0.3f, 1, 0, 0, NULL));
     CHECK_NEAR(shares[0], 1, 0);
     CHECK(isnan(shares[1]) && isnan(shares[2]));
-    fake_close(&f);
 }
 
 static void check_stable_rank(void) {
@@ -646,7 +621,7 @@ static void check_stable_rank(void) {
 
 static void check_gates(void) {
     CASE("two active and two dormant heads have loads 1, 1, 0, 0 and a Gini coefficient of 0.5");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 3, 4, 8, 1, "softmax");
     for (int head = 0; head < 12; head++)
         for (int t = 0; t < 8; t++) *weight_at(&f, head, t, head < 2 || head == 7 ? t : 0) = 1;
@@ -662,12 +637,11 @@ static void check_gates(void) {
     CASE("the Gini coefficient is (H-1)/H with one active head, and NaN with none");
     CHECK_NEAR(gini[1], 0.75, 1e-7);
     CHECK(isnan(gini[2]));
-    fake_close(&f);
 }
 
 static void check_gate_of_a_bias_key(void) {
     CASE("attention to a bias key does not count as attention to tokens");
-    fake f;
+    scoped_fake f;
     const ss_arch arch = {
         .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .U = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
     fake_init(&f, &arch, 4, "softmax");
@@ -680,20 +654,18 @@ static void check_gate_of_a_bias_key(void) {
     const float *load = metric_of(&f, "head_load");
     CHECK_NEAR(load[0], 0, 0);
     CHECK_NEAR(load[1], 0.25, 0);
-    fake_close(&f);
 }
 
 static void check_accuracy(void) {
     CASE("accuracy is the share of predicted tokens that are first choices, and NaN if none is "
          "predicted");
-    fake f;
+    scoped_fake f;
     fake_open(&f, 1, 1, 5, 1, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_RANK), (float[]){NAN, 0, 3, 0, 1}, 5 * sizeof(float));
     const float *accuracy = metric_of(&f, "accuracy");
     const float *first_accuracy = keep(&f, measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL));
     CHECK_NEAR(*accuracy, 0.5, 0);
     CHECK(isnan(*first_accuracy));
-    fake_close(&f);
 }
 
 int main(void) {

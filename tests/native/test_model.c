@@ -65,7 +65,7 @@ static void check_header_lengths(void) {
         close_file(&file);
     }
     CASE("deep nesting is refused before the stack ends");
-    char *nested = malloc(200001);
+    scoped char *nested = malloc(200001);
     if (!nested) exit(2);
     memset(nested, '[', 200000);
     nested[200000] = 0;
@@ -73,7 +73,6 @@ static void check_header_lengths(void) {
     ss_error err = {0};
     CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
     close_file(&file);
-    free(nested);
     CASE("an empty table, metadata and a trailing space are accepted");
     file = (opened_file){.bytes = file_of("{\"__metadata__\":{\"format\":\"pt\"}}   ", 0)};
     CHECK_INT((int)open_bytes(&file, &err), SS_OK);
@@ -97,7 +96,7 @@ static void count_free(void *piece) {
 static void check_many_entries(void) {
     CASE("a header of ten thousand entries is read one at a time");
     enum { ENTRIES = 10000, ENTRY_BYTES = 64 };
-    char *header = malloc(ENTRIES * ENTRY_BYTES);
+    scoped char *header = malloc(ENTRIES * ENTRY_BYTES);
     if (!header) exit(2);
     size_t n = 0;
     for (int i = 0; i < ENTRIES; i++)
@@ -105,7 +104,7 @@ static void check_many_entries(void) {
                               "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
                               i ? ',' : '{', i, i, i + 1);
     snprintf(header + n, ENTRY_BYTES, "}");
-    opened_file file = {.bytes = file_of(header, ENTRIES)};
+    scoped_file file = {.bytes = file_of(header, ENTRIES)};
     cJSON_InitHooks(&(cJSON_Hooks){count_malloc, count_free});
     ss_error err;
     must(open_bytes(&file, &err), &err, "many entries");
@@ -113,20 +112,17 @@ static void check_many_entries(void) {
     CHECK_INT(file.container.n, ENTRIES);
     CHECK_INT(ss_container_find(&file.container, "9999")->begin, 9999);
     CHECK(pieces.max_held > 0 && pieces.max_held < 100);
-    close_file(&file);
-    free(header);
 }
 
 static void check_config_texts(void) {
     CASE("texts that are no config are refused");
     cJSON *row;
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "configs")) {
-        ss_bytes bytes = copy_of(text_in(row, 0), strlen(text_in(row, 0)));
+        scoped_bytes bytes = copy_of(text_in(row, 0), strlen(text_in(row, 0)));
         ss_arch arch;
         ss_error err = {0};
         ss_status status = ss_arch_read(&arch, bytes, &err);
         check_refusal(row, 1, status, &err);
-        free((void *)(size_t)bytes.data);
     }
 }
 
@@ -139,8 +135,8 @@ static unsigned char *find_in(ss_bytes file, const char *text) {
 }
 
 static void check_broken_weights(void) {
-    ss_bytes config = read_file(LLAMA, "config.json");
-    ss_bytes weights = read_file(LLAMA, "model.safetensors");
+    scoped_bytes config = read_file(LLAMA, "config.json");
+    scoped_bytes weights = read_file(LLAMA, "model.safetensors");
     ss_error err = {0};
     CASE("the unchanged file opens");
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
@@ -154,12 +150,11 @@ static void check_broken_weights(void) {
 
     CASE("a config with other widths is refused at the first tensor, with expected and actual "
          "shapes");
-    ss_bytes changed_config = copy_of(config.data, config.n);
+    scoped_bytes changed_config = copy_of(config.data, config.n);
     unsigned char *width = find_in(changed_config, "\"hidden_size\": 32");
     memcpy(width, "\"hidden_size\": 48", 17);
     CHECK_INT((int)try_open(changed_config, weights, &err), SS_BAD_TENSOR);
     CHECK(strstr(err.text, "expected shape [64, 48], found [64, 32]") != NULL);
-    free((void *)(size_t)changed_config.data);
 
     CASE("a NaN and an infinity are refused with their index");
     const float not_finite[] = {NAN, INFINITY};
@@ -193,8 +188,6 @@ static void check_broken_weights(void) {
     }
     printf("  %d of 10000 were refused\n", refused_n);
     CHECK(refused_n > 3000);
-    free((void *)(size_t)config.data);
-    free((void *)(size_t)weights.data);
 }
 
 /* Width of the embedding and of the head: more numbers than are compared at a time. */
@@ -264,7 +257,7 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
         offset += n;
     }
     snprintf(header + header_n, sizeof header - (size_t)header_n, "}");
-    ss_bytes file = file_of(header, offset);
+    scoped_bytes file = file_of(header, offset);
     memcpy((unsigned char *)(size_t)file.data + file.n - offset, data, offset);
     char config[512];
     int n = snprintf(config, sizeof config,
@@ -273,7 +266,6 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
                      "\"intermediate_size\":1,\"vocab_size\":2,\"tie_word_embeddings\":true}",
                      TIED_D);
     ss_status status = try_open((ss_bytes){(const unsigned char *)config, (size_t)n}, file, err);
-    free((void *)(size_t)file.data);
     return status;
 }
 
@@ -296,22 +288,19 @@ static void check_tied_heads(void) {
 
 static void check_conv1d(void) {
     CASE("gpt2: a fused matrix of the wrong shape is refused, and buffers are ignored");
-    ss_bytes config = read_file(GPT2, "config.json");
-    ss_bytes weights = read_file(GPT2, "model.safetensors");
+    scoped_bytes config = read_file(GPT2, "config.json");
+    scoped_bytes weights = read_file(GPT2, "model.safetensors");
     ss_error err = {0};
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
-    ss_bytes broken_weights = copy_of(weights.data, weights.n);
+    scoped_bytes broken_weights = copy_of(weights.data, weights.n);
     memcpy(find_in(broken_weights, "h.0.attn.c_attn.bias"), "h.0.attn.c_attn.sabi", 20);
     CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "h.0.attn.c_attn.bias"));
-    free((void *)(size_t)broken_weights.data);
-    free((void *)(size_t)config.data);
-    free((void *)(size_t)weights.data);
 }
 
 static void check_operations(void) {
     CASE("an operation or parameter that the table does not have is refused when the model opens");
-    opened_model opened = open_model(LLAMA);
+    scoped_model opened = open_model(LLAMA);
     ss_attention *attention = &opened.model.arch.attention;
     ss_choice choice;
     ss_error err;
@@ -327,7 +316,6 @@ static void check_operations(void) {
     CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_BAD_CONFIG);
     strcpy(attention->operation, "hardmax");
     CHECK_INT((int)ss_operation_own(&choice, &opened.model, &err), SS_UNSUPPORTED);
-    close_model(&opened);
 }
 
 static void check_arenas(void) {

@@ -137,25 +137,22 @@ static void check_lost_helper(void) {
  * tokens. */
 static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T,
                              ss_pool *threads) {
-    ss_error err;
     const ss_arch *arch = &model->arch;
     bool needs_all_tokens =
         arch->prefix > 0; /* a prefix sees later tokens, so its run needs all tokens at once */
     ss_run_desc desc = {.model = model, .capacity = T, .fields = SS_FIELDS_ALL, .pool = threads};
     opened_run opened = open_run(&desc);
     int first = needs_all_tokens ? T : T / 2 + 1;
-    must(ss_run_extend(&opened.run, tokens, first, &err), &err, "run");
-    for (int t = first; t < T; t++)
-        must(ss_run_extend(&opened.run, tokens + t, 1, &err), &err, "run");
+    extend_run(&opened, tokens, first);
+    for (int t = first; t < T; t++) extend_run(&opened, tokens + t, 1);
     CHECK(opened.arena.used <= opened.arena.bytes);
     return opened;
 }
 
 static void check_shared_run(const opened_run *reference, const int32_t *tokens, ss_pool *threads) {
     const ss_trace *trace = &reference->run.trace;
-    opened_run shared_run = run_halves(trace->model, tokens, trace->T, threads);
+    scoped_run shared_run = run_halves(trace->model, tokens, trace->T, threads);
     check_runs(trace, &shared_run.run.trace, trace->T);
-    close_run(&shared_run);
 }
 
 static void check_case(const char *name, const char *folder) {
@@ -163,10 +160,10 @@ static void check_case(const char *name, const char *folder) {
     ss_pool reversed_pool = {.workers = 3, .share = share_backwards};
     CASE(name);
     int T;
-    opened_file file = open_file(folder, "golden.safetensors");
-    opened_model model = open_model(folder);
-    int32_t *tokens = golden_tokens(&file, &T);
-    opened_run reference = run_halves(&model.model, tokens, T, NULL);
+    scoped_file file = open_file(folder, "golden.safetensors");
+    scoped_model model = open_model(folder);
+    scoped int32_t *tokens = golden_tokens(&file, &T);
+    scoped_run reference = run_halves(&model.model, tokens, T, NULL);
     check_shared_run(&reference, tokens, &reversed_pool);
     for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
         thread_pool c;
@@ -174,10 +171,6 @@ static void check_case(const char *name, const char *folder) {
         check_shared_run(&reference, tokens, &c.pool.base);
         join(&c);
     }
-    free(tokens);
-    close_run(&reference);
-    close_model(&model);
-    close_file(&file);
 }
 
 static long shared_jobs;
@@ -192,13 +185,11 @@ static long count_jobs(const ss_model *model, const char *text) {
     static const int32_t tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
     ss_pool counting_pool = {.workers = 3, .share = share_and_count};
     ss_edit edit = read_edit(text);
-    ss_error err;
     ss_run_desc desc = {
         .model = model, .capacity = 8, .edits = &edit, .edits_n = 1, .pool = &counting_pool};
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     shared_jobs = 0;
-    must(ss_run_extend(&run.run, tokens, 8, &err), &err, "run");
-    close_run(&run);
+    extend_run(&run, tokens, 8);
     return shared_jobs;
 }
 

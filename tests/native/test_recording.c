@@ -91,7 +91,7 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
     size_t first = 0, count;
     for (int l = 0; l < layers; l++)
         for (int h = 0; h < heads; h++, first += count) {
-            float *actual = measure(trace, row->name, SS_EPS_STANDARD, 0, l, h, &count);
+            scoped float *actual = measure(trace, row->name, SS_EPS_STANDARD, 0, l, h, &count);
             for (size_t i = 0; i < count; i++) {
                 double number = (double)number_at(expected, first + i);
                 double gap =
@@ -99,7 +99,6 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
                 worst = gap > worst || isnan(gap) ? gap : worst;
                 largest = fabs(number) > largest ? fabs(number) : largest;
             }
-            free(actual);
         }
     CHECK_INT(first, ss_tensor_count(expected));
     return worst / largest;
@@ -161,13 +160,12 @@ static int count_compared_goldens(bool reduced, size_t shift) {
         if (!is_case(entry)) continue;
         char path[300];
         snprintf(path, sizeof path, GOLDEN "/%s", entry->d_name);
-        opened_file file = open_file(path, "golden.safetensors");
+        scoped_file file = open_file(path, "golden.safetensors");
         ss_arch arch = arch_of(path, &file);
         opened_trace opened;
         open_trace(&opened, record_golden(&file, &arch, reduced, shift));
         compared_n += compare_metrics(&opened.trace, &file, entry->d_name);
         close_trace(&opened);
-        close_file(&file);
     }
     closedir(folder);
     return compared_n;
@@ -243,11 +241,10 @@ static void check_missing_fields(void) {
     ss_error err;
     CHECK_INT(request_shape(&opened.trace, "value_ratio", 2, &err), SS_OK);
     size_t n;
-    float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
+    scoped float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     CHECK_INT(n, 2);
     CHECK_NEAR(sinks[0], 1.0, 0);
     CHECK_NEAR(sinks[1], 0.5, 0);
-    free(sinks);
     close_trace(&opened);
     CASE("without raw alpha, sums do not replace maps whose rows do not sum to 1");
     w = begin_small("sigmoid");
@@ -282,12 +279,10 @@ static void check_halves(void) {
             add_claimed(&w, "0.alpha", "F32", "[1,2,2]", exact_alphas, sizeof exact_alphas);
         opened_trace opened;
         open_trace(&opened, end_recording(&w, 1));
-        float *alpha = measure(&opened.trace, "alpha", 0, 0, 0, 0, NULL);
+        scoped float *alpha = measure(&opened.trace, "alpha", 0, 0, 0, 0, NULL);
         CHECK_BITS(alpha, has_alpha ? exact_alphas : alphas, sizeof exact_alphas);
-        free(alpha);
-        float *first_alpha = measure(&opened.trace, "alpha", 0, 1, 0, 0, NULL);
+        scoped float *first_alpha = measure(&opened.trace, "alpha", 0, 1, 0, 0, NULL);
         CHECK_NEAR(first_alpha[0], 1, 0);
-        free(first_alpha);
         close_trace(&opened);
     }
 }
@@ -391,10 +386,9 @@ static void check_layers(void) {
     opened_trace opened;
     open_trace(&opened, end_recording(&w, 0));
     size_t n;
-    float *ratios = measure(&opened.trace, "hidden_ratio", 0, 0, 0, 0, &n);
+    scoped float *ratios = measure(&opened.trace, "hidden_ratio", 0, 0, 0, 0, &n);
     CHECK_INT(n, 4);
     CHECK_BITS(ratios, ((const float[]){0.5f, 0.5f, 0.25f, 1}), 4 * sizeof *ratios);
-    free(ratios);
     close_trace(&opened);
     w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
     add_claimed(&w, "0.hidden_norm", "F32", "[2,2]", norms, sizeof norms / 2);
@@ -440,11 +434,10 @@ static void check_first_token(void) {
         {"first_share", {0.125f, 0.25f}}, {"value_ratio", {1.5f, NAN}}, {"head_load", {NAN, NAN}}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         size_t n;
-        float *actual = measure(&opened.trace, table[i].metric, 0, 0, 0, 0, &n);
+        scoped float *actual = measure(&opened.trace, table[i].metric, 0, 0, 0, 0, &n);
         for (size_t j = 0; j < n; j++)
             CHECK(isnan(table[i].expected[j]) ? isnan(actual[j])
                                               : actual[j] == table[i].expected[j]);
-        free(actual);
     }
     close_trace(&opened);
 }
@@ -477,9 +470,8 @@ static void check_undefined_metrics(void) {
     opened_trace opened;
     open_trace(&opened, end_recording(&w, 0));
     size_t n;
-    float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
+    scoped float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     for (size_t i = 0; i < n; i++) CHECK(isnan(sinks[i]));
-    free(sinks);
     close_trace(&opened);
 }
 

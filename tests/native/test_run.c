@@ -34,33 +34,29 @@ static size_t heads_of(const ss_trace *trace) {
 
 static void check_prefill_equals_steps(const char *folder) {
     CASE("a prompt gives the same bits at once, in pieces, and token by token");
-    opened_model model = open_model(folder);
-    opened_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(folder);
+    scoped_run reference = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     check_steps(&reference.run.trace, prompt, T_MAX, 1);
     check_steps(&reference.run.trace, prompt, T_MAX, 4);
-    close_run(&reference);
 
     CASE("a longer text does not change earlier rows");
-    opened_run short_run = run_tokens(&model.model, prompt, 7, NULL, 0);
-    opened_run full_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run short_run = run_tokens(&model.model, prompt, 7, NULL, 0);
+    scoped_run full_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     /* The shorter run also has losses and logits of the longer one's tokens. */
     check_same(&short_run.run.trace, &full_run.run.trace, 7);
-    close_run(&short_run);
-    close_run(&full_run);
-    close_model(&model);
 }
 
 static void check_recorded_fields(void) {
     CASE("recording fewer fields does not change the recorded ones");
-    opened_model model = open_model(LLAMA);
-    opened_run full_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_model model = open_model(LLAMA);
+    scoped_run full_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_error err;
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
         ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL, 0};
-        opened_run field_run = open_run(&desc);
+        scoped_run field_run = open_run(&desc);
         CHECK_INT(field_run.arena.used == field_run.arena.bytes, 1);
-        must(ss_run_extend(&field_run.run, prompt, T_MAX, &err), &err, "extend");
+        extend_run(&field_run, prompt, T_MAX);
         ss_tensor a, b;
         must(ss_trace_view(&a, &full_run.run.trace, field, -1, -1, &err), &err, "view");
         must(ss_trace_view(&b, &field_run.run.trace, field, -1, -1, &err), &err, "view");
@@ -68,38 +64,31 @@ static void check_recorded_fields(void) {
         int absent_field = field == SS_FIELD_ATT ? SS_FIELD_HIDDEN : SS_FIELD_ATT;
         CHECK_INT((int)ss_trace_view(&a, &field_run.run.trace, absent_field, -1, -1, &err),
                   SS_BAD_REQUEST);
-        close_run(&field_run);
     }
-    close_run(&full_run);
-    close_model(&model);
 }
 
 static void check_uniform_attention(void) {
     CASE("1. zero queries give uniform maps, alpha_k in closed form, and no sink");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     for (int l = 0; l < model.model.arch.L; l++) fill_matrix(&model.model.layers[l].q, 0);
-    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const ss_trace *trace = &run.run.trace;
-    float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    scoped float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    scoped float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
     for (size_t i = 0; i < heads_of(trace) * T_MAX; i++)
         CHECK_NEAR(alpha[i], uniform[i % T_MAX], 1e-6);
-    free(alpha);
-    free(uniform);
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_sums_of_alpha(void) {
     CASE("2. where rows sum to 1, sum (T-k+1) alpha_k = T, alpha_1 >= 1/T, and later keys have "
          "weight 0");
-    opened_model model = open_model(GPT2);
+    scoped_model model = open_model(GPT2);
     const char *operations[] = {"softmax", "sigmoid_norm"};
     for (int o = 0; o < 2; o++) {
         ss_edit edit = swap_to(operations[o], NAN);
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+        scoped_run run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
         const ss_trace *trace = &run.run.trace;
-        float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+        scoped float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
         for (size_t i = 0; i < heads_of(trace); i++) {
             double sum = 0;
             for (int k = 0; k < T_MAX; k++)
@@ -109,29 +98,24 @@ static void check_sums_of_alpha(void) {
         }
         for (int t = 0; t < T_MAX; t++)
             for (int j = t + 1; j < T_MAX; j++) CHECK(att_row(trace, 1, 1, t)[j] == 0.0f);
-        free(alpha);
-        close_run(&run);
     }
-    close_model(&model);
 }
 
 /* Copies the maps and masses of layer 0, whose scores no edit changes, from a run under one edit.
  */
 static void copy_layer_0(float *att, float *mass, const ss_model *model, const ss_edit *edit) {
-    opened_run run = run_tokens(model, prompt, T_MAX, edit, 1);
+    scoped_run run = run_tokens(model, prompt, T_MAX, edit, 1);
     const ss_trace *trace = &run.run.trace;
     size_t n = (size_t)model->arch.H * T_MAX;
     memcpy(att, ss_floats(trace, SS_FIELD_ATT), n * T_MAX * sizeof *att);
-    float *row_mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    scoped float *row_mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
     memcpy(mass, row_mass, n * sizeof *mass);
-    free(row_mass);
-    close_run(&run);
 }
 
 static void check_sink_logits(void) {
     CASE("4. a sink logit of -30 gives softmax, 0 gives softmax1, and s scales softmax by "
          "sigmoid(LSE - s)");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     enum { ROWS = 4 * T_MAX };
     static float softmax_maps[ROWS * T_MAX], softmax1_maps[ROWS * T_MAX], zero_maps[ROWS * T_MAX],
         maps_2[ROWS * T_MAX];
@@ -155,7 +139,6 @@ static void check_sink_logits(void) {
             CHECK_NEAR(low_maps[i * T_MAX + j], softmax_maps[i * T_MAX + j], 1e-6);
         }
     }
-    close_model(&model);
 
     CASE("4. -infinity as sink logit gives the bits of softmax");
     int n;
@@ -169,7 +152,7 @@ static void check_sink_logits(void) {
 static void check_repeated_token(void) {
     CASE("5. a repeated token with rotary positions has the same hidden state everywhere, and no "
          "key is a sink");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     int32_t tokens[T_MAX];
     for (int t = 0; t < T_MAX; t++) tokens[t] = 7;
     opened_run run = run_tokens(&model.model, tokens, T_MAX, NULL, 0);
@@ -183,11 +166,11 @@ static void check_repeated_token(void) {
             }
 
     CASE("7. rotary positions do not change norms, and q_t . k_j depends only on t - j");
-    float *dot = measure(trace, "qk_dot", 0.3f, 0, 0, 2, NULL);
+    scoped float *dot = measure(trace, "qk_dot", 0.3f, 0, 0, 2, NULL);
     for (int t = 1; t < T_MAX; t++)
         for (int j = 1; j <= t; j++)
             CHECK_NEAR(dot[t * T_MAX + j], dot[(t - 1) * T_MAX + j - 1], 2e-4);
-    float *norm = measure(trace, "key_norm", 0.3f, 0, 0, 0, NULL);
+    scoped float *norm = measure(trace, "key_norm", 0.3f, 0, 0, 0, NULL);
     for (int t = 1; t < T_MAX; t++) CHECK_NEAR(norm[t], norm[0], 1e-5 * (double)norm[0]);
 
     CASE("5. weights obey the bound of proposition 4, A_ti <= e^(2 xi) / (e^(2 xi) + t - 1)");
@@ -198,8 +181,6 @@ static void check_repeated_token(void) {
     for (int t = 0; t < T_MAX; t++)
         for (int j = 0; j <= t; j++)
             CHECK((double)att_row(trace, 0, 2, t)[j] <= exp(2 * xi) / (exp(2 * xi) + t) + 1e-6);
-    free(dot);
-    free(norm);
     close_run(&run);
 
     CASE("5. without positions every row of a repeated token is uniform");
@@ -210,20 +191,18 @@ static void check_repeated_token(void) {
         for (int j = 0; j <= t; j++)
             CHECK_NEAR(att_row(&run.run.trace, 1, 3, t)[j], 1.0 / (t + 1), 1e-6);
     close_run(&run);
-    close_model(&model);
 }
 
 static void check_evicted_cache(void) {
     CASE("6. a Lambda mask in one pass equals a run token by token with the middle of the cache "
          "destroyed");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     ss_edit edit = mask_to(2, 4);
-    opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    scoped_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-    opened_run steps = open_run(&desc);
+    scoped_run steps = open_run(&desc);
     ss_trace *trace = &steps.run.trace;
     size_t K = (size_t)model.model.arch.K, groups = (size_t)model.model.arch.G;
-    ss_error err;
     for (int t = 0; t < T_MAX; t++) {
         /* Key t-4 leaves the window of four, unless it is one of the first two. */
         for (size_t g = 0; t - 4 >= 2 && g < groups * (size_t)model.model.arch.L; g++)
@@ -232,7 +211,7 @@ static void check_evicted_cache(void) {
                 writable(ss_floats(trace, SS_FIELD_K))[place] = 1e9f;
                 writable(ss_floats(trace, SS_FIELD_V))[place] = -1e9f;
             }
-        must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "extend");
+        extend_run(&steps, prompt + t, 1);
     }
     size_t D = (size_t)model.model.arch.D, V = (size_t)model.model.arch.V;
     CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_HIDDEN), ss_floats(trace, SS_FIELD_HIDDEN),
@@ -242,62 +221,48 @@ static void check_evicted_cache(void) {
     CHECK(att_row(trace, 0, 0, 12)[1] > 0 && att_row(trace, 0, 0, 12)[2] == 0 &&
           att_row(trace, 0, 0, 12)[8] == 0 && att_row(trace, 0, 0, 12)[9] > 0);
     CHECK(trace->edited);
-    close_run(&reference);
-    close_run(&steps);
 
     CASE("a mask as wide as the text changes nothing");
     ss_edit wide_mask = mask_to(0, T_MAX);
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run masked_run = run_tokens(&model.model, prompt, T_MAX, &wide_mask, 1);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run masked_run = run_tokens(&model.model, prompt, T_MAX, &wide_mask, 1);
     check_same(&baseline.run.trace, &masked_run.run.trace, T_MAX);
-    close_run(&baseline);
-    close_run(&masked_run);
-    close_model(&model);
 }
 
 static void check_repeated_sequence(void) {
     CASE("8. the same sequence gives the same metrics twice, and their mean is the single value");
-    opened_model model = open_model(GPT2);
+    scoped_model model = open_model(GPT2);
     float *sink[2];
     for (int i = 0; i < 2; i++) {
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+        scoped_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         sink[i] = measure(&run.run.trace, "sink_ratio", 0.2f, 0, 0, 0, NULL);
-        close_run(&run);
     }
     CHECK_BITS(sink[0], sink[1], T_MAX * sizeof(float));
     for (int k = 0; k < T_MAX; k++) CHECK_NEAR((sink[0][k] + sink[1][k]) / 2, sink[0][k], 0);
     free(sink[0]);
     free(sink[1]);
-    close_model(&model);
 }
 
 static void check_repeated_measurement(void) {
     CASE("a run that is truncated and extended by other tokens is measured again");
     static const int32_t other_tokens[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
-    opened_model model = open_model(LLAMA);
-    opened_run reused_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run new_run = run_tokens(&model.model, other_tokens, T_MAX, NULL, 0);
-    ss_error err;
+    scoped_model model = open_model(LLAMA);
+    scoped_run reused_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run new_run = run_tokens(&model.model, other_tokens, T_MAX, NULL, 0);
     size_t n;
     free(measure(&reused_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL));
     reused_run.run.trace.T = 0;
-    must(ss_run_extend(&reused_run.run, other_tokens, T_MAX, &err), &err, "extend");
-    float *a = measure(&reused_run.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
-    float *b = measure(&new_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    extend_run(&reused_run, other_tokens, T_MAX);
+    scoped float *a = measure(&reused_run.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
+    scoped float *b = measure(&new_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK_BITS(a, b, n * sizeof *a);
-    free(a);
-    free(b);
-    close_run(&reused_run);
-    close_run(&new_run);
-    close_model(&model);
 }
 
 static void check_biases(void) {
     CASE("9. a value bias does not change the layer's maps");
-    opened_model model = open_model(GPT2);
+    scoped_model model = open_model(GPT2);
     const ss_linear *v = &model.model.layers[0].v;
     check_value_bias(&model.model, v->bias, v->w.out, prompt, T_MAX);
-    close_model(&model);
 
     CASE("9. a constant on all scores of a row changes softmax1 and sigmoid, but not softmax");
     const char *names[] = {"softmax", "softmax1", "sigmoid"};
@@ -314,26 +279,23 @@ static void check_biases(void) {
 
 static void check_edits(void) {
     CASE("an edit of one head does not change the other heads of its layer, or earlier layers");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     ss_edit edit = swap_to("sigmoid", NAN);
     set_value(&edit, "layer", "1");
     set_value(&edit, "head", "2");
-    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run edited_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    scoped_run edited_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
     CHECK(!baseline.run.trace.edited && edited_run.run.trace.edited);
     for (int l = 0; l < 2; l++)
         for (int h = 0; h < 4; h++)
             CHECK((memcmp(att_row(&baseline.run.trace, l, h, 5),
                           att_row(&edited_run.run.trace, l, h, 5), 6 * sizeof(float)) == 0) ==
                   !(l == 1 && h == 2));
-    close_run(&baseline);
-    close_run(&edited_run);
-    close_model(&model);
 }
 
 static void check_bad_requests(void) {
     CASE("impossible requests give a code and leave the run unchanged");
-    opened_model model = open_model(LLAMA);
+    scoped_model model = open_model(LLAMA);
     ss_error err;
     size_t bytes;
     int context = model.model.arch.context, V = model.model.arch.V;
@@ -348,7 +310,7 @@ static void check_bad_requests(void) {
     CHECK_INT((int)ss_run_init(&run_without_memory, &desc, &small_arena, &err), SS_NO_MEMORY);
     free(small_arena.block);
 
-    opened_run run = open_run(&desc);
+    scoped_run run = open_run(&desc);
     CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* without a token there are no logits */
     const int32_t outside[] = {1, 2, V}, negative[] = {-1};
     CHECK_INT((int)ss_run_extend(&run.run, outside, 3, &err), SS_BAD_TOKEN);
@@ -359,21 +321,19 @@ static void check_bad_requests(void) {
     CHECK_INT((int)ss_run_extend(&run.run, negative, 1, &err), SS_BAD_TOKEN);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 5, &err), SS_TOO_LONG);
     CHECK_INT(run.run.trace.T, 0);
-    must(ss_run_extend(&run.run, prompt, 4, &err), &err, "extend");
+    extend_run(&run, prompt, 4);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 1, &err), SS_TOO_LONG);
     ss_tensor view;
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ATT, 2, 0, &err), SS_BAD_REQUEST);
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, 77, 0, 0, &err), SS_BAD_REQUEST);
     snprintf(text, sizeof text, "expected a field from 0 to %d, found 77", SS_FIELD_N - 1);
     CHECK_TEXT(err.text, text);
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_sampling(void) {
     CASE("greedy takes the largest logit; the same bits draw the same token; top-k keeps k");
-    opened_model model = open_model(GPT2);
-    opened_run run = run_tokens(&model.model, prompt, 5, NULL, 0);
+    scoped_model model = open_model(GPT2);
+    scoped_run run = run_tokens(&model.model, prompt, 5, NULL, 0);
     const float *next = ss_floats(&run.run.trace, SS_FIELD_NEXT);
     int V = model.model.arch.V, best_token = 0, drawn_n = 0;
     for (int v = 0; v < V; v++) best_token = next[v] > next[best_token] ? v : best_token;
@@ -405,8 +365,6 @@ static void check_sampling(void) {
                        exp(((double)next[v] - (double)next[best_token]) / temperature) / sum,
                        0.002);
     }
-    close_run(&run);
-    close_model(&model);
 }
 
 /* Returns which of the five tokens are ever drawn with top_k, as a bit set. */

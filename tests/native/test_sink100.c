@@ -7,10 +7,10 @@
 static void check_sink100(const char *twin, const char *model_folder) {
     char key[64];
     CASE(twin);
-    opened_file file = open_file("tests/golden/sink100", "golden.safetensors");
-    opened_model model = open_model(model_folder);
+    scoped_file file = open_file("tests/golden/sink100", "golden.safetensors");
+    scoped_model model = open_model(model_folder);
     int tokens_n;
-    int32_t *tokens = golden_tokens(&file, &tokens_n);
+    scoped int32_t *tokens = golden_tokens(&file, &tokens_n);
     snprintf(key, sizeof key, "%s.alpha_1", twin);
     const ss_tensor *alpha_1 = golden(&file, key);
     snprintf(key, sizeof key, "%s.sink", twin);
@@ -21,20 +21,16 @@ static void check_sink100(const char *twin, const char *model_folder) {
     double sums[10] = {0}, loss = 0;
     float worst = 0;
     for (int s = 0; s < sequences; s++) {
-        opened_run run = run_tokens(&model.model, tokens + s * T, T, NULL, 0);
+        scoped_run run = run_tokens(&model.model, tokens + s * T, T, NULL, 0);
         const ss_trace *trace = &run.run.trace;
-        float *ratio = measure(trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
-        float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-        float *loss_mean = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+        scoped float *ratio = measure(trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
+        scoped float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+        scoped float *loss_mean = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
         for (int k = 0; k < 10; k++) sums[k] += (double)ratio[k];
         loss += (double)*loss_mean;
         for (int i = 0; i < heads; i++)
             worst = fmaxf(worst, fabsf(alpha[(size_t)i * (size_t)T] -
                                        number_at(alpha_1, (size_t)(s * heads + i))));
-        free(ratio);
-        free(alpha);
-        free(loss_mean);
-        close_run(&run);
     }
     printf("  Sink_1^0.3 = %.2f %% over %d sequences of %d tokens, BOS first; loss %.4f; "
            "alpha_1 off by %.1e\n",
@@ -43,9 +39,6 @@ static void check_sink100(const char *twin, const char *model_folder) {
     for (size_t k = 0; k < 10; k++)
         CHECK_NEAR(100 * sums[k] / sequences, (double)number_at(sink, k), 0.01);
     CHECK_NEAR(loss / sequences, (double)expected_loss, 1e-4);
-    free(tokens);
-    close_model(&model);
-    close_file(&file);
 }
 
 int main(void) {

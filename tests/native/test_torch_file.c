@@ -198,7 +198,7 @@ static void check_places_of_errors(void) {
 static void check_repeated_opcodes(const char *before, const char *opcodes, size_t width,
                                    size_t n) {
     size_t first = strlen(before);
-    char *pickle = malloc(first + n * width);
+    scoped char *pickle = malloc(first + n * width);
     if (!pickle) exit(2);
     memcpy(pickle, before, first);
     for (size_t i = 0; i < n; i++) memcpy(pickle + first + i * width, opcodes, width);
@@ -207,7 +207,6 @@ static void check_repeated_opcodes(const char *before, const char *opcodes, size
     CHECK(open_pickle(&file, pickle, first + n * width, &err) != SS_OK);
     CHECK(err.where[0]);
     close_file(&file);
-    free(pickle);
 }
 
 static void check_long_pickles(void) {
@@ -221,27 +220,25 @@ static void check_long_pickles(void) {
 
 static void check_legacy_files(void) {
     CASE("the format before torch 1.6 is recognized and refused");
-    opened_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
+    scoped_file file = {.bytes = copy_of("\x80\2\x8a\nl\xfc\x9c"
                                          "F\xf9 j\xa8P\x19.",
                                          14)};
     ss_error err = {0};
     CHECK_INT((int)open_bytes(&file, &err), SS_UNSUPPORTED);
     CHECK(strstr(err.text, "1.6") != NULL);
-    close_file(&file);
 }
 
 static void check_damaged_files(const char *folder) {
-    ss_bytes config = read_file(folder, "config.json");
-    ss_bytes weights = read_file(folder, "pytorch_model.bin");
+    scoped_bytes config = read_file(folder, "config.json");
+    scoped_bytes weights = read_file(folder, "pytorch_model.bin");
     ss_error err = {0};
     CASE(folder);
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
 
     CASE("a file truncated at any hundredth is a bad file, never a crash");
     for (size_t i = 0; i < 100; i++) {
-        ss_bytes cut_file = copy_of(weights.data, weights.n * i / 100);
+        scoped_bytes cut_file = copy_of(weights.data, weights.n * i / 100);
         CHECK_INT((int)try_open(config, cut_file, &err), SS_BAD_FILE);
-        free((void *)(size_t)cut_file.data);
     }
 
     CASE("five thousand flipped bits, a third in the pickle and the directory, give a status");
@@ -264,8 +261,6 @@ static void check_damaged_files(const char *folder) {
     }
     printf("  %d of 5000 were refused\n", refused_n);
     CHECK(refused_n > 1000);
-    free((void *)(size_t)config.data);
-    free((void *)(size_t)weights.data);
 }
 
 int main(void) {

@@ -41,13 +41,15 @@ static live_model *open_both(const char *folder) {
     return live;
 }
 
-static void close_both(live_model *live) {
-    close_file(&live->file);
-    close_file(&live->sums_file);
-    free(live->arena.block);
-    free(live->sums_arena.block);
-    free(live);
+static void close_both(live_model **live) {
+    close_file(&(*live)->file);
+    close_file(&(*live)->sums_file);
+    free((*live)->arena.block);
+    free((*live)->sums_arena.block);
+    free(*live);
 }
+
+#define scoped_live __attribute__((cleanup(close_both))) live_model
 
 static const ss_tensor *find_tensor(const opened_file *file, const char *name) {
     const ss_entry *entry = ss_container_find(&file->container, name);
@@ -131,7 +133,7 @@ static double compare_derivatives(const char *folder, const live_model *live,
         const ss_tensor *expected = find_tensor(golden, sums->entries[i].name);
         size_t n = ss_tensor_count(expected);
         const float *e = expected->data, *a = sums->entries[i].tensor.data;
-        float *differences = malloc(n * sizeof *differences);
+        scoped float *differences = malloc(n * sizeof *differences);
         for (size_t j = 0; j < n; j++) differences[j] = a[j] / SEQUENCES - e[j];
         double error =
             norm_of_numbers(differences, n) / fmax(norm_of_numbers(e, n), 1e-3 * largest_norm);
@@ -139,7 +141,6 @@ static double compare_derivatives(const char *folder, const live_model *live,
             printf("    %s %s: %.2g; python -m models.reference.goldens.write_gradients %s\n",
                    folder, sums->entries[i].name, error, strrchr(folder, '/') + 1);
         worst = isnan(error) ? error : fmax(worst, error);
-        free(differences);
     }
     return worst;
 }
@@ -157,10 +158,10 @@ static void check_golden_gradients(void) {
         char folder[300];
         snprintf(folder, sizeof folder, "tests/golden/%s", entry->d_name);
         if (!has_file(folder, "gradients.safetensors")) continue;
-        opened_file golden = open_file(folder, "gradients.safetensors");
-        opened_file text = open_file(folder, "golden.safetensors");
+        scoped_file golden = open_file(folder, "gradients.safetensors");
+        scoped_file text = open_file(folder, "golden.safetensors");
         const ss_tensor *tokens = find_tensor(&text, "tokens");
-        live_model *live = open_both(folder);
+        scoped_live *live = open_both(folder);
         float ratios[2 * LAYERS_MAX];
         CHECK(live->model.arch.L <= LAYERS_MAX);
         double loss = backward(live, tokens->data, (int)tokens->dims[0], ratios);
@@ -176,9 +177,6 @@ static void check_golden_gradients(void) {
         worst = fmax(worst, error);
         has_gradients[ss_operation_find(live->model.arch.attention.operation)] = true;
         cases++;
-        close_both(live);
-        close_file(&text);
-        close_file(&golden);
     }
     closedir(goldens);
     printf("    %d models, largest relative error of a tensor %.2g\n", cases, worst);
@@ -205,10 +203,10 @@ static void move_weights(const live_model *live, float distance) {
 
 static void check_finite_differences(const char *folder, float embedding_scale) {
     CASE("a step along the gradient changes the loss by the squared norm of the gradient");
-    opened_file text = open_file(folder, "golden.safetensors");
+    scoped_file text = open_file(folder, "golden.safetensors");
     const ss_tensor *tokens = find_tensor(&text, "tokens");
     int T = (int)tokens->dims[0];
-    live_model *live = open_both(folder);
+    scoped_live *live = open_both(folder);
     live->model.arch.embedding_scale = embedding_scale;
     float ratios[2 * LAYERS_MAX];
     backward(live, tokens->data, T, ratios);
@@ -224,8 +222,6 @@ static void check_finite_differences(const char *folder, float embedding_scale) 
     move_weights(live, -2 * step);
     double below = backward(live, tokens->data, T, NULL);
     CHECK_NEAR((above - below) / (2 * (double)step) * SEQUENCES / square, 1, 1e-2);
-    close_both(live);
-    close_file(&text);
 }
 
 #define ROW_N 6
@@ -321,19 +317,21 @@ static opened_train *open_train(const char *config, const char *recipe) {
     return opened;
 }
 
-static void close_train(opened_train *opened) {
-    free(opened->arena.block);
-    free(opened);
+static void close_train(opened_train **opened) {
+    free((*opened)->arena.block);
+    free(*opened);
 }
+
+#define scoped_train __attribute__((cleanup(close_train))) opened_train
 
 static void check_golden_training(const char *folder) {
     CASE("fifty steps have PyTorch's losses and end with its weights");
-    opened_file golden = open_file(folder, "golden.safetensors");
-    opened_file first = open_file(folder, "model.safetensors");
-    opened_file last = open_file(folder, "trained.safetensors");
+    scoped_file golden = open_file(folder, "golden.safetensors");
+    scoped_file first = open_file(folder, "model.safetensors");
+    scoped_file last = open_file(folder, "trained.safetensors");
     const ss_tensor *text = find_tensor(&golden, "text"), *losses = find_tensor(&golden, "losses");
-    opened_train *opened = calloc(1, sizeof *opened);
-    ss_bytes recipe = read_file(folder, "recipe.json");
+    scoped_train *opened = calloc(1, sizeof *opened);
+    scoped_bytes recipe = read_file(folder, "recipe.json");
     ss_error err;
     opened->arch = arch_of(folder, &first);
     must(ss_recipe_read(&opened->recipe, recipe, &err), &err, "recipe");
@@ -361,17 +359,12 @@ static void check_golden_training(const char *folder) {
             difference = fmax(difference, fabs((double)a[j] - (double)e[j]));
         CHECK_NEAR(difference, 0, 2e-3);
     }
-    free((void *)(size_t)recipe.data);
-    close_train(opened);
-    close_file(&golden);
-    close_file(&first);
-    close_file(&last);
 }
 
 static void check_backcopy(void) {
     CASE("Bigram-Backcopy repeats the token before a trigger, and its best possible losses are "
          "entropies of the bigrams");
-    opened_train *opened = open_train(lab_config("softmax"),
+    scoped_train *opened = open_train(lab_config("softmax"),
                                       "{\"batch\":40,\"length\":12,\"triggers\":3,\"steps\":1}");
     ss_train *train = &opened->train;
     ss_log_entry entry = {0};
@@ -404,12 +397,11 @@ static void check_backcopy(void) {
     /* About 400 draws estimate the entropy, whose exact value is known. */
     CHECK_NEAR(surprise / optimum, 1, 0.15);
     CHECK_NEAR(entry.optimum_triggers, 0, 0);
-    close_train(opened);
 }
 
 static void check_conditional(void) {
     CASE("the conditional task asks for the mean of the plain tokens before a trigger");
-    opened_train *opened = open_train(
+    scoped_train *opened = open_train(
         lab_config("relu"), "{\"task\":\"conditional\",\"batch\":2,\"length\":8,\"triggers\":1,"
                             "\"steps\":1}");
     ss_sequence s = opened->train.batch[0];
@@ -424,7 +416,6 @@ static void check_conditional(void) {
         CHECK_NEAR(target[v], v == 5 ? 0.5 : v == 7 || v == 9 ? 0.25 : 0, 1e-6);
     ss_task_write_target(target, &opened->train.task, &s, 5);
     for (int v = 0; v < 20; v++) CHECK_NEAR(target[v], 0, 0);
-    close_train(opened);
 }
 
 static void visit_sequences(ss_train *train, void (*visit)(const ss_sequence *s, void *context),
@@ -469,7 +460,7 @@ static void count_conditional(const ss_sequence *s, void *context) {
 static void check_conditional_draws(void) {
     CASE("the conditional task draws the stated share of triggers, and every trigger and plain "
          "token");
-    opened_train *opened = open_train(
+    scoped_train *opened = open_train(
         lab_config("relu"), "{\"task\":\"conditional\",\"batch\":200,\"length\":12,\"triggers\":3,"
                             "\"share\":0.25,\"steps\":1}");
     counts c = {.least_trigger = 20, .least_plain = 20};
@@ -481,7 +472,6 @@ static void check_conditional_draws(void) {
     CHECK_INT(c.most_plain, 19);
     /* Four standard deviations of 2200 draws are 0.037. */
     CHECK_NEAR((double)c.triggers / c.later, 0.25, 0.037);
-    close_train(opened);
 }
 
 /* Checks the tokens of a text that repeats 0, 1 .. 19, so that the next token is known, and notes
@@ -571,7 +561,7 @@ static void check_text_draws(void) {
     CHECK_INT(c.most_plain, 4);
     CHECK_NEAR(c.weights, 400 * 12, 0);
     CHECK_NEAR(opened->train.targets, 400 * 12, 0);
-    close_train(opened);
+    close_train(&opened);
 
     CASE("the tokens of a prefix are not predicted: their losses have weight 0");
     c = (counts){.least_plain = 20, .most_plain = -1};
@@ -579,7 +569,7 @@ static void check_text_draws(void) {
     visit_sequences(&opened->train, count_text, &c);
     CHECK_NEAR(c.weights, 400 * (12 - 4), 0);
     CHECK_NEAR(opened->train.targets, 400 * (12 - 4), 0);
-    close_train(opened);
+    close_train(&opened);
 
     CASE("masked diffusion hides half of all tokens on average, and the loss of a hidden token has "
          "weight 1/p");
@@ -592,7 +582,7 @@ static void check_text_draws(void) {
     /* The mean weight of a token is 1; the standard deviation of a sequence's mean is below 0.6. */
     CHECK_NEAR(c.weights / c.later, 1, 0.12);
     CHECK_NEAR(opened->train.targets, 400 * 11, 0);
-    close_train(opened);
+    close_train(&opened);
 
     CASE("a planted trigger begins at any position of its share of the sequences, and a cycle of "
          "five tokens follows");
@@ -604,7 +594,7 @@ static void check_text_draws(void) {
     /* The trigger begins at position 1 .. 4. */
     CHECK_INT(c.least_plain, 3);
     CHECK_INT(c.most_plain, 6);
-    close_train(opened);
+    close_train(&opened);
 }
 
 static double norm_of(const float *x, int n) {
@@ -631,7 +621,7 @@ static const char *logged_config =
 
 static void check_log(void) {
     CASE("every column of the log equals the number of its meaning, computed from the traces");
-    opened_train *opened =
+    scoped_train *opened =
         open_train(logged_config, "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":9,"
                                   "\"deviation\":0.4,\"embedding_deviation\":1,\"warm_up\":4,"
                                   "\"learning_rate\":0.02}");
@@ -702,7 +692,6 @@ static void check_log(void) {
     CHECK_NEAR(entry.input_gradient, ratios[0] / LOGGED_SEQUENCES, 1e-5);
     CHECK_NEAR(entry.stream_gradient, ratios[1] / LOGGED_SEQUENCES, 1e-5);
     CHECK(isnan(entry.gradient_norm));
-    close_train(opened);
 }
 
 static void check_learning_rates(void) {
@@ -735,7 +724,7 @@ static double uniform_of_bits(uint64_t bits) {
  * this deviation; returns the number of matrices. */
 static int check_deviation(const char *config, const char *recipe, const char *word,
                            double deviation) {
-    opened_train *opened = open_train(config, recipe);
+    scoped_train *opened = open_train(config, recipe);
     int checked = 0;
     for (size_t i = 0; i < opened->train.weights.container.n; i++) {
         const ss_entry *entry = &opened->train.weights.container.entries[i];
@@ -755,7 +744,6 @@ static int check_deviation(const char *config, const char *recipe, const char *w
         }
         checked++;
     }
-    close_train(opened);
     return checked;
 }
 
@@ -797,7 +785,7 @@ static void count_equal(const ss_sequence *s, void *context) {
 
 static void check_samples_of_the_task(void) {
     CASE("a sample depends only on its number, and no step trains on it");
-    opened_train *opened =
+    scoped_train *opened =
         open_train(lab_config("softmax"), "{\"length\":12,\"batch\":16,\"steps\":2}");
     ss_train *train = &opened->train;
     int32_t samples[3][12];
@@ -813,14 +801,13 @@ static void check_samples_of_the_task(void) {
         for (uint32_t i = 0; i < 3; i++)
             CHECK_BITS(ss_train_sample(train, i), samples[i], sizeof samples[i]);
     }
-    close_train(opened);
 }
 
 static void check_loss_falls(const char *operation) {
     CASE("the loss falls, and two training runs of one recipe have the same bits");
     const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
                          "\"learning_rate\":0.01}";
-    opened_train *first_train = open_train(lab_config(operation), recipe),
+    scoped_train *first_train = open_train(lab_config(operation), recipe),
                  *second_train = open_train(lab_config(operation), recipe);
     ss_log_entry entry, first = {0}, last = {0};
     ss_error err;
@@ -837,15 +824,13 @@ static void check_loss_falls(const char *operation) {
     must(open_bytes(&file, &err), &err, "trained");
     CHECK_INT(file.container.n, first_train->train.weights.container.n);
     free(file.arena.block);
-    close_train(first_train);
-    close_train(second_train);
 }
 
 static void check_parts_of_batches(void) {
     CASE("the gradient does not depend on how many sequences pass through the model together");
     const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
-    opened_train *whole_train = open_train(lab_config("softmax"), recipe);
-    opened_train *split_train = open_train(lab_config("softmax"), recipe);
+    scoped_train *whole_train = open_train(lab_config("softmax"), recipe);
+    scoped_train *split_train = open_train(lab_config("softmax"), recipe);
     ss_log_entry a, b;
     ss_error err;
     CHECK_INT(whole_train->train.joint_sequences, SS_JOINT_ROWS / 12);
@@ -855,15 +840,13 @@ static void check_parts_of_batches(void) {
     CHECK_NEAR(a.loss, b.loss, 1e-12);
     CHECK_NEAR(a.gradient_norm, b.gradient_norm, 1e-6);
     CHECK_NEAR(a.key_gradient, b.key_gradient, 1e-5);
-    close_train(whole_train);
-    close_train(split_train);
 }
 
 static void check_shared_parts(const char *batch) {
     CASE("two workers that share each step give the bits of one worker");
     char recipe[128];
     snprintf(recipe, sizeof recipe, "{\"batch\":%s,\"length\":12,\"triggers\":3}", batch);
-    opened_train *single_train = open_train(lab_config("softmax"), recipe);
+    scoped_train *single_train = open_train(lab_config("softmax"), recipe);
     opened_train *shared_trains[] = {open_train(lab_config("softmax"), recipe),
                                      open_train(lab_config("softmax"), recipe)};
     ss_log_entry expected, entry;
@@ -887,9 +870,8 @@ static void check_shared_parts(const char *batch) {
                        n);
         }
     }
-    close_train(single_train);
-    close_train(shared_trains[0]);
-    close_train(shared_trains[1]);
+    close_train(&shared_trains[0]);
+    close_train(&shared_trains[1]);
 }
 
 /* Returns the bytes of the state of `from`, which the caller frees. */
@@ -901,8 +883,8 @@ static unsigned char *state_of(const ss_train *from) {
 
 static void check_resume(const char *recipe, int steps_before) {
     CASE("a resumed training run gives the bits of an uninterrupted one");
-    opened_train *reference = open_train(lab_config("softmax"), recipe);
-    opened_train *resumed_train = open_train(lab_config("softmax"), recipe);
+    scoped_train *reference = open_train(lab_config("softmax"), recipe);
+    scoped_train *resumed_train = open_train(lab_config("softmax"), recipe);
     ss_log_entry expected, entry;
     ss_error err;
     for (int i = 0; i < steps_before; i++)
@@ -924,13 +906,11 @@ static void check_resume(const char *recipe, int steps_before) {
                reference->train.weights.n * sizeof(float));
     free(state);
     free(resumed_state);
-    close_train(reference);
-    close_train(resumed_train);
 }
 
 static void check_broken_states(void) {
     CASE("an invalid state is refused with its place and leaves the training run unchanged");
-    opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
+    scoped_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
     unsigned char *valid_state = state_of(train), *broken_state = malloc(n + 4);
@@ -964,12 +944,11 @@ static void check_broken_states(void) {
     must(ss_train_resume(train, (ss_bytes){broken_state, n}, &err), &err, "negative");
     free(valid_state);
     free(broken_state);
-    close_train(opened);
 }
 
 static void check_resumed_divergence(void) {
     CASE("training that diverges in the first step after a resume keeps the weights of the state");
-    opened_train *opened =
+    scoped_train *opened =
         open_train(lab_config("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
                                            "\"optimizer\":\"sgd\"}");
     ss_train *train = &opened->train;
@@ -985,12 +964,11 @@ static void check_resumed_divergence(void) {
     if (status == SS_DIVERGED)
         CHECK_BITS(train->weights.numbers, state + 12, train->weights.n * sizeof(float));
     free(state);
-    close_train(opened);
 }
 
 static void check_initial_weights(void) {
     CASE("a missing tensor of the initial weights, or one of another shape, is refused by name");
-    opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
+    scoped_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     opened_file file = {.bytes = opened->train.weights.file};
     ss_error err;
     must(open_bytes(&file, &err), &err, "first");
@@ -999,7 +977,7 @@ static void check_initial_weights(void) {
     static const ss_dtype types[] = {SS_I8, SS_I8, SS_I32, SS_U8};
     for (int i = 0; i < 4; i++) {
         ss_container changed = file.container;
-        ss_entry *entries = malloc(changed.n * sizeof *entries);
+        scoped ss_entry *entries = malloc(changed.n * sizeof *entries);
         memcpy(entries, changed.entries, changed.n * sizeof *entries);
         changed.entries = entries;
         for (size_t e = 0; e < changed.n; e++)
@@ -1009,15 +987,13 @@ static void check_initial_weights(void) {
                 entries[e].tensor.type = types[i]; /* I8 without a tensor of scales */
         CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &changed, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.where, names[i]) != NULL);
-        free(entries);
     }
     free(file.arena.block);
-    close_train(opened);
 }
 
 static void check_divergence(void) {
     CASE("training that diverges ends with its step and finite weights");
-    opened_train *opened =
+    scoped_train *opened =
         open_train(lab_config("identity"),
                    "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":50,\"learning_rate\":1e25,"
                    "\"optimizer\":\"sgd\"}");
@@ -1032,14 +1008,13 @@ static void check_divergence(void) {
         CHECK(isfinite(opened->train.weights.numbers[i]));
     must(measure_weights(&opened->train, &entry, &err), &err, "look");
     CHECK(isfinite(entry.loss));
-    close_train(opened);
 }
 
 static void check_refusals(void) {
     CASE("an untrainable model or recipe is refused with a place and the expected value");
     cJSON *row;
     cJSON_ArrayForEach(row, cJSON_GetObjectItem(tables, "recipes")) {
-        opened_train *opened = malloc(sizeof *opened);
+        scoped_train *opened = malloc(sizeof *opened);
         ss_error err = {0};
         const cJSON *model = cJSON_GetArrayItem(row, 0);
         char *config = cJSON_IsNull(model) ? NULL : cJSON_PrintUnformatted(model);
@@ -1049,7 +1024,6 @@ static void check_refusals(void) {
         check_refusal(row, 2, status, &err);
         cJSON_free(recipe);
         cJSON_free(config);
-        close_train(opened);
     }
 }
 
@@ -1079,11 +1053,10 @@ static void check_text_refusals(void) {
         snprintf(config, sizeof config, "%.*s%s}}", (int)strlen(config_start) - 2, config_start,
                  cases[i].mask);
         snprintf(recipe, sizeof recipe, "{\"task\":\"%s\",\"length\":12}", cases[i].task);
-        opened_train *opened = malloc(sizeof *opened);
+        scoped_train *opened = malloc(sizeof *opened);
         ss_error err = {0};
         CHECK_INT((int)try_train(opened, config, recipe, text, 16, &err), (int)cases[i].status);
         CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
-        close_train(opened);
     }
 }
 
@@ -1103,7 +1076,7 @@ static void check_headers(void) {
                      : i & 4 ? 10
                              : 9,
                      i & 8 ? 100 : 12, i & 16 ? "true" : "false");
-            opened_train *opened = open_train(config, "{\"length\":4,\"batch\":1,\"triggers\":2}");
+            scoped_train *opened = open_train(config, "{\"length\":4,\"batch\":1,\"triggers\":2}");
             ss_bytes file = opened->train.weights.file;
             uint64_t header = 0;
             CHECK(ss_read_u64(&header, file, 0));
@@ -1112,22 +1085,19 @@ static void check_headers(void) {
             CHECK_INT((int)((8 + header) % SS_ARENA_ALIGN), 0);
             CHECK(header - used < SS_ARENA_ALIGN);
             is_met[(8 + used) % SS_ARENA_ALIGN] = true;
-            close_train(opened);
         }
     CHECK(is_met[0] && is_met[1] && is_met[SS_ARENA_ALIGN - 1]);
 }
 
 static void check_memory(void) {
     CASE("memory that is one piece too small is refused, and nothing is written beyond it");
-    opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":4}");
+    scoped_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":4}");
     ss_error err;
     size_t used = opened->arena.used;
     ss_arena small = arena_of(used - SS_ARENA_ALIGN);
-    ss_train *train = malloc(sizeof *train);
+    scoped ss_train *train = malloc(sizeof *train);
     CHECK_INT((int)ss_train_init(train, &opened->desc, &small, &err), SS_NO_MEMORY);
-    free(train);
     free(small.block);
-    close_train(opened);
 }
 
 int main(void) {

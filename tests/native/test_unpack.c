@@ -80,9 +80,8 @@ static void check_doubles(void) {
 }
 
 int main(void) {
-    opened_file file = open_file(FOLDER, "golden.safetensors");
+    scoped_file file = open_file(FOLDER, "golden.safetensors");
     for (int type = SS_Q8_0; type < SS_DTYPE_N; type++) check_type(&file, (ss_dtype)type);
-    close_file(&file);
     check_doubles();
     return check_done();
 }

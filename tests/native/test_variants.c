@@ -27,8 +27,8 @@ static opened_run run_prompt(const opened_model *model, const ss_edit *edit) {
 
 static void check_no_positions(void) {
     CASE("5. proposition 1: without positions attention to a repeated token is uniform, A = 1/t");
-    opened_model model = open_variant("none");
-    opened_run run = run_tokens(&model.model, repeated, T_MAX, NULL, 0);
+    scoped_model model = open_variant("none");
+    scoped_run run = run_tokens(&model.model, repeated, T_MAX, NULL, 0);
     const ss_trace *trace = &run.run.trace;
     for (int l = 0; l < model.model.arch.L; l++)
         for (int h = 0; h < model.model.arch.H; h++)
@@ -39,8 +39,6 @@ static void check_no_positions(void) {
     for (size_t i = 0; i < T_MAX * D; i++)
         CHECK_NEAR(ss_floats(trace, SS_FIELD_HIDDEN)[last + i],
                    ss_floats(trace, SS_FIELD_HIDDEN)[last + i % D], 1e-5);
-    close_run(&run);
-    close_model(&model);
 }
 
 /* Returns the ALiBi bias of head h of six: the slopes of four heads, then two of those of eight
@@ -57,10 +55,10 @@ static double bucket_bias(int h, int distance) {
 
 /* Checks that A_ti / A_tt = exp(bias_at(h, t - i)), with a bias key or without. */
 static void check_distances_of(const char *name, int T, double (*bias_at)(int, int)) {
-    opened_model model = open_variant(name);
+    scoped_model model = open_variant(name);
     model.model.arch.context = T;
-    int32_t *tokens = calloc((size_t)T, sizeof *tokens);
-    opened_run run = run_tokens(&model.model, tokens, T, NULL, 0);
+    scoped int32_t *tokens = calloc((size_t)T, sizeof *tokens);
+    scoped_run run = run_tokens(&model.model, tokens, T, NULL, 0);
     for (int h = 0; h < model.model.arch.H; h++)
         for (int t = 0; t < T; t++)
             for (int j = 0; j <= t; j++) {
@@ -68,9 +66,6 @@ static void check_distances_of(const char *name, int T, double (*bias_at)(int, i
                 double ratio = log((double)row[j]) - log((double)row[t]);
                 CHECK_NEAR(ratio, bias_at(h, t - j), 2e-4);
             }
-    free(tokens);
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_distances(void) {
@@ -82,34 +77,30 @@ static void check_distances(void) {
 static void check_zero_bias_key(void) {
     CASE("4. a bias key of zeros without a value gives softmax1, and its weight completes each row "
          "to 1");
-    opened_model model = open_variant("bias-key");
+    scoped_model model = open_variant("bias-key");
     ss_arch *arch = &model.model.arch;
     for (int l = 0; l < arch->L; l++)
         for (int i = 0; i < arch->G * arch->K; i++)
             writable(model.model.layers[l].bias_keys)[i] = 0;
-    opened_run biased_run = run_prompt(&model, NULL);
-    float *mass = measure(&biased_run.run.trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    scoped_run biased_run = run_prompt(&model, NULL);
+    scoped float *mass = measure(&biased_run.run.trace, "row_mass", 0.3f, 0, 0, 0, NULL);
     size_t rows = (size_t)(arch->L * arch->H) * T_MAX, D = (size_t)arch->D;
     for (size_t i = 0; i < rows; i++)
         CHECK_NEAR(mass[i] + ss_floats(&biased_run.run.trace, SS_FIELD_ATT_BIAS)[i], 1, 1e-6);
     arch->bias_key = SS_OWNER_NONE;
     ss_edit edit = swap_to("softmax1", NAN);
-    opened_run softmax1_run = run_prompt(&model, &edit);
+    scoped_run softmax1_run = run_prompt(&model, &edit);
     for (size_t i = 0; i < rows * T_MAX; i++)
         CHECK_NEAR(ss_floats(&biased_run.run.trace, SS_FIELD_ATT)[i],
                    ss_floats(&softmax1_run.run.trace, SS_FIELD_ATT)[i], 1e-6);
     for (size_t i = 0; i < ((size_t)arch->L + 1) * T_MAX * D; i++)
         CHECK_NEAR(ss_floats(&biased_run.run.trace, SS_FIELD_HIDDEN)[i],
                    ss_floats(&softmax1_run.run.trace, SS_FIELD_HIDDEN)[i], 1e-5);
-    free(mass);
-    close_run(&biased_run);
-    close_run(&softmax1_run);
-    close_model(&model);
 }
 
 static void check_strong_bias_key(void) {
     CASE("a bias key with all attention: alpha_* is 1 and no token is a sink");
-    opened_model model = open_variant("bias-key");
+    scoped_model model = open_variant("bias-key");
     const ss_arch *arch = &model.model.arch;
     size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
     opened_run run = run_prompt(&model, NULL);
@@ -121,52 +112,45 @@ static void check_strong_bias_key(void) {
     run = run_prompt(&model, NULL);
     for (int h = 0; h < arch->H; h += 2)
         CHECK_NEAR(ss_floats(&run.run.trace, SS_FIELD_ATT_BIAS)[(size_t)h * C], 1, 1e-6);
-    float *alpha = measure(&run.run.trace, "alpha_bias", 0.3f, 1, 0, 0, NULL);
-    float *sink = measure(&run.run.trace, "alpha", 0.3f, 1, 0, 0, NULL);
+    scoped float *alpha = measure(&run.run.trace, "alpha_bias", 0.3f, 1, 0, 0, NULL);
+    scoped float *sink = measure(&run.run.trace, "alpha", 0.3f, 1, 0, 0, NULL);
     CHECK_NEAR(alpha[0], 1, 1e-6);
     CHECK_NEAR(sink[0], 0, 1e-6);
-    free(alpha);
-    free(sink);
     close_run(&run);
-    close_model(&model);
 }
 
 static void check_no_bias_key(void) {
     CASE("metrics of a missing bias key or gate are NaN, not errors");
-    opened_model model = open_variant("none");
-    opened_run run = run_prompt(&model, NULL);
+    scoped_model model = open_variant("none");
+    scoped_run run = run_prompt(&model, NULL);
     const char *names[] = {"alpha_bias", "sink_ratio_bias", "gate_mean"};
     for (int i = 0; i < 3; i++) {
         size_t count;
-        float *numbers = measure(&run.run.trace, names[i], 0.3f, 0, 0, 0, &count);
+        scoped float *numbers = measure(&run.run.trace, names[i], 0.3f, 0, 0, 0, &count);
         for (size_t j = 0; j < count; j++) CHECK(isnan(numbers[j]));
-        free(numbers);
     }
     ss_tensor view;
     ss_error err;
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ATT_BIAS, -1, -1, &err),
               SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "att_bias") && strstr(err.text, "bias_key"));
-    close_run(&run);
-    close_model(&model);
 }
 
 static void check_value_biases(void) {
     CASE("9. a bias on head outputs does not change the maps of the layer");
-    opened_model model = open_variant("gate-element");
+    scoped_model model = open_variant("gate-element");
     check_value_bias(&model.model, model.model.layers[0].value_biases, 1, prompt, T_MAX);
-    close_model(&model);
 }
 
 static void check_bidirectional(void) {
     CASE("bidirectional: every row sums to 1 over all keys, and the sink scores sum to 1");
-    opened_model model = open_variant("bidirectional");
-    opened_run run = run_prompt(&model, NULL);
+    scoped_model model = open_variant("bidirectional");
+    scoped_run run = run_prompt(&model, NULL);
     const ss_trace *trace = &run.run.trace;
     CHECK(att_row(trace, 0, 0, 0)[T_MAX - 1] > 0);
-    float *mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
-    float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    scoped float *mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    scoped float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    scoped float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
     double sum = 0;
     for (int t = 0; t < T_MAX; t++) {
         CHECK_NEAR(mass[t], 1, 1e-6);
@@ -177,12 +161,11 @@ static void check_bidirectional(void) {
 
     CASE("bidirectional: no token is predicted, no loss is recorded, and the text cannot be "
          "extended");
-    float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+    scoped float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
     CHECK(isnan(*loss) && isnan(ss_floats(trace, SS_FIELD_LOSS)[3]));
     ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-    opened_run longer_run = open_run(&desc);
+    scoped_run longer_run = start_run(&desc, prompt, T_MAX);
     ss_error err;
-    must(ss_run_extend(&longer_run.run, prompt, T_MAX, &err), &err, "extend");
     CHECK_INT((int)ss_run_extend(&longer_run.run, prompt, 1, &err), SS_UNSUPPORTED);
     CHECK(strstr(err.text, "bidirectional") != NULL);
     CHECK_INT(longer_run.run.trace.T, T_MAX);
@@ -190,33 +173,24 @@ static void check_bidirectional(void) {
 
     CASE("a mask edit makes a bidirectional model causal");
     ss_edit causal_mask = mask_to(0, T_MAX);
-    opened_run edited_run = run_prompt(&model, &causal_mask);
+    scoped_run edited_run = run_prompt(&model, &causal_mask);
     model.model.arch.prefix = 0;
-    opened_run causal_run = run_prompt(&model, NULL);
+    scoped_run causal_run = run_prompt(&model, NULL);
     CHECK(have_same_rows(&causal_run.run.trace, &edited_run.run.trace, SS_FIELD_ATT, T_MAX));
     CHECK(att_row(&edited_run.run.trace, 0, 0, 0)[1] == 0);
-    free(mass);
-    free(alpha);
-    free(uniform);
-    free(loss);
-    close_run(&run);
-    close_run(&longer_run);
-    close_run(&edited_run);
-    close_run(&causal_run);
-    close_model(&model);
 }
 
 static void check_texts_longer_than_a_chunk(void) {
     CASE("all keys after a query are in its chunk, however long the text");
     const int T = SS_CHUNK + 20;
     const int prefixes[] = {SS_EVERY_KEY, SS_CHUNK + 10};
-    opened_model model = open_variant("bidirectional");
+    scoped_model model = open_variant("bidirectional");
     model.model.arch.context = T;
-    int32_t *tokens = calloc((size_t)T, sizeof *tokens);
+    scoped int32_t *tokens = calloc((size_t)T, sizeof *tokens);
     for (int t = 0; t < T; t++) tokens[t] = t * t % 20;
     for (int i = 0; i < 2; i++) {
         int prefix = model.model.arch.prefix = prefixes[i];
-        opened_run run = run_tokens(&model.model, tokens, T, NULL, 0);
+        scoped_run run = run_tokens(&model.model, tokens, T, NULL, 0);
         for (int t = 0; t < T; t += 5) {
             const float *row = att_row(&run.run.trace, 1, 3, t);
             int end = prefix > T ? T : t < prefix ? prefix : t + 1;
@@ -225,37 +199,29 @@ static void check_texts_longer_than_a_chunk(void) {
             CHECK_NEAR(sum, 1, 1e-5);
             CHECK(row[end - 1] > 0 && (end == T || row[end] == 0));
         }
-        close_run(&run);
     }
-    free(tokens);
-    close_model(&model);
 }
 
 static void check_prefix(void) {
     CASE("prefix: the prefix must be run at once; later tokens give the same bits");
-    opened_model model = open_variant("prefix");
-    opened_run full_run = run_prompt(&model, NULL);
+    scoped_model model = open_variant("prefix");
+    scoped_run full_run = run_prompt(&model, NULL);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
     for (int first = 3; first <= 5; first++) {
-        opened_run stepped_run = open_run(&desc);
-        must(ss_run_extend(&stepped_run.run, prompt, first, &err), &err, "extend");
+        scoped_run stepped_run = start_run(&desc, prompt, first);
         ss_status status = ss_run_extend(&stepped_run.run, prompt + first, T_MAX - first, &err);
         CHECK_INT((int)status, first < 4 ? SS_UNSUPPORTED : SS_OK);
         if (status == SS_OK) check_same(&full_run.run.trace, &stepped_run.run.trace, T_MAX);
-        close_run(&stepped_run);
     }
 
     CASE("tokens of the prefix, which earlier queries saw, have no loss");
     const ss_trace *trace = &full_run.run.trace;
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[3]) && !isnan(ss_floats(trace, SS_FIELD_LOSS)[4]));
-    float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+    scoped float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
     double sum = 0;
     for (int t = 4; t < T_MAX; t++) sum += (double)ss_floats(trace, SS_FIELD_LOSS)[t];
     CHECK_NEAR(*loss, sum / (T_MAX - 4), 1e-6);
-    free(loss);
-    close_run(&full_run);
-    close_model(&model);
 }
 
 static void check_extension_in_pieces(void) {
@@ -265,36 +231,29 @@ static void check_extension_in_pieces(void) {
         "relative",   "sinusoid",        "learned",      "none",      "geglu",
         "gate-value", "mlp_kernel",      "experts",      "int8",      "mlp_kernel_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        opened_model model = open_variant(names[i]);
-        opened_run full_run = run_prompt(&model, NULL);
+        scoped_model model = open_variant(names[i]);
+        scoped_run full_run = run_prompt(&model, NULL);
         check_steps(&full_run.run.trace, prompt, T_MAX, 1);
         check_steps(&full_run.run.trace, prompt, T_MAX, 3);
         ss_run_desc desc = {&model.model, T_MAX + 9, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run larger_run = open_run(&desc);
-        ss_error err;
-        must(ss_run_extend(&larger_run.run, prompt, T_MAX, &err), &err, "extend");
+        scoped_run larger_run = start_run(&desc, prompt, T_MAX);
         check_same(&full_run.run.trace, &larger_run.run.trace, T_MAX);
-        close_run(&full_run);
-        close_run(&larger_run);
-        close_model(&model);
     }
 }
 
 static void check_feature_maps(void) {
     CASE("an edit can give a head a feature map without changing the other heads of its group");
-    opened_model model = open_variant("bias-key");
+    scoped_model model = open_variant("bias-key");
     ss_edit edit = swap_to("elu1_kernel_norm", NAN);
     set_value(&edit, "layer", "0");
     set_value(&edit, "head", "1");
-    opened_run baseline = run_prompt(&model, NULL), edited_run = run_prompt(&model, &edit);
+    scoped_run baseline = run_prompt(&model, NULL), edited_run = run_prompt(&model, &edit);
     size_t map = T_MAX * T_MAX;
     const float *baseline_maps = ss_floats(&baseline.run.trace, SS_FIELD_ATT),
                 *edited_maps = ss_floats(&edited_run.run.trace, SS_FIELD_ATT);
     CHECK_BITS(baseline_maps, edited_maps, map * sizeof *baseline_maps);
     CHECK(memcmp(baseline_maps + map, edited_maps + map, map * sizeof *baseline_maps) != 0);
     CHECK_BITS(baseline_maps + 2 * map, edited_maps + 2 * map, 2 * map * sizeof *baseline_maps);
-    close_run(&baseline);
-    close_run(&edited_run);
 
     CASE("a feature map whose tensors the model lacks is refused, as an edit and in the config");
     edit = swap_to("mlp_kernel", NAN);
@@ -323,25 +282,22 @@ static void check_feature_maps(void) {
         CHECK_INT((int)ss_operation_own(&choice, &model.model, &err), SS_BAD_CONFIG);
         CHECK(!strcmp(err.where, "sinkscope.attention.parameters"));
     }
-    close_model(&model);
 }
 
 static ss_status open_tampered(const char *old_bytes, const char *new_bytes, ss_error *err) {
-    ss_bytes weights = read_file("tests/golden/var-int8", "model.safetensors");
-    ss_bytes config = read_file("tests/golden/var-int8", "config.json");
+    scoped_bytes weights = read_file("tests/golden/var-int8", "model.safetensors");
+    scoped_bytes config = read_file("tests/golden/var-int8", "config.json");
     size_t n = strlen(old_bytes);
     for (size_t i = 8; i + n < weights.n; i++)
         if (!memcmp(weights.data + i, old_bytes, n))
             memcpy((unsigned char *)(size_t)weights.data + i, new_bytes, n);
     ss_status status = try_open(config, weights, err);
-    free((void *)(size_t)config.data);
-    free((void *)(size_t)weights.data);
     return status;
 }
 
 static void check_int8_weights(void) {
     CASE("I8: every weight is its integer times the scale of its row");
-    opened_model model = open_variant("int8");
+    scoped_model model = open_variant("int8");
     const char *name = "model.embed_tokens.weight", *scale = "model.embed_tokens.weight_scale";
     const ss_tensor *tensor = &ss_container_find(&model.weights.container, name)->tensor;
     const unsigned char *scales = ss_container_find(&model.weights.container, scale)->tensor.data;
@@ -353,7 +309,6 @@ static void check_int8_weights(void) {
         for (size_t d = 0; d < D; d++)
             CHECK(vector[d] == (float)((const signed char *)tensor->data)[v * D + d] * factor);
     }
-    close_model(&model);
 
     CASE("a scale that is missing, of another type or shape, or not finite is refused by name");
     static const struct {

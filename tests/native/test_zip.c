@@ -91,7 +91,7 @@ static void check_zip_files(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         for (int zip64 = 0; zip64 < 2; zip64++) {
             CASE(table[i].name);
-            opened_file file = {.bytes = zip_of(table[i].records, table[i].n, zip64)};
+            scoped_file file = {.bytes = zip_of(table[i].records, table[i].n, zip64)};
             /* An empty archive begins with its end record, so its first bytes are not those of a
              * torch file. */
             if (table[i].n == 0) memcpy((void *)(size_t)file.bytes.data, "PK\3\4", 4);
@@ -100,7 +100,6 @@ static void check_zip_files(void) {
             if (table[i].n) CHECK_INT(status, table[i].status);
             CHECK(table[i].n == 0 ? status != SS_OK : strstr(err.text, table[i].text) != NULL);
             if (table[i].n && !strstr(err.text, table[i].text)) printf("    %s\n", err.text);
-            close_file(&file);
         }
 }
 

@@ -73,14 +73,12 @@ static inline void check_runs(const ss_trace *a, const ss_trace *b, int T) {
 /* Runs the tokens again, `piece` at a time, and checks that the bits are the same. */
 static inline void check_steps(const ss_trace *reference, const int32_t *tokens, int T, int piece) {
     ss_run_desc desc = {reference->model, T, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-    opened_run steps = open_run(&desc);
-    ss_error err;
+    scoped_run steps = open_run(&desc);
     for (int t = 0; t < T; t += piece) {
         int n = T - t < piece ? T - t : piece;
-        must(ss_run_extend(&steps.run, tokens + t, n, &err), &err, "extend");
+        extend_run(&steps, tokens + t, n);
     }
     check_runs(reference, &steps.run.trace, T);
-    close_run(&steps);
 }
 
 static inline uint32_t next_random(uint32_t *state) {
@@ -91,13 +89,12 @@ static inline uint32_t next_random(uint32_t *state) {
 static inline void check_updated(const opened_run *run, ss_status status, const ss_run_desc *desc,
                                  const int32_t *tokens, int T) {
     ss_error err;
-    opened_run new_run = open_run(desc);
+    scoped_run new_run = open_run(desc);
     CHECK_INT((int)status, (int)ss_run_extend(&new_run.run, tokens, T, &err));
     if (status == SS_OK) {
         CHECK_INT(run->run.trace.T, T);
         check_runs(&new_run.run.trace, &run->run.trace, T);
     }
-    close_run(&new_run);
 }
 
 /* Updates a run while a text is typed, shortened and changed anywhere. */
@@ -128,16 +125,14 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
 /* Checks oracle 9: a bias on the values of layer 0 changes the layer's output but not its maps. */
 static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
                                     const int32_t *tokens, int T) {
-    opened_run baseline = run_tokens(model, tokens, T, NULL, 0);
+    scoped_run baseline = run_tokens(model, tokens, T, NULL, 0);
     for (size_t i = 0; i < n; i++) writable(biases)[i] += 3;
-    opened_run biased_run = run_tokens(model, tokens, T, NULL, 0);
+    scoped_run biased_run = run_tokens(model, tokens, T, NULL, 0);
     size_t maps = (size_t)(model->arch.H * T * T);
     CHECK_BITS(ss_floats(&baseline.run.trace, SS_FIELD_ATT),
                ss_floats(&biased_run.run.trace, SS_FIELD_ATT), maps * sizeof(float));
     CHECK(memcmp(ss_floats(&baseline.run.trace, SS_FIELD_ATT_OUT),
                  ss_floats(&biased_run.run.trace, SS_FIELD_ATT_OUT), sizeof(float)) != 0);
-    close_run(&baseline);
-    close_run(&biased_run);
 }
 
 #endif
