@@ -38,6 +38,9 @@ static const char *const folders[] = {LLAMA,
                                       "tests/golden/hf-deepseek_v2-greedy",
                                       "tests/golden/hf-mimo_v2_flash-types",
                                       "tests/golden/hf-gemma4",
+                                      "tests/golden/hf-qwen3_next",
+                                      "tests/golden/hf-lfm2",
+                                      "tests/golden/hf-falcon_h1",
                                       "tests/golden/var-alibi",
                                       "tests/golden/var-relative",
                                       "tests/golden/var-sinusoid",
@@ -158,7 +161,7 @@ static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
         pass->chunk = min_int(pass->chunk, chunk);
     must(ss_run_begin(&run.run, prompt, T, &err), &err, "begin");
     int chunks = (T + pass->chunk - 1) / pass->chunk,
-        pieces_left = chunks * (desc->model->arch.L + 1);
+        pieces_left = chunks * (desc->model->arch.blocks + 1);
     while (pieces_left > 0) CHECK_INT(ss_run_step(&run.run), --pieces_left);
     CHECK(run.run.trace.T == T && ss_run_step(&run.run) == 0);
     return run;

@@ -803,29 +803,6 @@ static void check_samples_of_the_task(void) {
     }
 }
 
-static void check_loss_falls(const char *operation) {
-    CASE("the loss falls, and two training runs of one recipe have the same bits");
-    const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
-                         "\"learning_rate\":0.01}";
-    scoped_train *first_train = open_train(lab_config(operation), recipe),
-                 *second_train = open_train(lab_config(operation), recipe);
-    ss_log_entry entry, first = {0}, last = {0};
-    ss_error err;
-    for (int i = 0; i < 40; i++) {
-        must(train_step(&first_train->train, &entry, &err), &err, "step");
-        must(train_step(&second_train->train, &last, &err), &err, "step");
-        if (i == 0) first = last;
-    }
-    CHECK(last.loss < first.loss - 0.2);
-    CHECK(first.value_gradient > 0 && isfinite(first.key_gradient));
-    CHECK_BITS(first_train->train.weights.numbers, second_train->train.weights.numbers,
-               first_train->train.weights.n * sizeof(float));
-    opened_file file = {.bytes = first_train->train.weights.file};
-    must(open_bytes(&file, &err), &err, "trained");
-    CHECK_INT(file.container.n, first_train->train.weights.container.n);
-    free(file.arena.block);
-}
-
 static void check_parts_of_batches(void) {
     CASE("the gradient does not depend on how many sequences pass through the model together");
     const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
@@ -1122,8 +1099,6 @@ int main(void) {
     check_learning_rates();
     check_first_numbers();
     check_samples_of_the_task();
-    check_loss_falls("softmax");
-    check_loss_falls("relu");
     check_parts_of_batches();
     check_shared_parts("9");
     check_shared_parts("3");

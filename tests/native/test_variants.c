@@ -224,23 +224,6 @@ static void check_prefix(void) {
     CHECK_NEAR(*loss, sum / (T_MAX - 4), 1e-6);
 }
 
-static void check_extension_in_pieces(void) {
-    CASE("token by token, and with a larger capacity, every causal variant gives the same bits");
-    const char *names[] = {
-        "bias-key",   "bias-key-window", "gate-element", "gate-head", "alibi",
-        "relative",   "sinusoid",        "learned",      "none",      "geglu",
-        "gate-value", "mlp_kernel",      "experts",      "int8",      "mlp_kernel_norm"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        scoped_model model = open_variant(names[i]);
-        scoped_run full_run = run_prompt(&model, NULL);
-        check_steps(&full_run.run.trace, prompt, T_MAX, 1);
-        check_steps(&full_run.run.trace, prompt, T_MAX, 3);
-        ss_run_desc desc = {&model.model, T_MAX + 9, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        scoped_run larger_run = start_run(&desc, prompt, T_MAX);
-        check_same(&full_run.run.trace, &larger_run.run.trace, T_MAX);
-    }
-}
-
 static void check_feature_maps(void) {
     CASE("an edit can give a head a feature map without changing the other heads of its group");
     scoped_model model = open_variant("bias-key");
@@ -440,7 +423,6 @@ int main(void) {
     check_bidirectional();
     check_texts_longer_than_a_chunk();
     check_prefix();
-    check_extension_in_pieces();
     check_feature_maps();
     check_int8_weights();
     check_configs();
