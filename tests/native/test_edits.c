@@ -710,6 +710,19 @@ static void check_refusals(void) {
     close_model(&model);
 }
 
+static void check_heads_of_a_group(void) {
+    CASE("heads of one group may compute different feature maps");
+    scoped_model model = open_model(LLAMA);
+    scoped_run mixed_run = run_edit(&model, "operation(operation=elu1_kernel,layer=0,head=1)");
+    scoped_run kernel_run = run_edit(&model, "operation(operation=elu1_kernel)");
+    scoped_run baseline = run_edit(&model, "operation(operation=softmax)");
+    for (int h = 0; h < model.model.arch.H; h++) {
+        const opened_run *equal_run = h == 1 ? &kernel_run : &baseline;
+        CHECK_BITS(att_row(&mixed_run.run.trace, 0, h, 0), att_row(&equal_run->run.trace, 0, h, 0),
+                   T_MAX * T_MAX * sizeof(float));
+    }
+}
+
 static const float *scores_of(const opened_run *run, int head, int t) {
     return ss_row(&run->run.trace, SS_FIELD_SCORES, head, t);
 }
@@ -794,6 +807,7 @@ int main(void) {
     check_listed_rows();
     check_edits_without_effect();
     check_edits_with_nothing_to_do();
+    check_heads_of_a_group();
     check_positions_under_masks("tests/golden/var-alibi");
     check_positions_under_masks("tests/golden/var-relative");
     check_keeps_first();

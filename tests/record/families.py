@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import sinkscope
 import torch
 import transformers as tf
 from torch import Tensor
@@ -122,6 +123,19 @@ def make_inputs(family: Family, n: int, length: int = T) -> list[Any]:
     if family.input_kind == "pixels":
         return [{"pixel_values": torch.randn(1, 3, 24, 24, generator=generator)} for _ in range(n)]
     return torch.randint(5, V, (n, length), generator=generator).tolist()
+
+
+def record(model: torch.nn.Module, prompts: Any, **options: Any) -> sinkscope.Recording:
+    """Records prompts, of which T tokens count where `tokens` says nothing else."""
+    return sinkscope.record(model, None, prompts, **{"tokens": T, "progress": False} | options)
+
+
+def watch(model: torch.nn.Module, *batches: Any) -> Any:
+    """Returns the sequences that a model reads in these batches of ids."""
+    with torch.no_grad(), sinkscope.watching(model) as sequences:
+        for batch in batches:
+            model(torch.tensor(batch))
+    return sequences
 
 
 def to_batch(prompt: Any) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, T, make_inputs, to_batch
+from families import FAMILIES, T, make_inputs, record, to_batch
 from foreign import Encoder, HandWritten
 from sentences import refused
 from sinkscope.attention import Place, UnsupportedModel
@@ -121,22 +121,22 @@ class Step(nn.Module):
 
 def test_a_single_part_of_a_model_is_recorded() -> None:
     model = SmallModel()
-    whole_recording = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    whole_recording = record(model, PROMPTS[:1])
     assert whole_recording.layers == [0, 1] and model.runs > 0
     model.runs = 0
-    part_recording = sinkscope.record(model, None, PROMPTS[:1], tokens=T, part="inner", progress=False)
+    part_recording = record(model, PROMPTS[:1], part="inner")
     assert model.runs == 0 and np.array_equal(part_recording["mean.alpha"], whole_recording["mean.alpha"])
     with refused(ValueError):
         sinkscope.record(model, None, PROMPTS[:1], part="outer")
     pixels = make_inputs(FAMILIES["vit"], 1)
     with refused(ValueError):
-        sinkscope.record(FAMILIES["vit"].make("sdpa"), None, pixels, tokens=None, first=37, progress=False)
+        record(FAMILIES["vit"].make("sdpa"), pixels, tokens=None, first=37)
 
 
 def test_each_row_of_a_mapping_is_a_prompt() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    single = sinkscope.record(model, None, PROMPTS, tokens=T, keep=3, progress=False)
-    result = sinkscope.record(model, None, [{"input_ids": torch.tensor(PROMPTS)}], tokens=T, keep=3, progress=False)
+    single = record(model, PROMPTS, keep=3)
+    result = record(model, [{"input_ids": torch.tensor(PROMPTS)}], keep=3)
     assert result.conditions["prompts"]["count"] == 3
     for name, x in single.tensors.items():
         assert np.array_equal(result[name], x, equal_nan=x.dtype.kind == "f"), name
@@ -161,8 +161,8 @@ def test_an_encoder_decoder_is_refused_and_its_encoder_recorded_alone() -> None:
     ).eval()
     for model in (bart, t5):
         with refused(UnsupportedModel):
-            sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-        result = sinkscope.record(model.get_encoder(), None, PROMPTS, tokens=T, progress=False)
+            record(model, PROMPTS)
+        result = record(model.get_encoder(), PROMPTS)
         out = run64(model.get_encoder(), input_ids=torch.tensor(PROMPTS[:1]))
         assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-5
         assert result.model["mask"] == {"kind": "bidirectional"} and result.layers == [0, 1]
@@ -188,16 +188,16 @@ def test_towers_are_recorded_one_at_a_time() -> None:
     model, pixels = make_clip(), make_inputs(FAMILIES["vit"], 1)[0]["pixel_values"]
     clip_inputs = {"input_ids": torch.tensor(PROMPTS[:1]), "pixel_values": pixels}
     with refused(UnsupportedModel):
-        sinkscope.record(model, None, [clip_inputs], tokens=None, progress=False)
+        record(model, [clip_inputs], tokens=None)
     vision = run64(model.vision_model, pixel_values=pixels).attentions
     text = run64(model.text_model, input_ids=clip_inputs["input_ids"]).attentions
     for prompt in (clip_inputs, {"pixel_values": pixels}):
-        result = sinkscope.record(model, None, [prompt], tokens=None, part="vision_model", progress=False)
+        result = record(model, [prompt], tokens=None, part="vision_model")
         assert np.abs(result["mean.alpha"] - torch.stack(vision)[:, 0].mean(-2).numpy()).max() < 1e-5
         assert result.model["mask"] == {"kind": "bidirectional"}
     queries = torch.arange(T, 0, -1)
     for prompt in (clip_inputs, PROMPTS[0]):
-        result = sinkscope.record(model, None, [prompt], tokens=T, part="text_model", progress=False)
+        result = record(model, [prompt], part="text_model")
         alpha = torch.stack(text)[:, 0].sum(-2) / queries
         assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
 
@@ -211,10 +211,10 @@ def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
     accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed")
     for name in ("llama", "gpt_oss"):
         family = FAMILIES[name]
-        expected = sinkscope.record(family.make(family.implementations[0]), None, PROMPTS, tokens=T, progress=False)
+        expected = record(family.make(family.implementations[0]), PROMPTS)
         model = accelerate.cpu_offload(family.make(family.implementations[0]), execution_device="cpu")
         assert next(model.parameters()).device.type == "meta"
-        result = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+        result = record(model, PROMPTS)
         assert np.array_equal(result["mean.alpha"], expected["mean.alpha"])
         assert np.array_equal(result["mean.hidden_norm"], expected["mean.hidden_norm"])
 
@@ -224,11 +224,11 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
     base = FAMILIES["llama"].make("sdpa")
     model = peft.get_peft_model(base, peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)).eval()
     with refused(UnsupportedModel):
-        sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+        record(model, PROMPTS)
     ids = torch.tensor(PROMPTS[:1])
     with torch.no_grad():
         embeds = torch.cat([model.get_prompt(1), base.get_input_embeddings()(ids)], 1)
-    result = sinkscope.record(model.get_base_model(), None, [{"inputs_embeds": embeds}], tokens=None, progress=False)
+    result = record(model.get_base_model(), [{"inputs_embeds": embeds}], tokens=None)
     att = torch.stack(run64(base, inputs_embeds=embeds).attentions)[:, 0]
     alpha = att.sum(-2) / torch.arange(T + 3, 0, -1)
     assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
@@ -265,7 +265,7 @@ class UnevenModel(nn.Module):
 
 def test_layers_may_differ_in_the_width_of_their_heads() -> None:
     model = UnevenModel().eval()
-    result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    result = record(model, PROMPTS[:1])
     exact_maps: list[torch.Tensor] = []
     with torch.no_grad():
         model.double()(torch.tensor(PROMPTS[:1]), exact_maps)
@@ -275,7 +275,7 @@ def test_layers_may_differ_in_the_width_of_their_heads() -> None:
     assert (result.model["G"], result["0.key_norm"].shape) == (4, (2, 4, T))
     assert np.array_equal(result["0.key_norm"][0, 0], result["0.key_norm"][0, 1])  # two heads share a key
     with refused(UnsupportedModel):
-        sinkscope.record(model, None, PROMPTS[:1], tokens=T, fields=["q"], progress=False)
+        record(model, PROMPTS[:1], fields=["q"])
 
 
 def test_sink_logits_may_be_in_some_layers_only() -> None:
@@ -283,7 +283,7 @@ def test_sink_logits_may_be_in_some_layers_only() -> None:
     model = FAMILIES["gpt_oss"].make("eager")
     with torch.no_grad():
         model.model.layers[1].self_attn.sinks.fill_(-torch.inf)
-    result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    result = record(model, PROMPTS[:1])
     att = torch.stack(list(model(**to_batch(PROMPTS[0]), output_attentions=True).attentions))[:, 0].detach()
     raw_alpha = att.sum(-2) / torch.arange(T, 0, -1)
     assert np.abs(result["0.alpha_raw"] - raw_alpha.numpy()).max() < 1e-5
@@ -311,7 +311,7 @@ def test_weights_that_a_model_returns_on_request_are_recorded(name: str) -> None
         for parameter in model.parameters():
             parameter.mul_(4)
         maps = torch.stack(model(ids, output_attentions=True).attentions)[:, 0].double()
-    result = sinkscope.record(model, None, [ids], tokens=None, progress=False)
+    result = record(model, [ids], tokens=None)
     queries = torch.arange(8, 0, -1) if name == "openai-gpt" else 8
     assert np.abs(result["0.alpha"] - (maps.sum(-2) / queries).numpy()).max() < 1e-5
     assert np.ptp(result["0.alpha"]) > 0.05  # the maps differ from uniform ones
@@ -336,14 +336,14 @@ LONG_T5 = {"vocab_size": 97, "d_model": 32, "num_layers": 2, "num_heads": 4, "d_
 )
 def test_a_model_without_observable_attention_is_told_from_one_without_attention(make: Any) -> None:
     with refused(UnsupportedModel):
-        sinkscope.record(make().eval(), None, [[5, 9, 70, 12, 33]], tokens=None, progress=False)
+        record(make().eval(), [[5, 9, 70, 12, 33]], tokens=None)
 
 
 def test_the_line_that_the_refusal_of_windows_prints_makes_maps() -> None:
     torch.manual_seed(2)
     model, ids = tf.LongformerModel(tf.LongformerConfig(**SIZES, attention_window=[4, 4])).eval(), [5, 9, 70, 12, 33, 6]
     with pytest.raises(UnsupportedModel) as refused:
-        sinkscope.record(model, None, [ids + [8, 40]], tokens=None, progress=False)
+        record(model, [ids + [8, 40]], tokens=None)
     line = re.search(r"att = (.*\])", str(refused.value))
     assert line
     T, windows = 8, model(torch.tensor([ids + [8, 40]]), output_attentions=True).attentions
@@ -357,8 +357,7 @@ def test_the_line_that_the_refusal_of_windows_prints_makes_maps() -> None:
 def test_a_batch_of_ids_is_a_text_for_each_row() -> None:
     model = FAMILIES["llama"].make("sdpa")
     results = [
-        sinkscope.record(model, None, texts, tokens=T, progress=False)
-        for texts in (PROMPTS, [torch.tensor(PROMPTS)], [np.array([row]) for row in PROMPTS])
+        record(model, texts) for texts in (PROMPTS, [torch.tensor(PROMPTS)], [np.array([row]) for row in PROMPTS])
     ]
     for result in results[1:]:
         assert result.conditions == results[0].conditions
@@ -368,7 +367,7 @@ def test_a_batch_of_ids_is_a_text_for_each_row() -> None:
 @pytest.mark.parametrize("texts", [[[5, 97]], [torch.tensor([[5, -1]])], [{"input_ids": torch.tensor([[5, 1000]])}]])
 def test_ids_that_the_embedding_lacks_are_refused_before_the_model_runs(texts: Any) -> None:
     with refused(ValueError):
-        sinkscope.record(UNCALLABLE_MODEL, None, texts, tokens=None, progress=False)
+        record(UNCALLABLE_MODEL, texts, tokens=None)
 
 
 def test_steps_of_generation_are_refused_by_a_sentence_that_names_watching() -> None:

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-import sinkscope
 import torch
-from families import CASES, FAMILIES, L, T, make_inputs, run_eagerly, to_batch
+from families import CASES, FAMILIES, L, make_inputs, record, run_eagerly, to_batch
 from sinkscope import metrics
 from truth import F16_ROUNDING
 
@@ -26,7 +25,7 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     family = FAMILIES[name]
     prompts = make_inputs(family, 3)
     model = family.make(implementation)
-    recording = sinkscope.record(model, None, prompts, tokens=T, keep=3, progress=False)
+    recording = record(model, prompts, keep=3)
     result = recording.conditions["model"]
     assert (result["L"], result["H"]) == (L, 4)
     assert recording.conditions["model"]["attention"] == implementation
@@ -83,7 +82,7 @@ def test_hidden_norms_and_losses_equal_those_of_transformers(name: str, implemen
     family = FAMILIES[name]
     prompt = make_inputs(family, 1)[0]
     model = family.make(implementation)
-    recording = sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
+    recording = record(model, [prompt], keep=1)
     with torch.no_grad():
         out = model(**to_batch(prompt), output_hidden_states=True)
     hidden = torch.stack(out.hidden_states)[:-1, 0]  # without the last state, which follows the final norm

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sinkscope
-from families import FAMILIES, T, make_inputs
+from families import FAMILIES, make_inputs, record
 from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target, write_bytes
@@ -30,7 +30,7 @@ PROMPTS = make_inputs(FAMILIES["llama"], 5)
 
 @pytest.fixture(scope="module")
 def recording() -> sinkscope.Recording:
-    return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS, tokens=T, progress=False)
+    return record(FAMILIES["llama"].make("sdpa"), PROMPTS)
 
 
 def list_names(folder: Path) -> list[str]:
@@ -219,7 +219,7 @@ def test_files_of_texts_are_rejected_with_their_line(tmp_path: Path, name: str, 
 def test_json_and_csv_have_no_nan(
     recording: sinkscope.Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    single_recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS[:1], tokens=T, progress=False)
+    single_recording = record(FAMILIES["llama"].make("sdpa"), PROMPTS[:1])
     path = tmp_path / "r.safetensors"
     single_recording.save(path)
     assert main(["measure", str(path), "--json"]) == 0
@@ -274,14 +274,14 @@ def test_intervals_are_those_of_student(recording: sinkscope.Recording) -> None:
 def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recording) -> None:
     model = FAMILIES["llama"].make("sdpa")
     model.model.layers[0].self_attn.q_proj.weight.data.mul_(0.5)
-    other = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    other = record(model, PROMPTS)
     rows = {row["metric"]: row for row in sinkscope.compare(recording, other)}
     difference = (other["prompt.alpha_1"] - recording["prompt.alpha_1"]).astype(np.float64)
     row = rows["alpha_1"]
     assert np.isclose(row["difference"], difference.mean(), rtol=1e-4) and row["prompts"] == 5
     assert np.allclose((row["low"], row["high"]), confidence_interval(difference), rtol=1e-4)
-    fewer_prompts = sinkscope.record(model, None, PROMPTS[:4], tokens=T, progress=False)
-    other_order = sinkscope.record(model, None, PROMPTS[::-1], tokens=T, progress=False)
+    fewer_prompts = record(model, PROMPTS[:4])
+    other_order = record(model, PROMPTS[::-1])
     for incomparable, expected in ((fewer_prompts, "as many in both"), (other_order, "the same texts")):
         with pytest.raises(ValueError, match=expected):
             sinkscope.compare(recording, incomparable)

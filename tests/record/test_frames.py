@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, make_inputs
+from families import FAMILIES, T, make_inputs, record
 from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.texts import read_texts, select_texts
@@ -21,7 +21,7 @@ ROWS = [{"text": f"text {i}", "source": "ab"[i % 4 == 0], "id": i} for i in rang
 
 @pytest.fixture(scope="module")
 def recording() -> sinkscope.Recording:
-    return sinkscope.record(FAMILIES["gpt_oss"].make("eager"), None, PROMPTS, tokens=T, maps="full", progress=False)
+    return record(FAMILIES["gpt_oss"].make("eager"), PROMPTS, maps="full")
 
 
 def test_the_long_table_has_each_number_once(recording: sinkscope.Recording) -> None:
@@ -146,8 +146,8 @@ def test_a_dataset_of_hugging_face_is_recorded() -> None:
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     rows = datasets.Dataset.from_list([{"ids": prompt} for prompt in PROMPTS])
     model = FAMILIES["gpt_oss"].make("eager")
-    recording = sinkscope.record(model, None, rows, tokens=T, column="ids", take=3, progress=False)
-    expected = sinkscope.record(model, None, PROMPTS[:3], tokens=T, progress=False)
+    recording = record(model, rows, column="ids", take=3)
+    expected = record(model, PROMPTS[:3])
     assert np.array_equal(recording["prompt.alpha_1"], expected["prompt.alpha_1"])
 
 
@@ -175,7 +175,7 @@ def test_files_of_rows_are_read_by_column(tmp_path: Path) -> None:
 def test_a_span_of_tokens_has_one_share(name: str) -> None:
     family = FAMILIES[name]
     model, prompt = family.make("eager"), make_inputs(family, 1)[0]
-    recording = sinkscope.record(model, None, [prompt], tokens=T, maps="full", progress=False)
+    recording = record(model, [prompt], maps="full")
     att = eager64(model, input_ids=torch.tensor([prompt]))[..., :T]
     for tokens in ([0], [3], [0, 1, 7], [7, 0, 1, 1]):
         rows = att if name == "bert" else att[..., max(tokens) :, :]
@@ -184,7 +184,7 @@ def test_a_span_of_tokens_has_one_share(name: str) -> None:
     for tokens in ([], [T], [-1]):
         with pytest.raises(ValueError, match="tokens: expected positions from 0"):
             recording.share(tokens)
-    pooled = sinkscope.record(model, None, [prompt], tokens=T, maps="pooled", progress=False)
+    pooled = record(model, [prompt], maps="pooled")
     with pytest.raises(ValueError, match="expected full maps"):
         pooled.share([0])
 
@@ -211,7 +211,7 @@ def test_generated_tokens_have_the_rows_of_the_whole_text(name: str) -> None:
     family = FAMILIES[name]
     model = family.make("eager")
     prompts = [prompt[:10] for prompt in make_inputs(family, 2)]
-    recording = sinkscope.record(model, None, prompts, tokens=8, generate=12, progress=False)
+    recording = record(model, prompts, tokens=8, generate=12)
     assert recording.conditions["prompts"]["T"] == 20 and recording.conditions["prompts"]["generated"] == 12
     assert "20 tokens (12 of them generated)" in recording.caption()
     assert recording.model["family"] == model.config.model_type
@@ -228,6 +228,6 @@ def test_generated_tokens_have_the_rows_of_the_whole_text(name: str) -> None:
 def test_what_cannot_generate_is_refused() -> None:
     family = FAMILIES["bert"]
     with refused(ValueError):
-        sinkscope.record(family.make("eager"), None, make_inputs(family, 1), tokens=8, generate=3, progress=False)
+        record(family.make("eager"), make_inputs(family, 1), tokens=8, generate=3)
     with refused(ValueError):
-        sinkscope.record(FAMILIES["llama"].make("eager"), None, [[5, 6, 7]], tokens=3, generate=-2, progress=False)
+        record(FAMILIES["llama"].make("eager"), [[5, 6, 7]], tokens=3, generate=-2)

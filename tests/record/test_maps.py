@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, H, L, T, make_inputs
+from families import FAMILIES, H, L, T, make_inputs, record
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
 from sentences import refused
@@ -31,15 +31,7 @@ SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.sc
 
 @pytest.fixture(scope="module")
 def recording_of_model() -> sinkscope.Recording:
-    return sinkscope.record(
-        FAMILIES["llama"].make("eager"),
-        None,
-        PROMPTS,
-        tokens=T,
-        keep=4,
-        fields=["q", "k", "v", "hidden"],
-        progress=False,
-    )
+    return record(FAMILIES["llama"].make("eager"), PROMPTS, keep=4, fields=["q", "k", "v", "hidden"])
 
 
 def maps_of(prompts: list[list[int]], name: str = "llama") -> list[torch.Tensor]:
@@ -323,7 +315,7 @@ def test_a_custom_model_is_watched_and_recorded() -> None:
         for row in PROMPTS[:2]:
             model(torch.tensor([row]))
     result = sequences.recording(PROMPTS[:2])
-    recorded_model = sinkscope.record(model, None, PROMPTS[:2], tokens=T, progress=False)
+    recorded_model = record(model, PROMPTS[:2])
     for i in range(2):
         for recording in (result, recorded_model):
             assert np.abs(recording[f"{i}.alpha"] - expected[i]).max() < 1e-5
@@ -356,7 +348,7 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS:
             model(input_ids=torch.tensor([row]))
-    result, expected = sequences.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    result, expected = sequences.recording(PROMPTS), record(model, PROMPTS)
     for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
         assert result.model.get(key, "none") == expected.model.get(key, "none"), key
     for key in (result.tensors.keys() & expected.tensors.keys()) - {"prompt.loss"}:
@@ -367,7 +359,7 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
 def test_a_window_is_found_in_maps(name: str) -> None:
     """In the models of this test every layer has a window, unlike in most of their families."""
     family = FAMILIES[name]
-    expected = sinkscope.record(family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False)
+    expected = record(family.make(family.implementations[0]), PROMPTS[:1])
     maps = eager64(family.make("eager"), input_ids=torch.tensor(PROMPTS[:1]))
     result = sinkscope.record_maps([maps], PROMPTS[:1], operation=expected.model["operation"])
     for key in ("mask", "windows"):
@@ -416,10 +408,10 @@ def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
 
 def test_changes_by_custom_hooks_count_as_edits() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    baseline = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    baseline = record(model, PROMPTS)
     handle = model.model.layers[1].self_attn.q_proj.register_forward_hook(lambda m, args, out: out * 0)
     label = "queries of layer 1 zeroed"
-    result = sinkscope.record(model, None, PROMPTS, tokens=T, edits=[label], progress=False)
+    result = record(model, PROMPTS, edits=[label])
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS:
             model(input_ids=torch.tensor([row]))
@@ -432,7 +424,7 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
         assert np.allclose(recording["mean.alpha"][1], uniform, atol=1e-5)
     assert baseline.conditions["class"] == "MEASURED" and "edits" not in baseline.conditions
     with pytest.raises(ValueError, match="expected a list of labels"):
-        sinkscope.record(model, None, PROMPTS, tokens=T, edits=label, progress=False)
+        record(model, PROMPTS, edits=label)
 
 
 def test_only_undefined_numbers_are_nan() -> None:

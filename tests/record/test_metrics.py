@@ -3,9 +3,8 @@ transformers; and metrics of a map in chunks with those of the whole map."""
 
 import numpy as np
 import pytest
-import sinkscope
 import torch
-from families import FAMILIES, T, make_inputs, run_eagerly
+from families import FAMILIES, T, make_inputs, record, run_eagerly
 from sinkscope import metrics
 
 
@@ -14,9 +13,7 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompts = make_inputs(family, 1)
-    r = sinkscope.record(
-        model, None, prompts, tokens=T, eps=[0.05, 0.2], fields=("q", "k", "v", "hidden", "loss"), progress=False
-    )
+    r = record(model, prompts, eps=[0.05, 0.2], fields=("q", "k", "v", "hidden", "loss"))
     q, k, v, hidden = (r[f"0.{field}"].astype(np.float64) for field in ("q", "k", "v", "hidden"))
     att = torch.stack(run_eagerly(name, prompts[0]).attentions)[:, 0].double().numpy()
     group_size = q.shape[1] // k.shape[1]

@@ -19,7 +19,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, ROTARY, L, T, make_inputs
+from families import FAMILIES, ROTARY, L, T, make_inputs, record
 from sentences import refused
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")
@@ -39,9 +39,7 @@ IMPORT_PATTERN = (
 
 @pytest.fixture(scope="module")
 def recording() -> sinkscope.Recording:
-    return sinkscope.record(
-        FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 2), tokens=T, progress=False
-    )
+    return record(FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 2))
 
 
 def test_the_strongest_head_is_selected_and_a_picture_is_kept(recording: sinkscope.Recording) -> None:
@@ -81,15 +79,7 @@ def test_only_stored_prompts_are_shown(recording: sinkscope.Recording) -> None:
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_alpha_computed_from_maps_uses_the_position_that_counts_as_the_first(first: int) -> None:
-    recording = sinkscope.record(
-        FAMILIES["llama"].make("sdpa"),
-        None,
-        make_inputs(FAMILIES["llama"], 1),
-        tokens=T,
-        keep=1,
-        first=first,
-        progress=False,
-    )
+    recording = record(FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 1), keep=1, first=first)
     map_recording = sinkscope.Recording(
         recording.conditions, {name: x for name, x in recording.tensors.items() if name == "0.att"}
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, make_inputs
+from families import FAMILIES, T, make_inputs, record
 from hybrids import HYBRIDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,15 +34,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     result = {}
     for name, tokens in CASES.items():
         family = FAMILIES[name.removeprefix("long-")]
-        recording = sinkscope.record(
-            family.make(family.implementations[0]),
-            None,
-            make_inputs(family, 3, tokens),
-            tokens=tokens,
-            keep=1,
-            model_id=f"random {name}",
-            progress=False,
-        )
+        model, prompts = family.make(family.implementations[0]), make_inputs(family, 3, tokens)
+        recording = record(model, prompts, tokens=tokens, keep=1, model_id=f"random {name}")
         result[name] = folder / f"{name}.safetensors"
         recording.save(result[name])
     return result
@@ -117,16 +110,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(name: str,
     run."""
     model = HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
     prompt = [i % 60 for i in make_inputs(FAMILIES["llama"], 1)[0]]
-    recording = sinkscope.record(
-        model,
-        None,
-        [prompt],
-        tokens=T,
-        first=first,
-        maps="full",
-        fields=["q", "k", "v", "hidden", "loss"],
-        progress=False,
-    )
+    recording = record(model, [prompt], first=first, maps="full", fields=["q", "k", "v", "hidden", "loss"])
     # Alpha is stored exactly. Other metrics are computed from maps in half precision, and differ by their rounding.
     kept_tensors = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
@@ -169,13 +153,13 @@ class Strided(torch.nn.Module):
 def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> None:
     torch.manual_seed(0)
     prompt = [i % 60 for i in make_inputs(FAMILIES["llama"], 1)[0]]
-    recording = sinkscope.record(Strided(), None, [prompt], tokens=T, maps="full", progress=False)
+    recording = record(Strided(), [prompt], maps="full")
     kept_tensors = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
     result = json.loads(measure(tmp_path / "r.safetensors", "--json"))["metrics"]
     expected = recording["mean.entropy_mean"].ravel()
     assert np.allclose(result["entropy_mean"]["mean"], expected, rtol=2e-3)
-    assert "0.seen" not in sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [prompt], tokens=T, progress=False), (
+    assert "0.seen" not in record(FAMILIES["llama"].make("sdpa"), [prompt]), (
         "a mask that the conditions name is not stored"
     )
 
@@ -184,7 +168,7 @@ def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> Non
 def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp_path: Path) -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in make_inputs(FAMILIES["llama"], 2)]
-    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, progress=False)
+    recording = record(make(), prompts, first=2)
     recording.save(tmp_path / "r.safetensors")
     output = measure(tmp_path / "r.safetensors")
     assert "4 layers, attention in 2 (1, 3), 4 heads" in output and "at position 2" in output

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, D, T, make_inputs
+from families import FAMILIES, D, T, make_inputs, record
 from sentences import refused
 from sinkscope.attention import UnsupportedModel
 from truth import alpha64, run64, tolerance_of
@@ -46,7 +46,7 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
         for out, row in zip(outputs, prompts, strict=True)
     ]
     for batch in (1, 3):
-        result = sinkscope.record(model, None, [pad(prompts, side)], tokens=None, batch=batch, keep=3, progress=False)
+        result = record(model, [pad(prompts, side)], tokens=None, batch=batch, keep=3)
         assert result.conditions["prompts"]["count"] == 3 and result.conditions["prompts"]["T"] == CUT
         assert result.conditions["model"].get("windows") == (
             [9, None, 9] if name == "gpt_oss" else None
@@ -61,7 +61,7 @@ def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     family = FAMILIES["bert"]
     model, row = family.make("sdpa"), make_inputs(family, 1)[0][:30]
     batch = pad([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}
-    result = sinkscope.record(model, None, [batch], tokens=None, progress=False)
+    result = record(model, [batch], tokens=None)
     att = run64(model, input_ids=torch.tensor([row])).attentions
     assert np.abs(result["0.alpha"] - torch.stack(att)[:, 0].mean(-2).numpy()).max() < 1e-5
 
@@ -77,7 +77,7 @@ def test_a_mask_that_cannot_be_cut_is_rejected(change: object) -> None:
     batch = pad(make_inputs(FAMILIES["llama"], 1), "left")
     change(batch["attention_mask"])  # type: ignore[operator]
     with refused(ValueError):
-        sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [batch], tokens=None, progress=False)
+        record(FAMILIES["llama"].make("sdpa"), [batch], tokens=None)
 
 
 class Tokenizer:
@@ -117,8 +117,8 @@ def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
     hidden = torch.ones(T, T).triu(1).bool()
     mask = torch.zeros(1, 1, T, T).masked_fill(hidden, torch.finfo(torch.float32).min)
     batch = {"input_ids": torch.tensor([row]), "attention_mask": mask}
-    result = sinkscope.record(model, None, [batch], tokens=CUT, progress=False)
-    expected = sinkscope.record(model, None, [row], tokens=CUT, progress=False)
+    result = record(model, [batch], tokens=CUT)
+    expected = record(model, [row], tokens=CUT)
     assert np.array_equal(result["mean.alpha"], expected["mean.alpha"])
 
 
@@ -222,6 +222,6 @@ def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int]) -> No
     queries that see a key is not T minus its position."""
     model, ids_without_pads = PaddingModel(CallsAttention()), [1, 2, 3, 4, 5]
     with refused(UnsupportedModel):
-        sinkscope.record(model, None, [ids_without_pads, ids], tokens=5, progress=False)
+        record(model, [ids_without_pads, ids], tokens=5)
     with pytest.raises(UnsupportedModel, match=r"no query sees key|mask, found another|on keys that had none"):
-        sinkscope.record(PaddingModel(ReturnsAttention()), None, [ids_without_pads, ids], tokens=5, progress=False)
+        record(PaddingModel(ReturnsAttention()), [ids_without_pads, ids], tokens=5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sinkscope
-from families import FAMILIES, T, make_inputs
+from families import FAMILIES, T, make_inputs, record
 from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -35,15 +35,7 @@ DESCRIPTION = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text()
 def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     family = FAMILIES[name]
-    recording = sinkscope.record(
-        family.make(family.implementations[0]),
-        None,
-        make_inputs(family, 3),
-        tokens=T,
-        keep=2,
-        license="Apache-2.0",
-        progress=False,
-    )
+    recording = record(family.make(family.implementations[0]), make_inputs(family, 3), keep=2, license="Apache-2.0")
     path = tmp_path / "r.safetensors"
     assert recording.save(path) == path.stat().st_size
     with safe_open(path, framework="numpy") as file:
@@ -197,14 +189,7 @@ def test_a_later_minor_version_and_unknown_names_are_accepted(tmp_path: Path) ->
 
 
 def test_the_table_has_the_summary_of_the_tensors() -> None:
-    recording = sinkscope.record(
-        FAMILIES["llama"].make("sdpa"),
-        None,
-        make_inputs(FAMILIES["llama"], 4),
-        tokens=T,
-        eps=[0.05, 0.3],
-        progress=False,
-    )
+    recording = record(FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 4), eps=[0.05, 0.3])
     rows = {row["metric"]: row for row in recording.table()}
     assert np.isclose(rows["alpha_1"]["mean"], recording["mean.alpha"][..., 0].mean())
     assert np.isclose(rows["alpha_1"]["largest"], recording["mean.alpha"][..., 0].max())
@@ -229,9 +214,7 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
 
 
 def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
-    recording = sinkscope.record(
-        FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 3), tokens=T, progress=False
-    )
+    recording = record(FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 3))
     tensors = {name: x for name, x in recording.tensors.items() if "loss" not in name}
     reduced = sinkscope.Recording(recording.conditions, tensors)
     for pair in ((recording, reduced), (reduced, recording)):
@@ -258,7 +241,7 @@ def test_units_of_the_summary_are_those_of_the_core() -> None:
 def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
-    recording = sinkscope.record(model, None, make_inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
+    recording = record(model, make_inputs(family, 3), eps=[0.1, 0.3], keep=2)
     result = recording.measure(0.1)
     names = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
     assert len(names) == (2 if name == "gpt_oss" else 1)
@@ -284,7 +267,7 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
 def test_heads_count_by_weight_and_the_count_by_shares_is_beside_it() -> None:
     family = FAMILIES["gpt_oss"]
     model = family.make(family.implementations[0])
-    recording = sinkscope.record(model, None, make_inputs(family, 2), tokens=T, eps=[0.1], keep=0, progress=False)
+    recording = record(model, make_inputs(family, 2), eps=[0.1], keep=0)
     recording["mean.sink_ratio"][0, 0], recording["mean.sink_ratio_raw"][0, 0] = 0.75, 0.25
     result = recording.measure()
     assert (result["sink"], result["sinkByShares"]) == (0.25, 0.75)
@@ -315,7 +298,7 @@ def test_maps_of_an_operation_without_signs_have_none() -> None:
 def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_token() -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in make_inputs(FAMILIES["llama"], 2)]
-    recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, eps=[0.03], keep=0, progress=False)
+    recording = record(make(), prompts, first=2, eps=[0.03], keep=0)
     deviation = recording["deviation.sink_ratio"][0]
     [row] = [row for row in recording.table() if row["metric"] == "Sink_3, eps 0.03"]
     assert row["deviation"] == deviation[2] != deviation[0]

@@ -7,7 +7,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, L, T, make_inputs, to_batch
+from families import FAMILIES, L, T, make_inputs, record, to_batch
 from sentences import refused
 from sinkscope import metrics
 from sinkscope.attention import Call, UnsupportedModel
@@ -132,7 +132,7 @@ def test_changed_logits_are_rejected() -> None:
 
     model.model.layers[1].self_attn.register_forward_hook(scale_output)
     with pytest.raises(UnsupportedModel, match="logits of the untouched model"):
-        sinkscope.record(model, None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        record(model, make_inputs(FAMILIES["llama"], 1))
 
 
 @pytest.mark.parametrize("secret", ["temperature", "mask"])
@@ -157,7 +157,7 @@ def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
     model = FAMILIES["llama"].make("sdpa")
     model.config._attn_implementation_internal = "other_test"
     with pytest.raises(UnsupportedModel, match="recomputed weights"):
-        sinkscope.record(model, None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        record(model, make_inputs(FAMILIES["llama"], 1))
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "falcon", "bloom"])
@@ -173,8 +173,8 @@ def test_the_implementation_and_the_hooks_are_restored_after_an_exception(name: 
     with pytest.raises(KeyError), sinkscope.observe(model, raise_error):
         model(**to_batch(make_inputs(family, 1)[0]))
     with pytest.raises(ValueError, match="fields"):
-        sinkscope.record(model, None, make_inputs(family, 1), tokens=T, fields=["maps"], progress=False)
-    sinkscope.record(model, None, make_inputs(family, 1), tokens=T, progress=False)
+        record(model, make_inputs(family, 1), fields=["maps"])
+    record(model, make_inputs(family, 1))
     assert [config._attn_implementation for config in configs] == implementations
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
     assert all(m.training for m in model.modules())  # record uses evaluation mode, and restores this mode as well
@@ -191,7 +191,7 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf)
     assert chunk.att.dtype == torch.float32
     assert (chunk.att - scores.softmax(-1)).abs().max() < 1e-5
-    recording = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
+    recording = record(model, [prompt])
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
@@ -213,25 +213,18 @@ LOW_PRECISION_CASES = [
 @pytest.mark.parametrize(("name", "implementation"), LOW_PRECISION_CASES)
 def test_rounding_in_low_precision_is_accepted(name: str, implementation: str, dtype: torch.dtype) -> None:
     model = FAMILIES[name].make(implementation).to(dtype)
-    result = sinkscope.record(model, None, make_inputs(FAMILIES[name], 1), tokens=T, progress=False)
+    result = record(model, make_inputs(FAMILIES[name], 1))
     assert result.model["dtype"] == str(dtype).removeprefix("torch.")
 
 
 def test_an_attention_of_zeros_is_accepted_in_low_precision() -> None:
     model = FAMILIES["llama"].make("sdpa").to(torch.bfloat16)
     model.model.layers[1].self_attn.v_proj.weight.data.zero_()
-    assert sinkscope.record(model, None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+    assert record(model, make_inputs(FAMILIES["llama"], 1))
 
 
 def test_vectors_that_a_model_does_not_return_are_absent() -> None:
-    result = sinkscope.record(
-        FAMILIES["bloom"].make("eager"),
-        None,
-        make_inputs(FAMILIES["bloom"], 1),
-        tokens=T,
-        fields=["q", "k", "v"],
-        progress=False,
-    )
+    result = record(FAMILIES["bloom"].make("eager"), make_inputs(FAMILIES["bloom"], 1), fields=["q", "k", "v"])
     assert "0.att" in result and not result.tensors.keys() & {"0.q", "0.k", "0.v"}
 
 
@@ -247,14 +240,14 @@ def test_scores_that_are_5_percent_off_are_rejected(name: str, factor: float, dt
     model = FAMILIES[name].make("sdpa").to(dtype)
     model.config._attn_implementation_internal = "factor_test"
     with pytest.raises(UnsupportedModel, match=f"the rounding of {str(dtype)[6:]} over {T} keys"):
-        sinkscope.record(model, None, make_inputs(FAMILIES[name], 1), tokens=T, progress=False)
+        record(model, make_inputs(FAMILIES[name], 1))
 
 
 def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompt = make_inputs(FAMILIES["llama"], 1)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        result = sinkscope.record(model, None, prompt, tokens=T, progress=False)
+        result = record(model, prompt)
         calls: list[Call] = []
         with torch.no_grad(), sinkscope.observe(model, calls.append):
             model(**to_batch(prompt[0]))
@@ -267,12 +260,12 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
 
 def test_a_compiled_model_is_recorded_uncompiled() -> None:
     prompts = make_inputs(FAMILIES["llama"], 2)
-    expected = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
+    expected = record(FAMILIES["llama"].make("sdpa"), prompts)
     compiled_model = torch.compile(FAMILIES["llama"].make("sdpa"), backend="eager")
-    result = sinkscope.record(compiled_model, None, prompts, tokens=T, progress=False)
+    result = record(compiled_model, prompts)
     self_compiled_model = FAMILIES["llama"].make("sdpa")
     self_compiled_model.compile(backend="eager")
-    second_result = sinkscope.record(self_compiled_model, None, prompts, tokens=T, progress=False)
+    second_result = record(self_compiled_model, prompts)
     for recording in (result, second_result):
         assert np.array_equal(recording["mean.alpha"], expected["mean.alpha"])
 
@@ -286,11 +279,11 @@ def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
         if (args[0] == large_prompt).all(-1).any():
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    expected = sinkscope.record(model, None, [prompts[i] for i in (0, 2, 3)], tokens=T, progress=False)
+    expected = record(model, [prompts[i] for i in (0, 2, 3)])
     model.get_input_embeddings().register_forward_pre_hook(raise_out_of_memory)
     for batch in (1, 2, 4):
         with pytest.warns(UserWarning, match="out of memory"):
-            result = sinkscope.record(model, None, prompts, tokens=T, batch=batch, keep=2, progress=False)
+            result = record(model, prompts, batch=batch, keep=2)
         assert result["prompt.failed"].tolist() == [0, 1, 0, 0]
         assert np.isnan(result["prompt.alpha_1"]).tolist() == [False, True, False, False]
         assert np.allclose(result["mean.alpha"], expected["mean.alpha"], atol=1e-6)
@@ -312,15 +305,15 @@ def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
 
     model.register_forward_pre_hook(fail)
     with pytest.raises(IndexError, match="model's own"):
-        sinkscope.record(model, None, [[1] * T], tokens=T, progress=False)
+        record(model, [[1] * T])
 
 
 def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
     for name in ("llama", "gpt_oss", "bloom", "bert"):
         model = FAMILIES[name].make(FAMILIES[name].implementations[0])
         prompts = make_inputs(FAMILIES[name], 5)
-        single_recording = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3)
-        batch_recording = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3, batch=3)
+        single_recording = record(model, prompts, keep=3)
+        batch_recording = record(model, prompts, keep=3, batch=3)
         assert single_recording.tensors.keys() == batch_recording.tensors.keys()
         for key, value in single_recording.tensors.items():
             assert np.allclose(value, batch_recording[key], rtol=1e-3, atol=2e-5, equal_nan=True), (name, key)
@@ -335,19 +328,19 @@ def test_an_encoder_with_a_decoder_is_rejected() -> None:
 def test_a_model_without_attention_is_rejected() -> None:
     config = tf.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=20)
     with pytest.raises(UnsupportedModel, match="attention"):
-        sinkscope.record(tf.MambaForCausalLM(config), None, [[1, 2, 3]], tokens=3, progress=False)
+        record(tf.MambaForCausalLM(config), [[1, 2, 3]], tokens=3)
 
 
 def test_short_texts_are_omitted_and_reported() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompts = make_inputs(FAMILIES["llama"], 2)
     with pytest.warns(UserWarning, match="1 of 3 texts have fewer than 48 tokens"):
-        result = sinkscope.record(model, None, [prompts[0], [5, 6], prompts[1]], tokens=T, progress=False)
+        result = record(model, [prompts[0], [5, 6], prompts[1]])
     assert result.conditions["prompts"]["count"] == 2
     with refused(ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sinkscope.record(model, None, [[5, 6]], tokens=T, progress=False)
-    shortest = sinkscope.record(model, None, [prompts[0], prompts[1][:20]], tokens=None, progress=False)
+        record(model, [[5, 6]])
+    shortest = record(model, [prompts[0], prompts[1][:20]], tokens=None)
     assert shortest.conditions["prompts"]["T"] == 20
 
 
@@ -356,7 +349,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     position."""
     model = FAMILIES["vit"].make("sdpa")
     prompt = make_inputs(FAMILIES["vit"], 1)
-    result = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"], progress=False)
+    result = record(model, prompt, tokens=None, first=3, fields=["v", "hidden"])
     norms = np.linalg.norm(result["0.v"], axis=-1)
     other_norms = np.delete(norms, 3, -1).mean(-1)
     assert np.allclose(result["mean.value_ratio"], norms[..., 3] / other_norms, rtol=1e-5)
@@ -366,7 +359,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     assert np.allclose(result["mean.first_share"], result["mean.alpha"][..., 3], rtol=1e-5)
     assert result.conditions["first"] == {"token": "patch 0,2", "id": None, "position": 3}
     # Under a causal mask only T - k queries see key k.
-    causal = sinkscope.record(model, None, prompt, tokens=None, mask="causal", progress=False)
+    causal = record(model, prompt, tokens=None, mask="causal")
     n = result["mean.alpha"].shape[-1]
     key_weights = result["mean.alpha"] * n
     assert np.allclose(causal["mean.alpha"], key_weights / np.arange(n, 0, -1), rtol=1e-4)
@@ -376,9 +369,7 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
     """Under a causal mask, earlier queries do not see the token that counts as the first."""
     first = 2
     model, prompt = FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 1)
-    result = sinkscope.record(
-        model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05], fields=["k", "v", "hidden"], progress=False
-    )
+    result = record(model, prompt, first=first, eps=[0.02, 0.05], fields=["k", "v", "hidden"])
     att = result.attention(0)  # rounded to 16 bits
     assert np.allclose(result["mean.first_share"], att[..., first].mean(-1), atol=2e-3)
     gate = result["mean.head_gate"]
@@ -407,15 +398,7 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
 def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None:
     """Raw numbers differ from others only in a model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
-    result = sinkscope.record(
-        family.make(family.implementations[0]),
-        None,
-        make_inputs(family, 1),
-        tokens=T,
-        first=first,
-        eps=[0.05, 0.1],
-        progress=False,
-    )
+    result = record(family.make(family.implementations[0]), make_inputs(family, 1), first=first, eps=[0.05, 0.1])
     alpha, sink = result["mean.alpha_raw"], result["mean.sink_ratio_raw"]
     assert np.array_equal(result["prompt.sink_ratio_raw"][0], sink[:, first])
     assert np.isclose(result["prompt.alpha_raw"][0], alpha[..., first].mean(), rtol=1e-5)
@@ -432,7 +415,7 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
     prompt = make_inputs(family, 1)
-    pooled = sinkscope.record(model, None, prompt, tokens=T, maps="pooled", progress=False)
+    pooled = record(model, prompt, maps="pooled")
     maps, _ = observe_maps(model, **to_batch(prompt[0]))
     visible = [torch.as_tensor(m[0].numpy() > 0).any(0) for m in maps]
     P, block = 10, 5
@@ -445,7 +428,7 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
                 expected = maps[layer][0][:, cell[0], cell[1]].sum((-2, -1)) / count
                 error = np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy())
                 assert (error - pooled["0.att_scale"][layer] / 510).max() < TOLERANCE  # beyond half a step
-    full = sinkscope.record(model, None, prompt, tokens=T, progress=False)
+    full = record(model, prompt)
     for key in ("0.alpha", "0.row_mass", "mean.entropy"):
         assert np.allclose(pooled[key], full[key], atol=1e-6)
 
@@ -477,7 +460,7 @@ class AddedMaskModel(torch.nn.Module):
 @pytest.mark.parametrize("added", [-torch.inf, torch.finfo(torch.float32).min, -1e9, -1e4])
 def test_any_large_negative_number_hides_a_key(added: float) -> None:
     model, [ids] = AddedMaskModel(added), make_inputs(FAMILIES["llama"], 1)
-    result = sinkscope.record(model, None, [ids], tokens=T, progress=False)
+    result = record(model, [ids])
     expected = metrics.alpha(torch.stack(model.maps).double())
     assert result.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in result
     assert np.abs(result["0.alpha"] - expected.detach().numpy()).max() < 1e-5
@@ -489,16 +472,14 @@ def test_any_large_negative_number_hides_a_key(added: float) -> None:
 def test_an_ambiguous_mask_is_rejected() -> None:
     """Adding -100 to a score hides the key, but a bias may be as large without being a mask."""
     with refused(UnsupportedModel):
-        sinkscope.record(AddedMaskModel(-100.0), None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        record(AddedMaskModel(-100.0), make_inputs(FAMILIES["llama"], 1))
 
 
 def test_a_mask_in_a_mapping_may_be_of_large_numbers() -> None:
     [ids] = make_inputs(FAMILIES["llama"], 1)
     mask = torch.full((T, T), -1e9).triu(1)[None, None]
     model = FAMILIES["llama"].make("sdpa")
-    expected = sinkscope.record(model, None, [ids], tokens=T, progress=False)
-    result = sinkscope.record(
-        model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}], tokens=None, progress=False
-    )
+    expected = record(model, [ids])
+    result = record(model, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}], tokens=None)
     assert result.model["mask"] == expected.model["mask"] == {"kind": "causal"}
     assert np.abs(result["0.alpha"] - expected["0.alpha"]).max() < 1e-6

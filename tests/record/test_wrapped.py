@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sinkscope
 import torch
-from families import FAMILIES, T, make_inputs
+from families import FAMILIES, make_inputs, record
 from sentences import refused
 from sinkscope.attention import UnsupportedModel, unwrap
 from torch import nn
@@ -80,7 +79,7 @@ def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     inner = next(m for m in model.modules() if type(m).__name__ in ("LlamaForCausalLM", "GptOssForCausalLM"))
     att = eager64(inner, input_ids=ids)
     share = att / att.sum(-1, keepdim=True)
-    result = sinkscope.record(model, None, [prompt], tokens=T, progress=False)
+    result = record(model, [prompt])
     assert result.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
     # A score of the last layer has the errors of the sums of all layers.
     tolerance = tolerance_of(share, result.model["D"] * result.model["L"])
@@ -133,9 +132,9 @@ def test_a_sharded_model_gives_its_own_numbers(name: str, wrap: Callable[[nn.Mod
     plain_model = family.make(family.implementations[0])
     att = torch.stack([eager64(plain_model, input_ids=torch.tensor([ids])) for ids in prompts])
     share = att / att.sum(-1, keepdim=True)
-    expected = sinkscope.record(plain_model, None, prompts, tokens=T, progress=False)
+    expected = record(plain_model, prompts)
     model = wrap(family.make(family.implementations[0])).eval()
-    result = sinkscope.record(model, None, prompts, tokens=T, progress=False)
+    result = record(model, prompts)
     assert np.abs(result["mean.alpha"] - alpha64(share).mean(0)).max() < tolerance_of(share, result.model["D"])
     assert result.tensors.keys() == expected.tensors.keys()
     assert result.model == expected.model
@@ -183,6 +182,6 @@ class LeakyModel(nn.Module):
 
 def test_returned_weights_that_do_not_sum_to_1_are_rejected() -> None:
     ids = [[1, 2, 3, 4, 5]]
-    assert sinkscope.record(LeakyModel(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
+    assert record(LeakyModel(0.0), ids, tokens=5).model["operation"] == "softmax"
     with refused(UnsupportedModel):
-        sinkscope.record(LeakyModel(0.1), None, ids, tokens=5, progress=False)
+        record(LeakyModel(0.1), ids, tokens=5)
