@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, H, L, T, make_inputs, record
+from families import FAMILIES, H, L, T, make_inputs, record, watch
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
 from sentences import refused
@@ -311,10 +311,7 @@ class CustomModel(nn.Module):
 def test_a_custom_model_is_watched_and_recorded() -> None:
     model = CustomModel().eval()
     expected = [alpha64(model.maps64(row)) for row in PROMPTS[:2]]
-    with torch.no_grad(), sinkscope.watching(model) as sequences:
-        for row in PROMPTS[:2]:
-            model(torch.tensor([row]))
-    result = sequences.recording(PROMPTS[:2])
+    result = watch(model, *([row] for row in PROMPTS[:2])).recording(PROMPTS[:2])
     recorded_model = record(model, PROMPTS[:2])
     for i in range(2):
         for recording in (result, recorded_model):
@@ -345,9 +342,7 @@ WINDOWED = ["mistral", "gpt_oss", "gpt_neo", "gemma2", "modernbert"]
 def test_watching_gives_the_numbers_of_recording(name: str, implementation: str) -> None:
     """Without the window, the entropy of a windowed layer would be computed over all earlier keys, 0.4 too small."""
     model = FAMILIES[name].make(implementation)
-    with torch.no_grad(), sinkscope.watching(model) as sequences:
-        for row in PROMPTS:
-            model(input_ids=torch.tensor([row]))
+    sequences = watch(model, *([row] for row in PROMPTS))
     result, expected = sequences.recording(PROMPTS), record(model, PROMPTS)
     for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
         assert result.model.get(key, "none") == expected.model.get(key, "none"), key
@@ -400,9 +395,7 @@ def test_a_static_cache_is_refused_as_such() -> None:
 def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()
-    with torch.no_grad(), sinkscope.watching(model) as sequences:
-        model(input_ids=torch.tensor([PROMPTS[0]]) % 60)
-    result = sequences.recording([PROMPTS[0]])
+    result = watch(model, [[token % 60 for token in PROMPTS[0]]]).recording([PROMPTS[0]])
     assert (result.layers, result.blocks) == (layers, 4)
 
 
@@ -412,10 +405,7 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
     handle = model.model.layers[1].self_attn.q_proj.register_forward_hook(lambda m, args, out: out * 0)
     label = "queries of layer 1 zeroed"
     result = record(model, PROMPTS, edits=[label])
-    with torch.no_grad(), sinkscope.watching(model) as sequences:
-        for row in PROMPTS:
-            model(input_ids=torch.tensor([row]))
-    watched_recording = sequences.recording(PROMPTS, edits=[label])
+    watched_recording = watch(model, *([row] for row in PROMPTS)).recording(PROMPTS, edits=[label])
     handle.remove()
     uniform = torch.tensor(np.tri(T) / np.arange(1, T + 1)[:, None]).sum(-2) / torch.arange(T, 0, -1)
     for recording in (result, watched_recording):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, D, T, make_inputs, record
+from families import FAMILIES, D, T, make_inputs, record, watch
 from sentences import refused
 from sinkscope.attention import UnsupportedModel
 from truth import alpha64, run64, tolerance_of
@@ -168,9 +168,7 @@ def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> Non
     wrapped = RenamedInputs(model)
     with pytest.raises(UnsupportedModel, match=message), torch.no_grad(), sinkscope.watching(wrapped):
         wrapped(*batch.values())
-    with torch.no_grad(), sinkscope.watching(model) as sequences:
-        model(input_ids=torch.tensor([row[:CUT] for row in prompts]))
-    assert len(sequences.maps) == len(prompts)
+    assert len(watch(model, [row[:CUT] for row in prompts]).maps) == len(prompts)
 
 
 class PaddingModel(torch.nn.Module):

@@ -12,7 +12,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, T
+from families import FAMILIES, T, record, watch
 from hybrids import HYBRIDS
 from sentences import refused
 from sinkscope.attention import UnsupportedModel
@@ -72,17 +72,6 @@ def maps64(net: Net, row: list[int]) -> Tensor:
 
 def is_near(alpha: Any, maps: Tensor) -> bool:
     return alpha.shape == maps.shape[:-1] and bool(np.abs(alpha - alpha64(maps)).max() < tolerance_of(maps, D))
-
-
-def watch(model: nn.Module, *batches: Any) -> Any:
-    with torch.no_grad(), sinkscope.watching(model) as sequences:
-        for batch in batches:
-            model(torch.tensor(batch))
-    return sequences
-
-
-def record(model: nn.Module, prompts: Any, **options: Any) -> sinkscope.Recording:
-    return sinkscope.record(model, None, prompts, tokens=T, progress=False, **options)
 
 
 class TwoRunModel(nn.Module):

@@ -171,32 +171,6 @@ test('byte-level tokens cover every character, in order and without a gap', () =
   }
 });
 
-test('each pre-tokenizer gives the ids of the reference, alone and in a sequence', () => {
-  const json = JSON.parse(read('tokenizer.json', softmax));
-  const someLines = lines.filter((_, i) => i % 5 === 0);
-  for (const { pre_tokenizer, ids } of JSON.parse(read('stages.json')).stages) {
-    const [splitStage, ...letters] = pre_tokenizer.pretokenizers;
-    const nestedStage = { type: 'Sequence', pretokenizers: [splitStage] };
-    for (const stages of [
-      [splitStage, ...letters],
-      [nestedStage, ...letters],
-    ]) {
-      const pretokenizers = { type: 'Sequence', pretokenizers: stages };
-      const tokenizer = openTokenizer({ ...json, pre_tokenizer: pretokenizers });
-      const hashes = someLines.map((line) => hashOf(idsOf(tokenizer.encode(line))));
-      const wrongIndices = hashes.flatMap((hash, i) =>
-        ids.slice(8 * i, 8 * i + 8) === hash ? [] : [i],
-      );
-      const firstDifference = JSON.stringify([stages[0], someLines[wrongIndices[0]]]);
-      assert.equal(
-        wrongIndices.length,
-        0,
-        `${wrongIndices.length} of ${someLines.length} lines differ: ${firstDifference}`,
-      );
-    }
-  }
-});
-
 test('the patterns named in GGUF files split texts like the tokenizers library', () => {
   const metadata = JSON.parse(read('smollm2.gguf.json'));
   const { texts, pieces } = JSON.parse(read('pieces.json'));

@@ -219,40 +219,6 @@ def zoo(_: Path) -> None:
     write_case("zoo", Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json")))
 
 
-def stages(_: Path) -> None:
-    """Writes hashes of ids: every fifth line, by the zoo's tokenizer with other pre-tokenizers."""
-    split, space, word = pre_tokenizers.Split, Regex(r"\s"), Regex(r"[A-Za-z]+")
-    letters = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
-    variants = [
-        pre_tokenizers.ByteLevel(add_prefix_space=True),
-        pre_tokenizers.ByteLevel(add_prefix_space=False),
-        pre_tokenizers.Digits(individual_digits=True),
-        pre_tokenizers.Digits(individual_digits=False),
-        split(space, "isolated"),
-        split(space, "contiguous"),
-        split(".", "removed"),
-        split(space, "merged_with_previous"),
-        split(space, "merged_with_next"),
-        split(space, "merged_with_previous", True),
-        split(space, "merged_with_next", True),
-        split(word, "isolated", True),
-        split(word, "removed", True),
-        split(word, "contiguous", True),
-    ]
-    tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
-    cases = []
-    for variant in variants:
-        byte_stage = [] if isinstance(variant, pre_tokenizers.ByteLevel) else [letters]
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([variant, *byte_stage])
-        cases.append(
-            {
-                "pre_tokenizer": json.loads(tokenizer.to_str())["pre_tokenizer"],
-                "ids": "".join(hash_of(tokenizer.encode(line).ids) for line in read_lines()[::5]),
-            }
-        )
-    write_json(FOLDER / "stages.json", {"stages": cases})
-
-
 def read_gguf(path: Path) -> Metadata:
     fields = gguf.GGUFReader(path).fields
     keys = [key for key in fields if key.startswith(KEY_PREFIX)]
@@ -544,7 +510,6 @@ REDUCED: tuple[Callable[[Path], None], ...] = (
     gptneox,
     bert,
     zoo,
-    stages,
     smollm2,
     splits,
     sentence_piece,
