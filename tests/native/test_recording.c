@@ -35,6 +35,8 @@ static void close_recording(opened_recording *opened) {
     free((void *)(uintptr_t)opened->bytes.data);
 }
 
+#define scoped_recording __attribute__((cleanup(close_recording))) opened_recording
+
 typedef struct opened_trace {
     opened_recording file;
     ss_arena arena;
@@ -56,6 +58,8 @@ static void close_trace(opened_trace *opened) {
     free(opened->arena.block);
     close_recording(&opened->file);
 }
+
+#define scoped_trace __attribute__((cleanup(close_trace))) opened_trace
 
 /* Writes ["a","a",..] of T strings. */
 static void write_strings(char *out, int T) {
@@ -162,10 +166,9 @@ static int count_compared_goldens(bool reduced, size_t shift) {
         snprintf(path, sizeof path, GOLDEN "/%s", entry->d_name);
         scoped_file file = open_file(path, "golden.safetensors");
         ss_arch arch = arch_of(path, &file);
-        opened_trace opened;
+        scoped_trace opened;
         open_trace(&opened, record_golden(&file, &arch, reduced, shift));
         compared_n += compare_metrics(&opened.trace, &file, entry->d_name);
-        close_trace(&opened);
     }
     closedir(folder);
     return compared_n;
@@ -277,13 +280,12 @@ static void check_halves(void) {
         add_claimed(&w, "9.unknown", "F8_E4M3", "[3]", "abc", 3);
         if (has_alpha)
             add_claimed(&w, "0.alpha", "F32", "[1,2,2]", exact_alphas, sizeof exact_alphas);
-        opened_trace opened;
+        scoped_trace opened;
         open_trace(&opened, end_recording(&w, 1));
         scoped float *alpha = measure(&opened.trace, "alpha", 0, 0, 0, 0, NULL);
         CHECK_BITS(alpha, has_alpha ? exact_alphas : alphas, sizeof exact_alphas);
         scoped float *first_alpha = measure(&opened.trace, "alpha", 0, 1, 0, 0, NULL);
         CHECK_NEAR(first_alpha[0], 1, 0);
-        close_trace(&opened);
     }
 }
 
@@ -292,7 +294,7 @@ static void check_tensors(void) {
     recording_writer w = begin_small("softmax");
     add_claimed(&w, "mean.alpha", "F32", "[1,2,2]", alphas, sizeof alphas);
     add_claimed(&w, "mean.sink_ratio", "F32", "[2]", sums, 2 * sizeof *sums);
-    opened_recording opened;
+    scoped_recording opened;
     open_recording(&opened, end_recording(&w, 0));
     const ss_recording *r = &opened.recording;
     ss_tensor tensor;
@@ -308,25 +310,22 @@ static void check_tensors(void) {
     size_t bytes;
     CHECK_INT(ss_recording_trace_size(&bytes, r, 1, &err), SS_BAD_REQUEST);
     CHECK_INT(ss_recording_trace_size(&bytes, r, -1, &err), SS_BAD_REQUEST);
-    close_recording(&opened);
 }
 
 static void check_refused(ss_bytes file, ss_status status, const char *where, const char *text) {
-    opened_recording opened = {.bytes = file};
+    scoped_recording opened = {.bytes = file};
     ss_error err = {0};
     CHECK_INT(try_open_recording(&opened, &err), status);
     bool is_expected = !strcmp(err.where, where) && strstr(err.text, text);
     if (!is_expected) printf("    found %s: %s\n", err.where, err.text);
     CHECK(is_expected);
-    close_recording(&opened);
 }
 
 static void check_row(cJSON *row, int at, recording_writer *w) {
-    opened_recording opened = {.bytes = end_recording(w, 0)};
+    scoped_recording opened = {.bytes = end_recording(w, 0)};
     ss_error err = {0};
     ss_status status = try_open_recording(&opened, &err);
     check_refusal(row, at, status, &err);
-    close_recording(&opened);
 }
 
 static void check_metadata(void) {
@@ -383,13 +382,12 @@ static void check_layers(void) {
     static const float norms[] = {1, 2, 3, 6, 5, 20, 7, 7};
     recording_writer w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
     add_claimed(&w, "0.hidden_norm", "F32", "[4,2]", norms, sizeof norms);
-    opened_trace opened;
+    scoped_trace opened;
     open_trace(&opened, end_recording(&w, 0));
     size_t n;
     scoped float *ratios = measure(&opened.trace, "hidden_ratio", 0, 0, 0, 0, &n);
     CHECK_INT(n, 4);
     CHECK_BITS(ratios, ((const float[]){0.5f, 0.5f, 0.25f, 1}), 4 * sizeof *ratios);
-    close_trace(&opened);
     w = begin_replaced("\"L\":1", "\"L\":1,\"blocks\":3,\"layers\":[2]");
     add_claimed(&w, "0.hidden_norm", "F32", "[2,2]", norms, sizeof norms / 2);
     check_refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.hidden_norm", "[4, 2]");
@@ -408,11 +406,10 @@ static void check_cross(void) {
             check_refused(file, SS_BAD_TENSOR, "0.att", "[1, 2, 3, 2]");
             continue;
         }
-        opened_trace opened;
+        scoped_trace opened;
         open_trace(&opened, file);
         CHECK(!(opened.trace.fields & SS_BIT(SS_FIELD_ATT)));
         check_missing(&opened.trace, "alpha", 2, "cross-attention");
-        close_trace(&opened);
     }
     recording_writer w =
         begin_recording("2", replace_condition("\"eps\"", "\"cross\":{\"T\":0},\"eps\""));
@@ -425,7 +422,7 @@ static void check_first_token(void) {
         begin_replaced("\"eps\":[0.3]", "\"eps\":[0.3],\"first\":{\"position\":1}");
     static const float norms[] = {2, 3};
     add_claimed(&w, "0.value_norm", "F32", "[1,1,2]", norms, sizeof norms);
-    opened_trace opened;
+    scoped_trace opened;
     open_trace(&opened, end_recording(&w, 0));
     static const struct {
         const char *metric;
@@ -439,7 +436,6 @@ static void check_first_token(void) {
             CHECK(isnan(table[i].expected[j]) ? isnan(actual[j])
                                               : actual[j] == table[i].expected[j]);
     }
-    close_trace(&opened);
 }
 
 static void check_shapes(void) {
@@ -467,12 +463,11 @@ static void check_undefined_metrics(void) {
     recording_writer w = begin_small("softmax");
     add_claimed(&w, "0.alpha", "F32", "[1,2,2]", bytes, sizeof bytes);
     add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
-    opened_trace opened;
+    scoped_trace opened;
     open_trace(&opened, end_recording(&w, 0));
     size_t n;
     scoped float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     for (size_t i = 0; i < n; i++) CHECK(isnan(sinks[i]));
-    close_trace(&opened);
 }
 
 static void check_finite_weights(void) {
@@ -491,9 +486,8 @@ static void check_finite_weights(void) {
     static const float signed_weights[] = {1, 0, -0.75f, 2.25f, 1, 0, -3, 0.5f};
     w = begin_small("identity");
     add_claimed(&w, "0.att", "F32", "[1,2,2,2]", signed_weights, sizeof signed_weights);
-    opened_trace opened;
+    scoped_trace opened;
     open_trace(&opened, end_recording(&w, 0));
-    close_trace(&opened);
 }
 
 static void check_million_tensors(void) {
@@ -510,10 +504,9 @@ static void check_million_tensors(void) {
     free(names);
     ss_bytes file = end_recording(&w, 0);
     CHECK(ss_recording_size(file) < 6 * file.n);
-    opened_recording opened;
+    scoped_recording opened;
     open_recording(&opened, file);
     CHECK_INT(opened.recording.container.n, n);
-    close_recording(&opened);
 }
 
 int main(void) {
