@@ -66,6 +66,23 @@ it('lines can have their names beside them instead of in the legend, which keeps
   expect([x! < 100, x2 === x, y! - y2!]).toEqual([true, true, expect.closeTo(24.4, 0)]);
 });
 
+it('the legend has the names of lines that have no room beside them', () => {
+  const levels = Array.from({ length: 12 }, (_, i) =>
+    line([i, i + 0.5], { name: `a line with a long name ${i}` }),
+  );
+  const { root, marks } = chartOf(levels, { named: true });
+  const besideLines = [...root.querySelectorAll('.name')].map(({ textContent }) => textContent);
+  const inLegend = [...root.querySelectorAll('.chart-key span')].map((one) => one.textContent);
+  expect(inLegend.length).toBeGreaterThan(0);
+  expect([...besideLines, ...inLegend].map((one) => one!.trim()).sort()).toEqual(
+    levels.map(({ name }) => name).sort(),
+  );
+  const heights = marks('.name', 'y')
+    .flat()
+    .sort((a, b) => a! - b!);
+  heights.slice(1).forEach((y, i) => expect(y! - heights[i]!).toBeGreaterThan(5));
+});
+
 it('names stand on no line and on no other name', () => {
   const steep = line([0, 0, 0, 9, 9, 9], { name: 'steep' });
   const falling = line([9, 8, 6, 5, 4, 3], { name: 'falling', color: '--query' });

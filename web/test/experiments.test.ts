@@ -183,7 +183,12 @@ describe('the streaming experiment', () => {
     expect(finding).toMatchSnapshot();
     expect(notesOf(finding, groups)).toEqual([
       'B loses less: last 2 (no first) −0.500, not +1.000 nats.',
-      'C loses about as much: last 2 (no first) +0.500, not +1.000 nats.',
+      'C loses about as much: last 2 (no first) +0.500 and +1.000 nats.',
+    ]);
+    // Of two changes that are both small none is said to be more.
+    const small = [lossGroup(2.001, 2.0005), lossGroup(2.009, 2.0005, 'B')];
+    expect(notesOf(says(small, state), small)).toEqual([
+      'B loses about as much: last 2 (no first) +0.009 and +0.001 nats.',
     ]);
     expect(says([lossGroup(2.04, 2)], state).heading).toMatchSnapshot();
     expect(says([lossGroup(3, 2.96)], state).heading).toMatchSnapshot();
@@ -423,7 +428,7 @@ describe('the quantization experiment', () => {
     const group = groupOf('A', settingFrame(2), ...frames);
     expect(notesOf(finding, [group])).toEqual([]);
     expect(notesOf(finding, [group, group])).toEqual([
-      'A loses about as much: 6 bits +1.000, not +1.000 nats.',
+      'A loses about as much: 6 bits +1.000 and +1.000 nats.',
     ]);
     // An error that hardly falls says nothing of the first token's numbers.
     expect(says({}, roundedFrame(3, 0, 0.2), roundedFrame(2.25, 1, 0.125)).text).not.toContain(

@@ -103,7 +103,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'the numbers of each model': [
-    `The sigmoid model loses (less|more|about as much): last 8 \\(no first\\) ${NATS}, not ${NATS}`,
+    `The sigmoid model loses (less|more|about as much): last 8 \\(no first\\) ${NATS}(?:, not| and) ${NATS}`,
     (all, rank, cost, mainCost) => {
       const [main, other] = [...all.values()].map(windowRise) as [number, number];
       const isRanked = {

@@ -27,7 +27,7 @@ beforeEach(() => {
     'IntersectionObserver',
     class {
       constructor(report: (entries: object[]) => void) {
-        see = (isIntersecting) => report([{ isIntersecting }]);
+        see = (isIntersecting) => report([{ isIntersecting: !isIntersecting }, { isIntersecting }]);
       }
       observe = (root: Element) => watchedElements.add(root);
       disconnect = () => watchedElements.clear();

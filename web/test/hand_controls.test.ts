@@ -157,6 +157,21 @@ describe('terms', () => {
     expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
   });
 
+  it('open under the pointer and close behind it, but stay if they were pressed', () => {
+    const { root, terms } = drawLine();
+    const hidePopover = vi.fn();
+    HTMLElement.prototype.hidePopover = hidePopover;
+    const move = (type: string) => terms[2]!.dispatchEvent(new MouseEvent(type));
+    move('mouseenter');
+    expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
+    move('mouseleave');
+    expect(hidePopover).toHaveBeenCalledTimes(1);
+    move('mouseenter');
+    terms[2]!.click();
+    move('mouseleave');
+    expect(hidePopover).toHaveBeenCalledTimes(1);
+  });
+
   it('on one line are one tab stop, traversed by the arrow keys', () => {
     const { terms } = drawLine(true);
     expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, -1, -1, -1]);

@@ -131,7 +131,7 @@ describe('the room', () => {
         'and predictions get worse (red). Keep that one token: less worse (blue).',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
-      'The sigmoid model loses about as much: last 24 (no first) +1.000, not +1.000 nats.',
+      'The sigmoid model loses about as much: last 24 (no first) +1.000 and +1.000 nats.',
       expect.stringMatching(/^A large model breaks entirely: /),
     ]);
     // The curves are above that of all keys, which is 0.

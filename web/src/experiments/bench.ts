@@ -290,8 +290,9 @@ function drawAnswer(
   );
   const hasTable = groups.length && !isEmbed;
   render(hasTable ? settingsTable(experiment, groups, context.file.value) : nothing, table);
+  const reported = isEmbed ? '' : experiment.reported(context.state.value);
   render(
-    html`${othersNote(finding, groups)} ${isEmbed ? nothing : html`<p>${experiment.reported}.</p>`}`,
+    html`${othersNote(finding, groups)} ${reported ? html`<p>${reported}.</p>` : nothing}`,
     notes,
   );
   return { text, groups };

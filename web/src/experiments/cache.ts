@@ -143,7 +143,7 @@ export const cache: Experiment = {
     )}`;
     return [main, more];
   },
-  reported:
+  reported: () =>
     'Large models do nearly as well with a fifth of the keys, half of them most attended and half most recent (OPT, LLaMA ' +
     'and GPT-NeoX; H2O, Zhang et al. 2023)',
 };

@@ -63,7 +63,7 @@ export interface Experiment {
   /** Returns the controls above the chart, and those among the settings. */
   readonly controls: (context: Context) => readonly [TemplateResult, TemplateResult?];
   /** What a paper reports of large models, or what this page has of other models. */
-  readonly reported: string;
+  readonly reported: (state: State) => string;
 }
 
 export interface Column {

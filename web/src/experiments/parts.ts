@@ -19,6 +19,7 @@ import {
   formatLossChange,
   isUnedited,
   settingName,
+  SMALL_CHANGE,
   type Cost,
 } from '../views/settings';
 
@@ -118,12 +119,19 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
   return others.map((group) => {
     if (!worst?.cellOf(group.frames)) return '';
     const [mainCost, cost] = [costIn(worst, main), costIn(worst, group)];
-    const rank = cost < mainCost / 2 ? 'less' : cost > mainCost * 2 ? 'more' : 'about as much';
+    const isSmall = Math.max(Math.abs(cost), Math.abs(mainCost)) < SMALL_CHANGE;
+    const rank =
+      !isSmall && cost < mainCost / 2
+        ? 'less'
+        : !isSmall && cost > mainCost * 2
+          ? 'more'
+          : 'about as much';
     const reason =
       rank === 'less' && !group.frames[0]!.operation.normalizes
         ? '; its rows need not sum to 100%'
         : '';
-    const numbers = `${worst.title} ${formatLossChange(cost)}, not ${formatLossChange(mainCost)} nats${reason}.`;
+    const [costText, mainText] = [cost, mainCost].map(formatLossChange);
+    const numbers = `${worst.title} ${costText}${/about/.test(rank) ? ' and' : ', not'} ${mainText} nats${reason}.`;
     return html`<p><strong>${capitalize(modelName(group))} loses ${rank}:</strong> ${numbers}</p>`;
   });
 }

@@ -160,7 +160,7 @@ export const quantization: Experiment = {
     )}`;
     return [sliders, more];
   },
-  reported:
+  reported: () =>
     'Large models are as good in 8 bits, if the outliers, under 0.1% of the numbers, keep 16 (up to 175 billion ' +
     'parameters; LLM.int8(), Dettmers et al. 2022)',
 };

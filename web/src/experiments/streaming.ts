@@ -205,6 +205,6 @@ export const streaming: Experiment = {
       )}`;
     return [sliders, more];
   },
-  reported:
+  reported: () =>
     'A large model breaks entirely: Llama-2-13B’s perplexity is 5,158 without its first 4 tokens, 5.40 with them (last 1,024 kept; Xiao et al. 2024)',
 };

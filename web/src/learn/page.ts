@@ -53,8 +53,8 @@ addEventListener('beforeprint', () => {
 });
 
 if (lesson && lessonEnd) {
-  const watcher = new IntersectionObserver(([entry]) => {
-    if (!entry!.isIntersecting) return;
+  const watcher = new IntersectionObserver((entries) => {
+    if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
     markRead(lesson);
     watcher.disconnect();
   });

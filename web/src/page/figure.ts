@@ -123,10 +123,12 @@ export class Figure {
     this.#missingPlace = addElement(this.root, 'lacks');
     if (look.isMain) this.#addHeader();
     const watcher = new IntersectionObserver(
-      ([entry]) => {
+      (entries) => {
+        // One call reports all changes since the last one, the newest at the end.
+        const { isIntersecting } = entries.at(-1)!;
         // A figure whose cells stand in a grid of the room has no box of its own, which would never count as visible.
         const hasBox = getComputedStyle(this.root).display !== 'contents';
-        this.#isVisible = entry!.isIntersecting || !hasBox;
+        this.#isVisible = isIntersecting || !hasBox;
         if (this.#isVisible && this.#isDue) this.#draw();
       },
       { rootMargin: '120px' },

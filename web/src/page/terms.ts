@@ -8,9 +8,12 @@ const ANY_TERM = new RegExp(
 );
 
 let note: HTMLElement | undefined;
+/** Whether the reader pressed the word, so that its definition stays when the pointer leaves. */
+let isPinned = false;
 
 function openDefinition(event: Event, meaning: string): void {
   const word = event.currentTarget as HTMLElement;
+  isPinned = event.type === 'click';
   note ??= Object.assign(document.createElement('div'), { className: 'note', popover: 'auto' });
   note.textContent = meaning;
   note.setAttribute('role', 'status');
@@ -20,6 +23,10 @@ function openDefinition(event: Event, meaning: string): void {
   const { left, bottom } = word.getBoundingClientRect();
   note.style.left = `${Math.max(8, Math.min(left, innerWidth - note.offsetWidth - 8))}px`;
   note.style.top = `${Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
+}
+
+function leaveWord(): void {
+  if (!isPinned) note?.hidePopover();
 }
 
 function moveFocus(event: KeyboardEvent): void {
@@ -50,6 +57,8 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
       .textContent=${match[0]}
       tabindex=${isTabStop ? 0 : -1}
       @click=${(event: Event) => openDefinition(event, meaning)}
+      @mouseenter=${(event: Event) => openDefinition(event, meaning)}
+      @mouseleave=${leaveWord}
       @keydown=${isOneStop ? moveFocus : nothing}
     ></button>`;
     parts.push(sentence.slice(partStart, match.index), word);

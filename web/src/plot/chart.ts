@@ -164,15 +164,22 @@ function pointSample({ color }: Series, i: number) {
 const [NAME_HEIGHT, LETTER_WIDTH, ENOUGH_ROOM] = [14, 8.8, 20];
 /** The distances of a name's middle from its line. */
 const NAME_GAPS = [-10, 10, -24, 24];
+/** A name that is nearer to something else has no room. */
+const MIN_ROOM = 6;
 /** How many points of a line are tried for its name. */
 const MAX_NAME_PLACES = 40;
 
 type Point = readonly [x: number, y: number];
 
-/** Returns the series of the legend: faint lines last, lines of the same name and color once, no named lines. */
-function legendOf({ series, named }: ChartData): Series[] {
+/** Returns the series of the legend: faint lines last, lines of the same name and color once, no lines with a name beside them. */
+function legendOf(
+  { kind, series, named }: ChartData,
+  unnamed: readonly Series[],
+): readonly Series[] {
+  // The axis says what the only bars are.
+  if (kind === 'bars' && series.length < 2) return [];
   return series
-    .filter(({ faint, band }) => !named || faint || band)
+    .filter((one) => !named || one.faint || one.band || unnamed.includes(one))
     .filter((a, i, list) => i === list.findIndex((b) => a.name === b.name && a.color === b.color))
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
 }
@@ -306,7 +313,7 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
 
 /**
  * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
- * and the name has room.
+ * and the name has room. The legend has the names of lines without room.
  * @param cursorPlaces the ends of the cursor and of its label
  */
 function nameLines(
@@ -315,10 +322,12 @@ function nameLines(
   width: number,
   cursorPlaces: readonly (readonly Point[])[],
 ) {
-  if (!named) return nothing;
+  if (!named) return [];
   const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
   const obstacles = [...lines, ...cursorPlaces].map(pointsAlong);
-  const drawName = ({ name, color, own }: Series & { readonly own: number }) => {
+  const drawName = (one: Series) => {
+    const { name, color } = one;
+    const own = series.indexOf(one);
     const length = LETTER_WIDTH * name.length;
     const lastLeft = width - RIGHT - length;
     const others = obstacles.filter((_, i) => i !== own).flat();
@@ -351,29 +360,31 @@ function nameLines(
         // The numbers of the axis are below.
         yOf.range()[0]! - y + 4,
       );
-      return { left, y, score: 2 * room + distanceTo(others, lineY, x - 8, x + 8) };
+      return { left, y, room, score: 2 * room + distanceTo(others, lineY, x - 8, x + 8) };
     });
-    const { left, y } = scored.reduce((a, b) => (b.score > a.score ? b : a));
+    const { left, y, room } = scored.reduce((a, b) => (b.score > a.score ? b : a));
+    if (room < MIN_ROOM) return { one, text: undefined };
     obstacles.push(
       pointsAlong([
         [left, y],
         [left + length, y],
       ]),
     );
-    return svg`<text class="name" style=${`fill: var(${color})`} x=${left} y=${y + 4}>${name}</text>`;
+    const text = svg`<text class="name" style=${`fill: var(${color})`} x=${left} y=${y + 4}>${name}</text>`;
+    return { one, text };
   };
   // The name of the lower line comes first, so that names are in the order of the lines.
+  const endOf = (one: Series) => lines[series.indexOf(one)]!.at(-1)?.[1] ?? NaN;
   return series
-    .map((one, own) => ({ ...one, own }))
-    .filter(({ name, color, faint, band, own }) => {
-      const first = series.findIndex((one) => one.name === name && one.color === color);
-      return lines[own]!.length > 0 && !faint && !band && first === own;
+    .filter((one) => {
+      const first = series.find(({ name, color }) => one.name === name && one.color === color);
+      return Number.isFinite(endOf(one)) && !one.faint && !one.band && first === one;
     })
-    .sort((a, b) => lines[b.own]!.at(-1)![1] - lines[a.own]!.at(-1)![1])
+    .sort((a, b) => endOf(b) - endOf(a))
     .map(drawName);
 }
 
-function legendTemplate(data: ChartData) {
+function legendTemplate(data: ChartData, unnamed: readonly Series[]) {
   const { kind, series } = data;
   const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
   const sampleOf = (one: Series) =>
@@ -383,7 +394,7 @@ function legendTemplate(data: ChartData) {
         ? lineSample(one)
         : nothing;
   return html`<p class="chart-key">
-    ${legendOf(data).map(
+    ${legendOf(data, unnamed).map(
       (one) => html`<span style="--swatch: var(${one.color})">${sampleOf(one)}${one.name}</span>`,
     )}
   </p>`;
@@ -411,6 +422,14 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const isRight = cursorX > width / 2;
   const labelX = cursorX + (isRight ? -5 : 5);
   const labelEnd = labelX + (isRight ? -6 : 6) * cursorWords.length;
+  const ends = (x1: number, x2: number, y2: number): Point[] => [
+    [x1, TOP],
+    [x2, y2],
+  ];
+  const cursorPlaces = hasCursor
+    ? [ends(cursorX, cursorX, floor), ends(labelX, labelEnd, TOP)]
+    : [];
+  const names = nameLines(data, axes, width, cursorPlaces);
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -430,24 +449,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           (tick) =>
             svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? (data.steps ? tick.toLocaleString('en') : shortLabel(tick))}</text>`,
         )}
-        ${data.series.map((_, i) => drawSeries(data, axes, i))}
-        ${nameLines(
-          data,
-          axes,
-          width,
-          hasCursor
-            ? [
-                [
-                  [cursorX, TOP],
-                  [cursorX, floor],
-                ],
-                [
-                  [labelX, TOP],
-                  [labelEnd, TOP],
-                ],
-              ]
-            : [],
-        )}
+        ${data.series.map((_, i) => drawSeries(data, axes, i))} ${names.map(({ text }) => text)}
         ${
           hasCursor
             ? svg`<line class="cursor" x1=${cursorX} x2=${cursorX} y1=${TOP - 4} y2=${floor}></line>
@@ -459,7 +461,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           ${data.xLabel}
         </text>
       </svg>
-      ${legendTemplate(data)}`,
+      ${legendTemplate(
+        data,
+        names.flatMap(({ one, text }) => (text ? [] : one)),
+      )}`,
     root,
   );
 }

@@ -117,8 +117,8 @@ function lookOf(
 
 /** Names of eviction policies beside their lines; others have the package's labels. */
 const POLICY_NAMES: Readonly<Record<string, string>> = {
-  window: 'most recent',
-  first: 'first + recent',
+  window: 'last (no first)',
+  first: 'first + last',
   h2o: 'most attended',
   tova: 'attended last',
   lru: 'recently used',
