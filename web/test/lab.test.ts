@@ -267,7 +267,7 @@ describe('sentences of a lab', () => {
     const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
     expect(notesOf()).toMatchSnapshot();
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
-    expect(captionOf(0.6)).toBe('60% on the first token, mean over ordinary letters');
+    expect(captionOf(0.6)).toBe('60% on the first token, ordinary letters of this text');
     // Rows of two, four and five tokens.
     expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, spread evenly$/);
     // The other task has no next token.

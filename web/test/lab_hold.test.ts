@@ -30,7 +30,10 @@ function drawnLab(i: number): NamedLab {
   }
   const level = draw();
   const log = Array.from({ length: 1 + below(60) }, (_, step) => ({
-    ...{ step, first_most: Math.min(1, level + 0.4 * (draw() - 0.5) * (1 - step / 60)) },
+    ...{
+      step,
+      first_most: Math.max(0, Math.min(1, level + 0.4 * (draw() - 0.5) * (1 - step / 60))),
+    },
     ...{ value_ratio: 2 * draw(), loss_elsewhere: 3 * draw(), loss_triggers: 3 * draw() },
     ...{ optimum_elsewhere: draw(), optimum_triggers: draw() },
   }));
@@ -151,10 +154,12 @@ describe('the lab', () => {
       pair.forEach((namedLab, i) => {
         const { weight } = shownHeadOf(namedLab);
         const chance = Math.exp(-lastOf(namedLab, 'loss_triggers'));
-        // A sample of triggers alone has no ordinary letter.
-        const isTold = Number.isFinite(weight) && weights.length > 0;
-        if ((isTold && !isWritten(weights[i]!, weight)) || !isWritten(chances[i]!, chance))
+        // The numbers are those that decide who has a sink, and those of the curve.
+        const attention = lastOf(namedLab, 'first_most');
+        if (!isWritten(weights[i]!, attention) || !isWritten(chances[i]!, chance))
           errors.push(short);
+        const isSaid = new RegExp(`Both models|${namedLab.name} has a sink`, 'i').test(short);
+        if (pair[0].name !== pair[1].name && isSaid && !(attention > 0.3)) errors.push(short);
         const rows = namedLab.lab.sample.flatMap((id, t) =>
           t && id > TRIGGERS ? [1 / (t + 1)] : [],
         );

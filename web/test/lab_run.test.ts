@@ -426,13 +426,19 @@ describe('a lab of the last visit', () => {
     expect(await lab.readSaved(SETTINGS, PAIR)).toBeUndefined();
   });
 
-  it('saves its last steps before another run is read', async () => {
+  it('saves its last steps before another run is read, and shows nothing of them from then on', async () => {
     const lab = await readyLab();
+    await lab.run(3);
     const run = lab.run(5);
     await Promise.resolve();
-    await lab.readSaved({ triggers: 6 }, 'another pair');
-    await run;
-    expect(storedTrainings.get(STORAGE_KEY)).toEqual(lab.savedTraining);
+    const shown = () => [lab.step, lab.picture, lab.setup, lab.current, lab.savedTraining];
+    const read = lab.readSaved({ triggers: 6 }, 'another pair');
+    expect(shown()).toEqual([0, undefined, undefined, undefined, undefined]);
+    await Promise.all([read, run]);
+    expect(shown()).toEqual([0, undefined, undefined, undefined, undefined]);
+    const saved = storedTrainings.get(STORAGE_KEY) as SavedTraining;
+    expect(saved.step).toBeGreaterThanOrEqual(3);
+    expect(saved.log.map(({ step }) => step)).toEqual(saved.log.map((_, i) => i));
   });
 
   it('keeps the runs of the last four pairs, and is not saved without a pair', async () => {

@@ -438,7 +438,7 @@ describe('Training', () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0: 90% on <s>']);
+    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0']);
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {

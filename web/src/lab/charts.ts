@@ -48,8 +48,8 @@ const blindLoss = ({ settings }: Lab) =>
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'Attention on the first token',
-    lines: [{ column: 'first_elsewhere' }],
+    title: 'Attention on the first token (strongest head, mean of the batch)',
+    lines: [{ column: 'first_most' }],
     levels: {
       'spread evenly': (lab) => (lab.picture ? evenShare(lab) : uniformShare(lab.settings)),
       [`a sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,

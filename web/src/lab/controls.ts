@@ -71,7 +71,6 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
 export function questionChoice(context: Context, pair: Pair): TemplateResult {
   const { leftRun, rightRun } = context.state.value;
   return html`<div class="lab-questions" role="group" aria-label="Experiments">
-      <span class="hint">Try</span>
       ${[...fromScratch, ...fineTune].map((preset) =>
         preset.question
           ? html`<button

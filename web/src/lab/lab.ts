@@ -72,25 +72,27 @@ async function measureCurrent(training: Training, setup: Setup): Promise<LogEntr
   return { ...(await training.look()), ...(await measureHeldOut(training, setup)) };
 }
 
+/** What one training has shown and saved. A training that ends after others have begun writes into its own. */
+interface Run {
+  readonly log: LogEntry[];
+  current?: LogEntry;
+  sample: readonly number[];
+  picture?: Picture;
+  setup?: Setup;
+  seconds: number;
+  savedTraining?: SavedTraining;
+  /** The pair of runs under which this one is saved; undefined: it is not saved. */
+  readonly pairKey?: string;
+}
+
+const EMPTY_RUN = { log: [], sample: [], seconds: 0 } satisfies Run;
+
 export class Lab {
   readonly changes = signal(0);
   stage: Stage = 'loading';
   /** Why the lab cannot train; '' if it can. */
   error = '';
   settings: Settings = {};
-  log: LogEntry[] = [];
-  /**
-   * The measures of the weights after the last step, since each entry of the log is measured before its step; undefined
-   * before the first step and while the lab trains.
-   */
-  current: LogEntry | undefined;
-  sample: readonly number[] = [];
-  picture: Picture | undefined;
-  /** The model and its recipe; undefined before the first model is ready. */
-  setup: Setup | undefined;
-  seconds = 0;
-  /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
-  savedTraining: SavedTraining | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
   #forwardSeconds = NaN;
   #engine: Promise<Engine> | undefined;
@@ -101,13 +103,47 @@ export class Lab {
   #generation = 0;
 
   readonly #side: number;
-  /** The pair of runs under which this one is saved; undefined: it is not saved. */
-  #pairKey: string | undefined;
+  /** The run of the settings. */
+  #shown: Run = EMPTY_RUN;
 
   /** Creates a lab without a model. */
   constructor(side: number, prepare: (settings: Settings) => Promise<Setup>) {
     this.#side = side;
     this.#prepare = prepare;
+  }
+
+  get log(): readonly LogEntry[] {
+    return this.#shown.log;
+  }
+
+  /**
+   * The measures of the weights after the last step, since each entry of the log is measured before its step; undefined
+   * before the first step and while the lab trains.
+   */
+  get current(): LogEntry | undefined {
+    return this.#shown.current;
+  }
+
+  get sample(): readonly number[] {
+    return this.#shown.sample;
+  }
+
+  get picture(): Picture | undefined {
+    return this.#shown.picture;
+  }
+
+  /** The model and its recipe; undefined before the first model is ready. */
+  get setup(): Setup | undefined {
+    return this.#shown.setup;
+  }
+
+  get seconds(): number {
+    return this.#shown.seconds;
+  }
+
+  /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
+  get savedTraining(): SavedTraining | undefined {
+    return this.#shown.savedTraining;
   }
 
   /** Whether the lab has a model; if its worker was lost, only the picture is left. */
@@ -147,6 +183,7 @@ export class Lab {
   async readSaved(settings: Settings, pairKey?: string): Promise<SavedTraining | undefined> {
     this.#generation++;
     this.settings = settings;
+    this.#shown = EMPTY_RUN;
     this.#setStage('loading');
     await this.pause();
     return pairKey === undefined ? undefined : readTraining(this.#side, pairKey);
@@ -154,7 +191,7 @@ export class Lab {
 
   /** Continues from the last saved state after the worker was lost. */
   resume(): Promise<void> {
-    return this.start(this.settings, this.#pairKey, this.savedTraining);
+    return this.start(this.settings, this.#shown.pairKey, this.savedTraining);
   }
 
   /**
@@ -167,14 +204,21 @@ export class Lab {
     this.#setStage('loading');
     await this.pause();
     if (generation !== this.#generation) return;
-    this.log = [...(savedTraining?.log ?? [])];
-    this.current = undefined;
-    this.savedTraining = savedTraining;
-    this.seconds = savedTraining?.seconds ?? 0;
-    this.#pairKey = pairKey;
-    if (!savedTraining) {
-      this.picture = undefined;
-      if (pairKey !== undefined) await deleteTraining(this.#side, pairKey);
+    const { sample, picture, setup } = this;
+    // A run that continues keeps its picture.
+    this.#shown = savedTraining
+      ? {
+          ...savedTraining,
+          log: [...savedTraining.log],
+          sample,
+          picture,
+          setup,
+          savedTraining,
+          pairKey,
+        }
+      : { ...EMPTY_RUN, log: [], pairKey };
+    if (!savedTraining && pairKey !== undefined) {
+      await deleteTraining(this.#side, pairKey);
       // A later start may have its model by now.
       if (generation !== this.#generation) return;
     }
@@ -195,7 +239,7 @@ export class Lab {
       // Here a start takes effect, if no later one has begun.
       if (generation !== this.#generation) return void training.close().catch(() => {});
       this.#training = training;
-      Object.assign(this, { setup, sample, picture, current });
+      Object.assign(this.#shown, { setup, sample, picture, current });
       this.#forwardSeconds = forwardSeconds;
       this.#setStage(this.step >= Number(settings.steps) ? 'ended' : 'ready');
     } catch (error) {
@@ -220,7 +264,7 @@ export class Lab {
   }
 
   async #train(training: Training, lastStep: number, pace: number, signal: AbortSignal) {
-    const generation = this.#generation;
+    const [generation, run] = [this.#generation, this.#shown];
     const setStage = (stage: Stage) => {
       // A start that stops this run shows that it loads.
       if (generation === this.#generation) this.#setStage(stage);
@@ -228,25 +272,25 @@ export class Lab {
     let drawnAt = performance.now();
     let savedAt = drawnAt;
     const drawFrame = async () => {
-      this.picture = await pictureOf(training, this.sample);
+      run.picture = await pictureOf(training, run.sample);
       const time = performance.now();
-      this.seconds += (time - drawnAt) / 1000;
+      run.seconds += (time - drawnAt) / 1000;
       drawnAt = time;
       if (time - savedAt > SAVE_MS) {
-        await this.#save(training);
+        await this.#save(training, run);
         savedAt = time;
       }
       this.changes.value = this.changes.peek() + 1;
     };
     const finish = async () => {
       await drawFrame();
-      await this.#save(training);
-      this.current = await measureCurrent(training, this.setup!);
+      await this.#save(training, run);
+      run.current = await measureCurrent(training, run.setup!);
     };
-    this.current = undefined;
+    run.current = undefined;
     try {
-      for await (const entry of this.#takeSteps(training, lastStep - this.step, pace, signal)) {
-        this.log.push({ ...entry, step: this.step });
+      for await (const entry of this.#takeSteps(training, run, lastStep, pace, signal)) {
+        run.log.push({ ...entry, step: run.log.length });
         if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
       await finish();
@@ -258,22 +302,27 @@ export class Lab {
     }
   }
 
-  async #save(training: Training): Promise<void> {
-    const { step, seconds } = this;
-    this.savedTraining = { step, seconds, log: [...this.log], state: await training.state() };
-    if (this.#pairKey !== undefined)
-      await saveTraining(this.#side, this.#pairKey, this.savedTraining);
+  async #save(training: Training, run: Run): Promise<void> {
+    const [step, log, { seconds, pairKey }] = [run.log.length, [...run.log], run];
+    run.savedTraining = { step, seconds, log, state: await training.state() };
+    if (pairKey !== undefined) await saveTraining(this.#side, pairKey, run.savedTraining);
   }
 
-  /** Trains `count` steps and yields their entries; every tenth also has the loss on held-out text before its step. */
-  async *#takeSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
-    const hasHeldOut = this.setup?.heldOut !== undefined;
-    for (let remaining = count; remaining > 0;) {
-      const stepsSinceHeldOut = this.step % HELD_OUT_STEPS;
+  /** Trains until a step and yields the entries; every tenth also has the loss on held-out text before its step. */
+  async *#takeSteps(
+    training: Training,
+    { log, setup }: Run,
+    lastStep: number,
+    pace: number,
+    signal: AbortSignal,
+  ) {
+    const hasHeldOut = setup?.heldOut !== undefined;
+    for (let remaining = lastStep - log.length; remaining > 0;) {
+      const stepsSinceHeldOut = log.length % HELD_OUT_STEPS;
       const chunk = hasHeldOut
         ? Math.min(remaining, HELD_OUT_STEPS - stepsSinceHeldOut)
         : remaining;
-      let heldMeasures = stepsSinceHeldOut ? {} : await measureHeldOut(training, this.setup!);
+      let heldMeasures = stepsSinceHeldOut ? {} : await measureHeldOut(training, setup!);
       for await (const entry of this.#takePacedSteps(training, chunk, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};

@@ -34,7 +34,8 @@ export function createMap(
   place.dataset.side = ['left', 'right'][side];
   place.dataset.view = 'attention';
   const title = addElement(place, 'caption', 'p');
-  const map = createHeatmap(addElement(place, 'plot'));
+  const plot = addElement(place, 'plot');
+  const map = createHeatmap(plot);
   const footer = addElement(place, 'lab-under');
   return (namedLab, theme) => {
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${namedLab.name}`);
@@ -46,6 +47,8 @@ export function createMap(
         <span class="hint">${mapNumber(namedLab)?.[1]}</span>`,
       title,
     );
+    // While a model loads, its name does not stand above the map of the last one.
+    plot.style.visibility = shownHead(namedLab.lab) ? '' : 'hidden';
     drawMap(map, namedLab, theme, place.clientWidth);
     render(
       html`${troubleNote(namedLab, actions)}
@@ -70,7 +73,7 @@ const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
 /** Adds the color scale of both maps. */
 export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], theme: Theme) => void {
   const place = addElement(grid, 'map-legend');
-  addElement(place, '', 'span').textContent = 'attention weight';
+  addElement(place, '', 'span').textContent = 'weight';
   const scale = addElement(place, 'scale-place', 'span');
   addElement(place, '', 'span').textContent = 'gray: later; early rows see few tokens';
   return (labs, theme) => drawScale(scale, scaleOf(labs, theme));

@@ -115,7 +115,7 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
 }
 
 const rowsWords = (settings: Settings): string =>
-  isFineTune(settings) ? 'mean of the rows' : 'mean over ordinary letters';
+  isFineTune(settings) ? 'mean of the rows' : 'ordinary letters of this text';
 
 /** Returns the number of a lab's map, and what it is the mean of; undefined without a map. */
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
@@ -264,7 +264,7 @@ export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
   const { settings } = left.lab;
   const isExpected =
     !isFineTune(settings) && left.operation?.normalizes && !right.operation?.normalizes;
-  const weights = pair.map(({ lab }) => shownHead(lab)?.weight ?? NaN);
+  const weights = pair.map(({ lab }) => recentMean(lab, 'first_most'));
   const shares = pair.map(({ name }, i) => `${name} ${weightWords(weights[i]!)}`);
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
@@ -276,7 +276,7 @@ export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
         ]
       : []),
     ...(weights.every(Number.isFinite)
-      ? [`On the first token: ${shares.join(', ')} (${rowsWords(settings)}).`]
+      ? [`On the first token: ${shares.join(', ')} (mean of the last batches).`]
       : []),
     ...(hasAnswer && likely.every(Number.isFinite)
       ? [

@@ -124,15 +124,21 @@ const wordsOfCards =
   (frame: Frame): CardWords => {
     const { layer, head } = modelHead(frame, headOf(frame));
     const place = isWalked(frame.subject) ? ` ${placeOf(frame)}` : '';
+    // Of a trained model the number stands above the column.
+    const isFirst = frame.model.step?.step === 0;
+    const number = `: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`;
     return {
       title: `${titleOf(frame)}${place}`,
-      hint: `layer ${layer}, head ${head}: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`,
+      hint: `layer ${layer}, head ${head}${isFirst ? number : ''}`,
       color: colorOf(frame),
     };
   };
 
-function headTemplate(entries: readonly SubjectEntry[], context: Context) {
-  const frames = framesOf(entries);
+function headTemplate(
+  entries: readonly SubjectEntry[],
+  frames: readonly Frame[],
+  context: Context,
+) {
   const [frame] = frames;
   const definition =
     frame &&
@@ -147,9 +153,10 @@ function numbersTemplate(
   entries: readonly SubjectEntry[],
   { state }: Context,
   { claimAt }: Chosen,
+  isDrawn: boolean,
 ) {
   const frames = framesOf(entries.filter(({ isStale }) => !isStale));
-  const isLoading = entries.every(({ frame, error }) => !frame && !error);
+  const isLoading = !isDrawn && !entries.some(({ error }) => error);
   const softmax = frames.find(
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
@@ -195,6 +202,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   grid.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
   const currentEntries = () => entriesOf(context, context.state.value.shown);
+  /** The frames drawn last, and the models that they are of: heading and scale stay while a checkpoint loads. */
+  let drawn: { readonly models: string; readonly frames: readonly Frame[] } | undefined;
   const drawnEntries = () => entriesOf(context, drawnSubjects());
 
   requestFrames(context, scope, ({ shown }) => {
@@ -225,10 +234,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const state = context.state.value;
     void context.theme.value;
     const entries = currentEntries();
-    const frames = framesOf(entries);
-    render(headTemplate(entries, context), headingPlace);
+    const models = trainedSubjects(state.shown).join();
+    if (drawn?.models !== models || framesOf(entries).length)
+      drawn = { models, frames: framesOf(entries) };
+    const { frames } = drawn;
+    render(headTemplate(entries, frames, context), headingPlace);
     render(modelChoice(entries, context), choicePlace);
-    render(numbersTemplate(entries, context, chosen), numbersPlace);
+    render(numbersTemplate(entries, context, chosen, frames.length > 0), numbersPlace);
     updateLegend(frames);
     mapsFigure.update(drawnEntries());
     const current = entriesOf(context, currentSubjects());

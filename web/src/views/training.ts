@@ -151,9 +151,10 @@ export function emergenceOf(frame: Frame) {
 export const colorOf = (frame: Frame): string =>
   loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id)?.style.color ?? '--ink';
 
-/** Names the texts over which the course averages. */
-function courseTexts({ recording, sequences }: Frame): string {
-  if (!recording) return `${LOG_SEQUENCES} other texts`;
+/** Names the texts over which the course averages; in a longer text each key gets less, so fewer heads have a sink. */
+function courseTexts({ recording, sequences, T }: Frame): string {
+  if (!recording)
+    return `${LOG_SEQUENCES} other${T < MEASURING_CONDITIONS.T ? ', longer' : ''} texts`;
   return sequences === 1 ? 'one recorded prompt' : `${sequences} recorded prompts`;
 }
 
