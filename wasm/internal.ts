@@ -3,10 +3,9 @@
  * not promised and may change in every version.
  * This module has no code of its own, so that a bundle gets only what its callers use.
  */
-export { cacheBytes, cacheClear, cacheKind, cacheList } from './loading/cache.ts';
+export { cacheBytes, cacheClear, cacheList } from './loading/cache.ts';
 export { editLabel, readEdit } from './engine/edit_text.ts';
 export { filesOfList } from './loading/disk.ts';
-export { openDownload } from './loading/open_download.ts';
 export { tokenizerOfGguf } from './text/gguf_tokenizer.ts';
 export { csvField, csvOf } from './study/csv.ts';
 export { cutText, cutTokens, splitText } from './study/cut.ts';

@@ -35,7 +35,7 @@ async function openInNode(id, prompt) {
   ]);
   const model = await engine.open({ config, weights });
   const tokenizer = openTokenizer(String(await zoo(`${id}/tokenizer.json`)));
-  const tokens = tokenizer.encode(prompt, { bos: true }).slice(0, 64);
+  const tokens = tokenizer.encode(prompt).slice(0, 64);
   return { engine, model, ids: tokens.map((token) => token.id) };
 }
 

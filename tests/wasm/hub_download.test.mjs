@@ -2,7 +2,7 @@ import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { openDownload } from '../../wasm/internal.ts';
+import { fetchFile } from '../../wasm/loading/download.ts';
 import { readWeights } from '../../wasm/loading/files.ts';
 import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
@@ -20,7 +20,7 @@ beforeEach(() => hub.reset());
 after(() => hub.close());
 
 async function read(options = {}) {
-  const { bytes, stream } = await openDownload(url, { wait: 5, ...options });
+  const { bytes, stream } = await fetchFile(new URL(url), { wait: 5, ...options });
   const chunks = [];
   for await (const chunk of stream) chunks.push(chunk);
   return { bytes, content: Buffer.concat(chunks) };
@@ -68,7 +68,7 @@ test('a finished download has no listener on its signal', async () => {
   await assert.rejects(read({ signal, tries: 1 }), { code: 'read' });
   assert.equal(listeners(), 0, 'one that broke off');
   hub.reset();
-  const { stream } = await openDownload(url, { signal, wait: 5 });
+  const { stream } = await fetchFile(new URL(url), { signal, wait: 5 });
   assert.equal(listeners(), 1);
   await stream.cancel();
   assert.equal(listeners(), 0, 'an unread stream');
@@ -97,7 +97,7 @@ test('a signal stops a download at once, whether it has not begun, waits, or rec
 });
 
 test('only the ranges that are read are downloaded', async () => {
-  const { stream } = await openDownload(url, {});
+  const { stream } = await fetchFile(new URL(url), {});
   const reader = stream.getReader();
   await reader.read();
   await reader.cancel();
@@ -108,7 +108,7 @@ test('only the ranges that are read are downloaded', async () => {
 test('empty files, and files compressed without a request for it, are read', async () => {
   hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
   const emptyFile = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
-  const { bytes, stream } = await openDownload(emptyFile);
+  const { bytes, stream } = await fetchFile(new URL(emptyFile), {});
   assert.equal(bytes, 0);
   hub.fault({ host: 'cdn', path: MODEL_PATH, gzip: true });
   const compressedFile = await read();

@@ -239,13 +239,12 @@ test('a lab folder lists its files in order and omits absent optional files', as
     { path: 'recipe.json', data: json(recipe) },
   ];
   assert.deepEqual(labFolder(folderParts), [config, model, words, last]);
-  const resumedRecipe = { ...recipe, resumed: [4] };
-  const fullParts = { ...folderParts, tokenizerConfig: '{"b":2}', text: '', recipe: resumedRecipe };
+  const fullParts = { ...folderParts, tokenizerConfig: '{"b":2}', text: '' };
   assert.deepEqual(labFolder(fullParts), [
     ...[config, model, words],
     { path: 'tokenizer_config.json', data: '{"b":2}' },
     { path: 'text.txt', data: '' },
-    { path: 'recipe.json', data: json(resumedRecipe) },
+    last,
   ]);
   await refuses(t, [
     () => labFolder({ ...folderParts, config: 1 }),
@@ -268,7 +267,7 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
     from: { model: 'x', step: 0 },
     text: { name: 'y' },
   };
-  assert.deepEqual(checkLabRecipe({ ...wholeRecipe, resumed: [], more: 1 }), wholeRecipe);
+  assert.deepEqual(checkLabRecipe({ ...wholeRecipe, more: 1 }), wholeRecipe);
   const fullRecipe = {
     ...goodRecipe,
     from: { model: 'x', step: INT32_MAX, sha256: 'a' },
@@ -283,8 +282,6 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
     checkChange({ settings: { a: true } }),
     checkChange({ steps_done: -1 }),
     checkChange({ steps_done: INT32_MAX + 1 }),
-    checkChange({ resumed: 3 }),
-    checkChange({ resumed: [40] }),
     checkChange({ from: 3 }),
     checkChange({ from: {} }),
     checkChange({ from: { model: 'x', step: -1 } }),

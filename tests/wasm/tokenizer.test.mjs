@@ -19,26 +19,24 @@ test('a tokenizer has its size, its special tokens and its pieces, and an unknow
   assert.equal(tokenizer.decode(Int32Array.of(0, 260, 5000)), ' a');
 });
 
-test('encode() adds a BOS token only on request', () => {
+test('encode() begins as the tokenizer does, or without a special token', () => {
   const firstToken = (options) => tokenizer.encode('ab', options)[0];
   assert.deepEqual(firstToken(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
-  assert.deepEqual(firstToken({ bos: true }), firstToken({ bos: 'auto' }));
-  assert.equal(firstToken({ bos: false }).special, false);
-  assert.equal(tokenizer.encode('', { bos: false }).length, 0);
-  assert.throws(() => tokenizer.encode('a', { bos: 1 }), { code: 'argument', where: 'bos' });
+  assert.equal(firstToken({ special: 'none' }).special, false);
+  assert.equal(tokenizer.encode('', { special: 'none' }).length, 0);
   assert.throws(() => tokenizer.encode(undefined), { code: 'argument', where: 'text' });
 });
 
 test("a token with half of a character's bytes covers the whole character", () => {
   const text = 'a😀漢';
-  const tokens = tokenizer.encode(text, { bos: false });
+  const tokens = tokenizer.encode(text, { special: 'none' });
   const coveredTexts = tokens.map(({ start, end }) => text.slice(start, end));
   assert.deepEqual([...new Set(coveredTexts)], ['a', '😀', '漢']);
   assert.ok(tokens.some((token) => token.text === '\ufffd'));
 });
 
 test('half a surrogate pair is read as U+FFFD and keeps its place', () => {
-  const tokens = tokenizer.encode('a\ud83db', { bos: false });
+  const tokens = tokenizer.encode('a\ud83db', { special: 'none' });
   assert.deepEqual(tokens.at(-1), {
     id: tokens.at(-1).id,
     text: 'b',
@@ -118,7 +116,7 @@ test('a SentencePiece vocabulary writes spaces as block signs, missing character
 
 test('adjacent unknown characters form one unknown token', () => {
   const { normalizer: _, ...withoutNormalizer } = llama;
-  const tokens = openTokenizer(withoutNormalizer).encode('aZYb', { bos: false });
+  const tokens = openTokenizer(withoutNormalizer).encode('aZYb', { special: 'none' });
   assert.deepEqual(
     tokens.map(({ id, start, end }) => [id, start, end]),
     [
@@ -164,7 +162,7 @@ test('an empty match counts unless it follows another, also at the end of the te
 test('a token of joined characters covers the first of them, as in the tokenizers library', () => {
   const joined = openTokenizer({ ...JSON.parse(file), normalizer: { type: 'NFC' } }, config);
   const text = 'cafe\u0301 \u1112\u1161\u11ab <s> e\u0301a';
-  for (const { start, end, text: piece } of joined.encode(text, { bos: false })) {
+  for (const { start, end, text: piece } of joined.encode(text, { special: 'none' })) {
     const firstToken = [...piece.normalize('NFD')].filter((sign) => !/[\u0300-\u036f]/.test(sign));
     if (!piece.includes('\ufffd'))
       assert.ok(text.slice(start, end).startsWith(firstToken.join('')));

@@ -44,15 +44,13 @@ test('special tokens come from the template or from the options', (t) => {
   for (const [options, expectedTokens] of [
     [undefined, [begin, ...textTokens, end, end]],
     [{}, [begin, ...textTokens, end, end]],
-    [{ bos: 'auto', special: 'auto' }, [begin, ...textTokens, end, end]],
+    [{ special: 'auto' }, [begin, ...textTokens, end, end]],
     [{ special: 'none' }, textTokens],
     [{ special: [] }, textTokens],
     [
       { special: ['</s>', 'b'] },
       [specialToken(4, '</s>', 0), specialToken(1, 'b', 0), ...textTokens],
     ],
-    [{ bos: true }, [begin, ...textTokens]],
-    [{ bos: false }, textTokens],
   ])
     assert.deepEqual(tokenizer.encode('aba', options), expectedTokens, JSON.stringify(options));
   assert.deepEqual(
@@ -63,18 +61,8 @@ test('special tokens come from the template or from the options', (t) => {
       [4, 0],
     ],
   );
-  const withoutAdded = openTokenizer({ ...plainFile, added_tokens: [] });
-  for (const [openedTokenizer, options] of [
-    [tokenizer, { bos: 1 }],
-    [tokenizer, { bos: true, special: 'none' }],
-    [tokenizer, { bos: false, special: [] }],
-    [tokenizer, { special: 'all' }],
-    [tokenizer, { special: ['a', 'x'] }],
-    [tokenizer, { special: [3] }],
-    [withoutAdded, { bos: true }],
-    [tokenizer, 3],
-  ])
-    assertRefused(t, () => openedTokenizer.encode('a', options));
+  for (const options of [{ special: 'all' }, { special: ['a', 'x'] }, { special: [3] }, 3])
+    assertRefused(t, () => tokenizer.encode('a', options));
   assertRefused(t, () => tokenizer.encode(3));
   assertRefused(t, () => tokenizer.decode(3));
   assertRefused(t, () => tokenizer.piece('a'));
@@ -348,7 +336,7 @@ test('without a tokenizer in the plan, a text is a list of ids', async () => {
       (await tokenizer.encode(text, options)).map(({ id }) => id);
     for (const text of ['1, 20,3', ' 1 20\t3\n', '#1#20#3', '1 ,#20 #3'])
       assert.deepEqual(await ids(text), [1, 20, 3], text);
-    assert.deepEqual(await ids('', { special: 'none', bos: false }), []);
+    assert.deepEqual(await ids('', { special: 'none' }), []);
     assert.deepEqual(await ids('  '), []);
     assert.deepEqual(await ids('123456789'), [123456789]);
     assert.equal(await tokenizer.decode([1, 20, 3]), '#1#20#3');
@@ -373,7 +361,6 @@ test('without a tokenizer in the plan, a text is a list of ids', async () => {
       await assert.rejects(tokenizer.encode(text), { code: 'argument', where }, text);
     await assert.rejects(tokenizer.encode(3), { where: 'text' });
     await assert.rejects(tokenizer.encode('1', { special: ['<s>'] }), { where: 'special' });
-    await assert.rejects(tokenizer.encode('1', { bos: true }), { where: 'bos' });
     tokenizer.close();
   }
   for (const [args, where] of [

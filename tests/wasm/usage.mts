@@ -20,15 +20,7 @@ import {
   type Plan,
   type Tensor,
 } from '../../wasm/index.ts';
-import {
-  cacheBytes,
-  cacheClear,
-  cacheKind,
-  cacheList,
-  filesOfList,
-  openDownload,
-  planText,
-} from '../../wasm/internal.ts';
+import { cacheBytes, cacheClear, cacheList, filesOfList, planText } from '../../wasm/internal.ts';
 
 export async function explore(files: URL, text: string): Promise<Tensor> {
   const tokenizer = openTokenizer(await (await fetch(new URL('tokenizer.json', files))).text());
@@ -39,7 +31,7 @@ export async function explore(files: URL, text: string): Promise<Tensor> {
       onProgress: ({ stage, done, total }) => console.log(stage, done / total),
     },
   );
-  const ids = tokenizer.encode(text, { bos: true }).map(({ id }) => id);
+  const ids = tokenizer.encode(text, { special: ['<s>'] }).map(({ id }) => id);
   const run = await model.run(ids, {
     fields: ['att', 'hidden'],
     edits: [
@@ -84,7 +76,7 @@ export async function fetchModel(engine: Engine, id: string, token: string): Pro
     onProgress: ({ done, total, rate = NaN, remaining = NaN, note = '' }) =>
       console.log(done / total, rate, remaining, note),
   });
-  if ((await cacheKind()) !== 'none') console.log(await cacheBytes());
+  console.log(await cacheBytes());
   for (const { id, bytes, total, complete } of await cacheList())
     console.log(id, bytes, total, complete);
   await cacheClear(plan.id);
@@ -95,15 +87,6 @@ export async function openDropped(drop: DataTransfer, input: HTMLInputElement): 
     ...(await planFiles(await filesOfDrop(drop))),
     ...(await planFiles(filesOfList(input.files ?? []))),
   ];
-}
-
-export async function sizeOf(url: URL): Promise<number> {
-  const { bytes, stream } = await openDownload(url, {
-    tries: 3,
-    onRetry: ({ reason, wait }) => console.log(reason, wait),
-  });
-  await stream.cancel();
-  return bytes ?? NaN;
 }
 
 export async function walkTraining(engine: Engine, index: URL): Promise<number[]> {

@@ -23,7 +23,6 @@ export async function openStore(): Promise<Store | undefined> {
   const folder = await openFolder().catch(() => undefined);
   if (!folder) return undefined;
   return {
-    kind: 'opfs',
     async put(name, bytes) {
       await write(await folder.getFileHandle(name, { create: true }), bytes);
     },

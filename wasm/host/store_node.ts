@@ -15,7 +15,6 @@ export async function openStore(): Promise<Store | undefined> {
   const folder = SINKSCOPE_CACHE || join(cacheRoot, 'sinkscope');
   const pathOf = (name: string) => join(folder, name);
   return {
-    kind: 'folder',
     async put(name, bytes) {
       await mkdir(folder, { recursive: true });
       // A rename makes the write atomic for concurrent readers and writers.

@@ -23,7 +23,6 @@ export interface DiskFile {
 }
 
 export interface Store {
-  kind: 'opfs' | 'folder';
   put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
   /** The call may overwrite `reusedBuffer`, a buffer that an earlier call returned. */
   get: (

@@ -3,7 +3,7 @@
  * with a recipe that repeats the training to the same bits.
  */
 import { check, checkOptions } from '../abi/arguments.ts';
-import { expect, expectInteger, argumentError } from '../abi/errors.ts';
+import { expect, expectInteger } from '../abi/errors.ts';
 import { stampFiles } from '../loading/stamp.ts';
 import type { LabRecipe, LabTokenizer } from './types.ts';
 
@@ -118,7 +118,7 @@ export function labFolder(parts: {
   check(config, 'object', 'config');
   expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);
   check(tokenizer, 'text', 'tokenizer');
-  checkLabRecipe({ ...recipe, resumed: [] });
+  checkLabRecipe(recipe);
   const stamped = stampFiles(config, weights);
   const toJson = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
   return [
@@ -137,13 +137,7 @@ export function labFolder(parts: {
  */
 export function checkLabRecipe(json: unknown): LabRecipe {
   check(json, 'object', 'recipe.json');
-  const {
-    settings,
-    steps_done,
-    from = null,
-    text = null,
-    resumed = [],
-  } = json as Record<string, unknown>;
+  const { settings, steps_done, from = null, text = null } = json as Record<string, unknown>;
   const placeOf = (name: string) => `recipe.json: ${name}`;
   check(settings, 'object', placeOf('settings'));
   expect(!Array.isArray(settings), placeOf('settings'), 'an object', settings);
@@ -155,13 +149,6 @@ export function checkLabRecipe(json: unknown): LabRecipe {
       value,
     );
   expectInteger(steps_done, 0, 2 ** 31 - 1, placeOf('steps_done'));
-  expect(Array.isArray(resumed), placeOf('resumed'), 'a list of steps', resumed);
-  if ((resumed as unknown[]).length)
-    throw argumentError(
-      placeOf('resumed'),
-      'a training in one go, which alone can be repeated',
-      `one that lost its optimizer state after step ${(resumed as unknown[]).join(', ')}`,
-    );
   if (from !== null) {
     check(from, 'object', placeOf('from'));
     const { model, step = null, sha256: hash = null } = from as Record<string, unknown>;

@@ -101,10 +101,6 @@ export interface LabRecipe {
     readonly tokens: number;
     readonly sha256?: string;
   } | null;
-  /**
-   * Steps after which the training resumed from its weights alone, without the optimizer's state.
-   */
-  readonly resumed?: readonly number[];
 }
 
 export interface LabTokenizer {

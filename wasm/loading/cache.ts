@@ -44,15 +44,6 @@ let storePromise: Promise<Store | undefined> | undefined;
 const getStore = () => (storePromise ??= openStore());
 
 /**
- * Returns where downloads are stored: in the origin private file system (OPFS) or in a folder
- * (Node.js).
- * @example const keeps = (await cacheKind()) !== 'none';
- */
-export async function cacheKind(): Promise<'opfs' | 'folder' | 'none'> {
-  return (await getStore())?.kind ?? 'none';
-}
-
-/**
  * Lists cached files, including unfinished ones, from which the next download continues.
  * @example for (const { id, bytes, total } of await cacheList()) show(id, bytes / total);
  */
@@ -236,9 +227,7 @@ class CachedDownload {
     const part = this.#parts.shift();
     if (!part) return undefined;
     const bytes = await this.#store.get(part.name, this.#buffer).catch(() => undefined);
-    const { checksum } = part;
-    const isComplete = bytes?.length === part.bytes;
-    if (!isComplete || (checksum && checksumOf(bytes) !== checksum)) {
+    if (bytes?.length !== part.bytes || checksumOf(bytes) !== part.checksum) {
       this.#parts = [];
       await this.#store.remove(part.name);
       if (this.#isHashChecked)

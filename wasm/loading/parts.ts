@@ -8,8 +8,7 @@ import type { Store } from '../host/types.ts';
  * one that the hub lists.
  */
 export type Card = { url: string; id: string; version: string; bytes: number; sha256?: string };
-/** A part of a cached file. `checksum` is absent if an older version wrote the part. */
-export type Part = { name: string; key: string; start: number; bytes: number; checksum?: string };
+export type Part = { name: string; key: string; start: number; bytes: number; checksum: string };
 
 /**
  * A part is written when it is this large or this old, so that a slow connection loses seconds of
@@ -115,7 +114,7 @@ export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?
 export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);
 
 export function partOf(name: string): Part | undefined {
-  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)(?:\.(?:[0-9a-f]{32}|([0-9a-f]{16})))?$/.exec(name);
+  const match = /^([0-9a-f]{32})\.(\d+)\.(\d+)\.([0-9a-f]{16})$/.exec(name);
   return match
     ? { name, key: match[1], start: Number(match[2]), bytes: Number(match[3]), checksum: match[4] }
     : undefined;

@@ -156,19 +156,6 @@ export interface Timeline {
   forget(): void;
 }
 
-/* Download: one file over unreliable connections. */
-
-export interface DownloadOptions extends Pick<
-  HubOptions,
-  'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
-> {
-  readonly from?: number;
-  readonly version?: string;
-  readonly bytes?: number;
-  /** As in HubOptions. */
-  readonly stall?: number;
-}
-
 /* Cache: downloads with `cache: true`. */
 
 export interface CachedFile {

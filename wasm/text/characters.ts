@@ -98,10 +98,9 @@ export function characterTokenizer(characters: readonly string[]): GuardedTokeni
     bos: null,
     special: [],
     specials: [],
-    async encode(text, { special = 'auto', bos = 'auto' } = {}) {
+    async encode(text, { special = 'auto' } = {}) {
       expect(typeof text === 'string', 'text', 'a string', text);
       expect(typeof special === 'string', 'special', 'none, for these are characters', special);
-      expect(bos !== true, 'bos', 'false, for there is no such character', bos);
       const tokens: Token[] = [];
       let start = 0;
       for (const character of text) {

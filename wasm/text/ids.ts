@@ -36,10 +36,9 @@ export const idTokenizer = (hint?: string): GuardedTokenizer => ({
   bos: null,
   special: [],
   specials: [],
-  async encode(text, { special = 'auto', bos = 'auto' } = {}) {
+  async encode(text, { special = 'auto' } = {}) {
     expect(typeof text === 'string', 'text', 'a string', text);
     expect(typeof special === 'string', 'special', 'none, for the model has no tokenizer', special);
-    expect(bos !== true, 'bos', 'false, for the model has no tokenizer', bos);
     return readIds(text, 'text of a model without a tokenizer', hint);
   },
   decode: async (ids) => Array.from(ids, textOfId).join(''),

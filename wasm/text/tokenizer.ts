@@ -144,7 +144,7 @@ class Tokenizer implements TokenizerShape {
   encode(text: string, options: EncodeOptions = {}): Token[] {
     check(text, 'text', 'text');
     check(options, 'object', 'options');
-    const { prefix, suffix } = this.#selectTemplate(options);
+    const { prefix, suffix } = this.#selectSpecials(options);
     const makeToken = (id: number, start = 0, end = start, isSpecial = true) => ({
       id,
       text: this.piece(id),
@@ -171,16 +171,7 @@ class Tokenizer implements TokenizerShape {
     });
   }
 
-  #selectTemplate({ bos = 'auto', special = 'auto' }: EncodeOptions) {
-    expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
-    if (bos === 'auto') return this.#selectSpecials(special);
-    expect(special === 'auto', 'special', "'auto' where bos is given", special);
-    if (!bos) return { prefix: [], suffix: [] };
-    expect(this.bos !== null, 'bos', 'a tokenizer that has such a token', bos);
-    return { prefix: [Number(this.bos)], suffix: [] };
-  }
-
-  #selectSpecials(special: NonNullable<EncodeOptions['special']>) {
+  #selectSpecials({ special = 'auto' }: EncodeOptions) {
     if (special === 'auto') return this.#template;
     if (special === 'none') return { prefix: [], suffix: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);

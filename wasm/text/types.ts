@@ -27,8 +27,6 @@ export interface EncodeOptions {
    * none, and a list prepends these tokens and appends none.
    */
   readonly special?: 'auto' | 'none' | readonly string[];
-  /** Shorthand for `special`: true prepends the BOS token, false adds none. */
-  readonly bos?: 'auto' | boolean;
 }
 
 export interface Tokenizer {
