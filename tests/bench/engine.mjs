@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createEngine, labConfig, measure } from '../../wasm/index.ts';
-import { SHAPES, hubFile, randomFile } from './peers/gguf.mjs';
 
 const baseOf = (folder) => pathToFileURL(`${resolve(folder)}/`);
 
@@ -81,59 +80,6 @@ export async function* acts({ model: name, binaries }) {
     yield { title: 'reading a frame', subjects: [{ name: 'reads', work: read }] };
     await engine.close();
   }
-}
-
-/** GPT-2 of random weights from the hub's safetensors, whose matrices are [in][out], and from a GGUF of the same numbers. */
-export async function* hub({ binaries }) {
-  const gguf = randomFile('gpt2', 'f32');
-  const files = { safetensors: hubFile(gguf), GGUF: { weights: gguf } };
-  const text = textOf(64, SHAPES.gpt2.sizes.V);
-  const [STEPS, fields] = [8, ['att', 'next']];
-  const opened = [];
-  for (const folder of binaries)
-    for (const [name, source] of Object.entries(files)) {
-      const engine = await createEngine({ base: baseOf(folder), worker: false });
-      opened.push({ name: `${folder} ${name}`, engine, source, model: await engine.open(source) });
-    }
-  const subjectsOf = (work) =>
-    opened.map(({ name, ...rest }) => ({ name, work: () => work(rest) }));
-  yield {
-    title: 'opening',
-    subjects: subjectsOf(async ({ engine, source }) => (await engine.open(source)).close()),
-  };
-  yield {
-    title: `${text.length} tokens`,
-    subjects: subjectsOf(async ({ model }) => (await model.run(text, { fields })).close()),
-  };
-  const prepare = (model) => () => model.run(text, { capacity: text.length + STEPS, fields });
-  let bits;
-  const step = async (run) => {
-    const start = process.cpuUsage();
-    for await (const _ of run.generate({ count: STEPS }));
-    const { user, system } = process.cpuUsage(start);
-    const logits = (await run.read([{ field: 'next' }]))[0].data.join();
-    if ((bits ??= logits) !== logits) throw new Error('builds or files disagree in their bits');
-    await run.close();
-    return (user + system) / 1000 / STEPS;
-  };
-  yield {
-    title: 'a token',
-    subjects: opened.map(({ name, model }) => ({ name, prepare: prepare(model), work: step })),
-  };
-  await Promise.all(opened.map(({ engine }) => engine.close()));
-}
-
-/** A run that measures keeps no maps: its time grows with T squared, its memory with T. */
-export async function* lengths({ model: name, binaries }) {
-  const engine = await createEngine({ base: baseOf(binaries[0]), worker: false });
-  const model = await engine.open(filesOf(name));
-  const { V, context = 128 } = model.architecture;
-  const all = [64, 128, 256, 512, 1024, 2048].filter((T) => T <= context);
-  const work = (T) => async () =>
-    void (await measure(model, [textOf(T, V)], { metrics: ['sink_ratio', 'entropy_mean'] }));
-  const subjects = all.map((T) => ({ name: `T = ${T}`, work: work(T) }));
-  yield { title: `${name}, a run that measures`, subjects };
-  await engine.close();
 }
 
 export async function* study({ model: name, binaries }) {

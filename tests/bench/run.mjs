@@ -4,7 +4,7 @@
  *     tests/node tests/bench/run.mjs                                 lists the measurements
  *     tests/node tests/bench/run.mjs acts study                      runs some
  *     tests/node tests/bench/run.mjs acts --model FOLDER|FILE.gguf   on another model (default: the softmax model)
- *     tests/node tests/bench/run.mjs hub --binaries OLD --binaries .build/wasm   compares builds
+ *     tests/node tests/bench/run.mjs acts --binaries OLD --binaries .build/wasm  compares builds
  *     --rounds 9                                                     medians of 9 rounds (default 5)
  *
  * A measurement yields groups of subjects. A subject's `work` returns milliseconds, or nothing: then the processor time of
@@ -20,8 +20,6 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 /** Name, what is measured, and the function that yields the groups. */
 const MEASUREMENTS = [
   ['acts', 'a reader’s acts over a whole run, processor time', './engine.mjs'],
-  ['hub', 'GPT-2 from safetensors and from GGUF: opening, a prompt, a token', './engine.mjs'],
-  ['lengths', 'a run that measures, by the number of tokens', './engine.mjs'],
   ['study', 'a study of 100 sequences of 64 tokens, wall time a sequence', './engine.mjs'],
   ['training', 'a step of the lab and of the zoo’s shape', './engine.mjs'],
   ['visit', 'bytes and requests of a first visit, and the first sink', './page.mjs'],

@@ -2,7 +2,7 @@
  * Wraps all engines in one interface: open a file, read tokens, add a token, return the next tokens and a part of a
  * map. An engine that does not support a row of the table lacks the method, or its `can` returns false.
  */
-import { SHAPES, hubFile, wordOf } from './gguf.mjs';
+import { SHAPES, wordOf } from './gguf.mjs';
 
 /** Fields that an explorer records: maps and all their inputs. */
 const KEPT_FIELDS = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
@@ -244,19 +244,9 @@ export function makersFor(file, builds) {
   const makers = {};
   for (const build of builds) {
     const name = build === builds[0] ? 'ours' : `ours, ${build.slice(1, -1)}`;
-    const make = async () => ({
-      ...(await ours(`${build}sinkscope.wasm`)),
-      tolerance: 'exact',
+    makers[name] = async () => ({
+      [name]: { ...(await ours(`${build}sinkscope.wasm`)), tolerance: 'exact' },
     });
-    makers[name] = async () => ({ [name]: await make() });
-    if (file === 'gpt2.f32')
-      makers[`${name}, safetensors`] = async () => {
-        const engine = await make();
-        const open = ({ config, weights }) => engine.open(weights, config);
-        return {
-          [`${name}, safetensors`]: { ...engine, prepare: async (gguf) => hubFile(gguf), open },
-        };
-      };
   }
   if (type !== 'i8') makers.wllama = async () => ({ wllama: await wllama({ type }) });
   if (type === 'f32') makers.ort = () => onnxruntime({ shape, type });
