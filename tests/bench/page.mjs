@@ -1,10 +1,10 @@
 /** Measurements of the built page (npm --prefix web run build) and of the package in Chromium. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile, readdir } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { extname, join, normalize, resolve } from 'node:path';
+import { extname, join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { CHROMIUM, TYPES, chromium, pageRoot, root, setSavesData } from '../browser/stage.mjs';
+import { TYPES, openSite } from '../browser/site.mjs';
+import { CHROMIUM, chromium, pageRoot, root, setSavesData } from '../browser/stage.mjs';
 import { openHub } from '../hub/server.mjs';
 import { randomFile } from './peers/gguf.mjs';
 
@@ -17,29 +17,21 @@ const VIEWPORT = { width: 1280, height: 800 };
 async function servePage() {
   const zipped = new Map();
   const served = [];
-  const server = createServer(async ({ url }, response) => {
-    const path = normalize(decodeURIComponent(new URL(url, 'http://x').pathname));
+  const site = await openSite(async (path) => {
     const file = join(pageRoot, path.endsWith('/') ? `${path}index.html` : path);
     const type = TYPES[extname(file)];
-    try {
-      if (!zipped.has(file)) {
-        const content = await readFile(file);
-        zipped.set(file, type ? gzipSync(content) : content);
-      }
-      const bytes = zipped.get(file);
-      served.push({ path, bytes: bytes.length, at: Date.now() });
-      response.writeHead(200, {
-        ...{ 'content-type': type ?? 'application/octet-stream', 'cache-control': 'max-age=600' },
-        ...(type ? { 'content-encoding': 'gzip' } : {}),
-      });
-      response.end(bytes);
-    } catch {
-      response.writeHead(404).end();
+    if (!existsSync(file)) return undefined;
+    if (!zipped.has(file)) {
+      const content = await readFile(file);
+      zipped.set(file, type ? gzipSync(content) : content);
     }
+    const body = zipped.get(file);
+    served.push({ path, bytes: body.length, at: Date.now() });
+    const headers = { 'cache-control': 'max-age=600' };
+    if (type) headers['content-encoding'] = 'gzip';
+    return { body, type: type ?? 'application/octet-stream', headers };
   });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  const address = `http://127.0.0.1:${server.address().port}/`;
-  return { served, address, close: () => server.close() };
+  return { ...site, served };
 }
 
 const bytesOf = (files) => files.reduce((sum, { bytes }) => sum + bytes, 0);
@@ -215,16 +207,11 @@ async function servePackagePage(folder, script, binaries) {
     resolve: { alias: { sinkscope: join(root, 'wasm/index.ts') } },
     ...{ worker: { format: 'es' }, build: { target: 'es2022' } },
   });
-  const server = createServer(({ url }, response) => {
-    const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
-    const isEngine = path.startsWith('/engine/');
-    const file = isEngine ? join(binaries, path.slice(8)) : join(folder, 'dist', path);
-    const found = existsSync(file);
-    response.writeHead(found ? 200 : 404, { 'content-type': TYPES[extname(file)] ?? '' });
-    response.end(found ? readFileSync(file) : undefined);
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+  return openSite((path) =>
+    path.startsWith('/engine/')
+      ? join(binaries, path.slice('/engine/'.length))
+      : join(folder, 'dist', path),
+  );
 }
 
 /** A GPT-2 of random weights that an earlier visit keeps on the disk: a private window would keep it in memory. */

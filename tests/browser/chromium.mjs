@@ -1,4 +1,4 @@
-/** Exports Chromium and the media types of a static server, for tests that do not need the built page. */
+/** Exports Chromium, for tests that do not need the built page. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -8,14 +8,6 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 export const require = createRequire(join(root, 'web/package.json'));
 export const { chromium } = require('playwright-core');
 
-export const TYPES = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.css': 'text/css',
-  '.json': 'application/json',
-  '.wasm': 'application/wasm',
-  '.svg': 'image/svg+xml',
-};
 /** Paths of browsers. The first is Chromium without windows, which takes 60% of the processor time of the second. */
 const BROWSER_PATHS = ['chromium-headless-shell', 'chromium', 'google-chrome'].map(
   (name) => `/usr/bin/${name}`,

@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openHubPage } from './hub_stage.mjs';
-import { TYPES, chromium, CHROMIUM, root, settled, text } from './stage.mjs';
+import { openSite } from './site.mjs';
+import { chromium, CHROMIUM, root, settled, text } from './stage.mjs';
 
 async function limitStorage(page, quotaSize) {
   const session = await page.context().newCDPSession(page);
@@ -17,32 +17,14 @@ async function limitStorage(page, quotaSize) {
   await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
 }
 
-async function serve(answer) {
-  const server = createServer(async (request, response) => {
-    const { type, body } = await answer(new URL(request.url, 'http://x').pathname);
-    response.writeHead(body === undefined ? 404 : 200, type && { 'content-type': type }).end(body);
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  server.unref();
-  return `http://127.0.0.1:${server.address().port}/`;
-}
-
-/** Answers with a file that npm would have installed: of the packed package or of its dependencies. */
-async function readInstalled(path) {
-  const packagePath = normalize(decodeURIComponent(path)).replace(
-    '/node_modules/sinkscope/',
-    '/.build/import-map-package/',
+/** Names a file that npm would have installed: of the packed package or of its dependencies. */
+const installedFile = (path) =>
+  join(
+    root,
+    path
+      .replace('/node_modules/sinkscope/', '/.build/import-map-package/')
+      .replace(/^\/node_modules/, '/wasm/node_modules'),
   );
-  const file = packagePath.replace(/^\/node_modules/, '/wasm/node_modules');
-  try {
-    return {
-      type: TYPES[extname(file).replace('.mjs', '.js')],
-      body: await readFile(join(root, file)),
-    };
-  } catch {
-    return {};
-  }
-}
 
 export const conditions = {
   async 'a model of the hub opens with a full disk, and no other data is lost'(stage) {
@@ -105,20 +87,19 @@ export const conditions = {
         { sinkscope: 'height', height: 'x' }, { type: 'RAW', id: 1, path: ['open'] }, new ArrayBuffer(8)];
       for (const one of all) for (const target of [parent, parent.frames[0], top]) target.postMessage(one, '*');
     </script>`;
-    const stranger = await serve(() => ({ type: 'text/html', body: script }));
-    const host = await serve(() => ({
-      type: 'text/html',
+    const stranger = await openSite(() => ({ body: script }));
+    const host = await openSite(() => ({
       body: `<!doctype html><title>A course</title>
         <iframe src="${stage.origin}/embed.html#view=attention" width="700" height="500"></iframe>
         <script type="module" src="${stage.origin}/sink-scope.js"></script>
         <sink-scope view="sinks" style="--sinkscope-height: 300px"></sink-scope>
-        <iframe src="${stranger}"></iframe>`,
+        <iframe src="${stranger.address}"></iframe>`,
     }));
     const context = await stage.browser.newContext({ serviceWorkers: 'block' });
     const page = await context.newPage();
     const troubles = [];
     page.on('pageerror', ({ message }) => troubles.push(message));
-    await page.goto(host);
+    await page.goto(host.address);
     const figure = page.frameLocator('iframe').first();
     await figure.locator('.heatmap').first().waitFor();
     const heights = await page.evaluate(() =>
@@ -146,15 +127,13 @@ export const conditions = {
         const run = await model.run(tokenizer.encode('Once upon a time').map(({ id }) => id));
         document.title = 'alpha ' + (await run.metric('alpha')).shape;
       </script>`;
-    const host = await serve((path) =>
-      path === '/' ? { type: 'text/html', body: html } : readInstalled(path),
-    );
+    const host = await openSite((path) => (path === '/' ? { body: html } : installedFile(path)));
     const page = await (await stage.browser.newContext()).newPage();
     const troubles = [];
     page.on('console', (message) => troubles.push(message.text()));
     page.on('requestfailed', (r) => troubles.push(r.url()));
     page.on('pageerror', ({ message }) => troubles.push(message));
-    await page.goto(host);
+    await page.goto(host.address);
     await page
       .waitForFunction(() => document.title.startsWith('alpha'))
       .catch((cause) => {

@@ -1,6 +1,5 @@
 /** Tests figures in other people's pages: the element, iframes, and the examples of web/examples. */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -8,7 +7,8 @@ import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { extname, join, normalize } from 'node:path';
+import { extname, join } from 'node:path';
+import { TYPES, openSite } from './site.mjs';
 import {
   createHost,
   pictures,
@@ -25,30 +25,16 @@ const { mystParse } = await import(pathToFileURL(require.resolve('myst-parser'))
 const { evaluate } = await import(pathToFileURL(require.resolve('@mdx-js/mdx')).href);
 
 const WRITTEN_ORIGIN = 'http://localhost:8080';
-const TYPES = {
-  '.html': 'text/html',
-  '.js': 'text/javascript',
-  '.mjs': 'text/javascript',
-  '.css': 'text/css',
-};
-
 /** Serves another site with the examples, which refer to the Sinkscope at `origin`, and with `pages`. */
 async function serveOtherSite(origin, pages = {}) {
-  const server = createServer(async (request, response) => {
-    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
+  const site = await openSite(async (path) => {
     const isReveal = path.startsWith('/reveal.js/');
     const file = join(root, isReveal ? 'web/node_modules' : 'web/examples', path);
-    try {
-      const text = pages[path] ?? (await readFile(file, 'utf8'));
-      response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'text/html' });
-      response.end(text.replaceAll(WRITTEN_ORIGIN, origin));
-    } catch {
-      response.writeHead(404).end();
-    }
+    const text = pages[path] ?? (await readFile(file, 'utf8').catch(() => undefined));
+    return text && { type: TYPES[extname(file)], body: text.replaceAll(WRITTEN_ORIGIN, origin) };
   });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
   // Another port is another origin.
-  return { address: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
+  return { ...site, address: site.origin };
 }
 
 async function visit(stage, address, options = {}) {

@@ -1,14 +1,13 @@
 /** Opens a page that only runs the package, and the hub from which it loads models. */
-import { createServer } from 'node:http';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { extname, join, normalize } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openHub } from '../hub/server.mjs';
+import { openSite } from './site.mjs';
 import { root } from './stage.mjs';
 
 const source = join(root, '.build/hub-source');
 const builtFolder = join(root, '.build/hub-page');
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 const HTML = '<!doctype html><title>hub</title><script type="module" src="./page.js"></script>';
 const PAGE = `
@@ -41,28 +40,11 @@ async function build() {
   });
 }
 
-async function serve() {
-  const server = createServer(async (request, response) => {
-    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
-    const isBinary = extname(path) === '.wasm';
-    const file = isBinary ? join(root, '.build', path) : join(builtFolder, path);
-    try {
-      const bytes = await readFile(path === '/' ? join(builtFolder, 'index.html') : file);
-      response.writeHead(200, { 'content-type': TYPES[path === '/' ? '.html' : extname(path)] });
-      response.end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  server.unref();
-  return `http://127.0.0.1:${server.address().port}/`;
-}
-
 let serving;
 const buildAndServe = async () => {
   await build();
-  return serve();
+  const folderOf = (path) => (path.endsWith('.wasm') ? join(root, '.build') : builtFolder);
+  return (await openSite((path) => join(folderOf(path), path))).address;
 };
 /** The hub of each browser: two browsers run tests at once, and each test resets its hub. */
 const hubs = new WeakMap();

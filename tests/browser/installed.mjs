@@ -1,13 +1,12 @@
 /** Installs the output of `npm pack` into an empty Vite project, builds it, and opens it. */
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { installInto } from '../installed.mjs';
 import { randomModel } from '../wasm/helper.mjs';
+import { openSite } from './site.mjs';
 import { root } from './stage.mjs';
 
 const MAIN = `
@@ -27,7 +26,6 @@ const FILES = {
   'index.html': '<!doctype html><title>v</title><script type="module" src="./main.js"></script>',
   'main.js': MAIN,
 };
-const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 let building;
 const buildOnce = () => (building ??= buildProject());
@@ -55,19 +53,15 @@ async function buildProject() {
 /** The largest allowed download of a page that runs a model, compressed and without the model, in bytes. */
 const DOWNLOAD_BYTES_MAX = 134_000;
 
-async function serve(folder, headers = {}) {
-  const sizes = new Map();
-  const server = createServer(async ({ url }, response) => {
-    const path = join(folder, url === '/' ? 'index.html' : new URL(url, 'http://x').pathname);
-    const bytes = await readFile(path).catch(() => undefined);
-    if (bytes && !path.includes('/model/')) sizes.set(path, gzipSync(bytes, { level: 9 }).length);
-    response
-      .writeHead(bytes ? 200 : 404, { ...headers, 'content-type': TYPES[extname(path)] ?? '' })
-      .end(bytes);
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  server.unref();
-  return { origin: `http://127.0.0.1:${server.address().port}/`, sent: sizes };
+async function serve(folder, headers) {
+  const sent = new Map();
+  const site = await openSite((path) => {
+    const file = join(folder, path === '/' ? 'index.html' : path);
+    if (existsSync(file) && !path.startsWith('/model/'))
+      sent.set(file, gzipSync(readFileSync(file), { level: 9 }).length);
+    return file;
+  }, headers);
+  return { ...site, sent };
 }
 
 const ISOLATING_HEADERS = {

@@ -1,14 +1,13 @@
 /** Tests the npm package `sinkscope-page`, as npm packs it and as a CDN serves it to a page of another origin. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { extname, join, normalize } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { load } from '../../wasm/index.ts';
 import { ZOO_NAMES } from '../../wasm/loading/zoo.ts';
-import { root, TYPES } from './stage.mjs';
+import { openSite } from './site.mjs';
+import { root } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/1.0.0/';
 const MAX_BYTES = 20e6;
@@ -30,26 +29,15 @@ async function pack(folder) {
 }
 
 /** Serves `folder` below /npm/sinkscope-page@VERSION/ with CORS, and redirects addresses without a version. */
-async function serve(folder, version, pages = {}) {
-  const server = createServer(async (request, response) => {
-    const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
-    response.setHeader('Access-Control-Allow-Origin', '*');
-    const [, versionPart, file] = /^\/npm\/sinkscope-page(@[\d.]+)?\/(.*)$/.exec(path) ?? [];
-    if (pages[path])
-      return response.writeHead(200, { 'content-type': 'text/html' }).end(pages[path]);
-    if (file && !versionPart)
-      return response.writeHead(302, { location: `/npm/sinkscope-page@${version}/${file}` }).end();
-    try {
-      const type = TYPES[extname(file)] ?? 'application/octet-stream';
-      const bytes = await readFile(join(folder, file));
-      response.writeHead(200, { 'content-type': type }).end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { origin: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
-}
+const serve = (folder, version) =>
+  openSite(
+    (path) => {
+      const [, versionPart, file] = /^\/npm\/sinkscope-page(@[\d.]+)?\/(.*)$/.exec(path) ?? [];
+      const location = `/npm/sinkscope-page@${version}/${file}`;
+      return file && (versionPart ? join(folder, file) : { status: 302, headers: { location } });
+    },
+    { 'access-control-allow-origin': '*' },
+  );
 
 const courseOf = (
   origin,
@@ -107,10 +95,11 @@ export const packed = {
     const { version } = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8'));
     const cdn = await serve(join(folder, 'package'), version);
     const [pen, cell] = programs(cdn.origin, version);
-    const host = await serve('', '', {
+    const pages = {
       '/': courseOf(cdn.origin),
       '/codepen': `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${pen}`,
-    });
+    };
+    const host = await openSite((path) => pages[path] && { body: pages[path] });
     const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
     try {
       const page = await context.newPage();

@@ -7,9 +7,10 @@ import { createServer } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { CHROMIUM, TYPES, chromium, require, root } from './chromium.mjs';
+import { CHROMIUM, chromium, require, root } from './chromium.mjs';
+import { TYPES } from './site.mjs';
 
-export { CHROMIUM, TYPES, chromium, root };
+export { CHROMIUM, chromium, root };
 
 export const pictures = `${root}.build/screenshots`;
 mkdirSync(pictures, { recursive: true });

@@ -6,13 +6,13 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:http';
 import { mkdir, readFile, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, extname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createEngine, openTokenizer } from '../../wasm/index.ts';
-import { CHROMIUM, TYPES, chromium, root } from '../browser/chromium.mjs';
+import { CHROMIUM, chromium, root } from '../browser/chromium.mjs';
+import { openSite } from '../browser/site.mjs';
 import { installInto } from '../installed.mjs';
 import { openResults } from '../results.mjs';
 
@@ -148,26 +148,14 @@ function program(folder, command, ...args) {
 }
 
 /** Starts a static server that pages of other origins may read, like the servers of packages. */
-async function serve(folders) {
-  const server = createServer(async (request, response) => {
-    const path = decodeURIComponent(new URL(request.url, 'http://x').pathname);
-    const [front, folder] = Object.entries(folders).find(([front]) => path.startsWith(front));
-    const file = join(folder, path.slice(front.length) || 'index.html');
-    response.setHeader('access-control-allow-origin', '*');
-    try {
-      const bytes = await readFile(file);
-      response.writeHead(200, {
-        'content-type': TYPES[extname(file)] ?? 'application/octet-stream',
-      });
-      response.end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  const address = `http://127.0.0.1:${server.address().port}/`;
-  return { address, close: () => server.close() };
-}
+const serve = (folders) =>
+  openSite(
+    (path) => {
+      const [front, folder] = Object.entries(folders).find(([front]) => path.startsWith(front));
+      return join(folder, path.slice(front.length) || 'index.html');
+    },
+    { 'access-control-allow-origin': '*' },
+  );
 
 async function expectNoPath(folder) {
   for (const name of await readdir(folder, { recursive: true })) {

@@ -9,9 +9,9 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
-import { TYPES, openStage, pictures, root, until } from '../browser/stage.mjs';
+import { join } from 'node:path';
+import { openSite } from '../browser/site.mjs';
+import { openStage, pictures, root, until } from '../browser/stage.mjs';
 
 const tools = join(root, '.build/hosts');
 const marimo = process.env.SINKSCOPE_MARIMO ?? join(tools, 'py/bin/marimo');
@@ -27,17 +27,8 @@ folder = Path("src/sinkscope/static"); folder.mkdir(exist_ok=True)
   execFileSync(join(root, '.build/tools/bin/python'), ['-c', program], { cwd: record });
 }
 
-async function serve(pages, headers = {}, folder = root) {
-  const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url, 'http://x');
-    const body = pages[pathname] ?? (await readFile(join(folder, pathname)).catch(() => undefined));
-    const type = pages[pathname] ? 'text/html' : TYPES[extname(pathname)];
-    response.writeHead(body ? 200 : 404, { 'content-type': type ?? 'text/plain', ...headers });
-    response.end(body);
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}`, close: () => server.close() };
-}
+const serve = (pages, headers, folder = root) =>
+  openSite((path) => (pages[path] ? { body: pages[path] } : join(folder, path)), headers);
 
 async function visit(stage, address) {
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });

@@ -6,13 +6,13 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { createServer } from 'node:http';
-import { mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { dirname, extname, join } from 'node:path';
+import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { pathToFileURL } from 'node:url';
-import { TYPES, openStage, pictures, root } from '../browser/stage.mjs';
+import { openSite } from '../browser/site.mjs';
+import { openStage, pictures, root } from '../browser/stage.mjs';
 
 const run = promisify(execFile);
 const require = createRequire(join(root, 'web/package.json'));
@@ -168,26 +168,6 @@ async function codeFor(stage, label) {
   return code;
 }
 
-async function serve(folder) {
-  const server = createServer(async (request, response) => {
-    const path = decodeURIComponent(new URL(request.url, 'http://x').pathname);
-    let file = join(folder, path);
-    try {
-      if ((await stat(file)).isDirectory()) file = join(file, 'index.html');
-      const bytes = await readFile(file);
-      response
-        .writeHead(200, {
-          'content-type': { ...TYPES, '.mjs': 'text/javascript' }[extname(file)] ?? 'text/plain',
-        })
-        .end(bytes);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
-}
-
 async function look(page, name, { toggle }) {
   const figure = page.locator('sink-scope, iframe').first();
   await figure.scrollIntoViewIfNeeded();
@@ -217,7 +197,13 @@ async function look(page, name, { toggle }) {
 }
 
 async function visit(stage, folder, see) {
-  const site = await serve(folder);
+  const site = await openSite(async (path) => {
+    const isFolder = await stat(join(folder, path)).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    return isFolder ? join(folder, path, '/') : join(folder, path);
+  });
   const context = await stage.browser.newContext({ viewport: { width: 1280, height: 900 } });
   try {
     const page = await context.newPage();

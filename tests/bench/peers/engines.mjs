@@ -170,7 +170,7 @@ export async function wllama({ type }) {
  */
 export async function onnxruntime({ shape, type }) {
   const ort = await import('/ort/ort.wasm.min.mjs');
-  const { onnxFile } = await import('/onnx.mjs');
+  const { onnxFile } = await import('./onnx.mjs');
   Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: '/ort/' });
   const { L, G, D, H } = SHAPES[shape].sizes;
   const caches = Array.from({ length: L }, (_, l) => [`k${l}`, `v${l}`]).flat();

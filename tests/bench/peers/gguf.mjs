@@ -2,6 +2,19 @@
  * Makes GGUF files of random weights, in the shapes of published models; our engine and llama.cpp read them. The numbers
  * have the spread of a fresh model's, so that activations stay finite; speed does not depend on them.
  */
+import {
+  BOOL,
+  F32,
+  I32,
+  STRING,
+  U32,
+  concat,
+  entry,
+  ggufHeader,
+  string,
+  u32,
+  u64,
+} from '../../gguf.mjs';
 
 /**
  * For each type: its number in GGUF, the numbers in a block, the bytes of a block, and the places of its F16 numbers.
@@ -66,13 +79,13 @@ export const ROPE_BASE = 10000;
 const LLAMA = {
   architecture: 'llama',
   tensors: llama,
-  keys: ({ D, V, H, G }) => ({
-    'attention.layer_norm_rms_epsilon': EPSILON,
-    'rope.freq_base': ROPE_BASE,
-    'attention.head_count_kv': { u32: G },
-    'rope.dimension_count': { u32: D / H },
-    vocab_size: { u32: V },
-  }),
+  keys: ({ D, V, H, G }) => [
+    ['attention.layer_norm_rms_epsilon', F32, EPSILON],
+    ['rope.freq_base', F32, ROPE_BASE],
+    ['attention.head_count_kv', U32, G],
+    ['rope.dimension_count', U32, D / H],
+    ['vocab_size', U32, V],
+  ],
 };
 
 export const SHAPES = {
@@ -80,7 +93,7 @@ export const SHAPES = {
     architecture: 'gpt2',
     sizes: { D: 768, L: 12, V: 50257, H: 12, G: 12, F: 3072, context: 1024 },
     tensors: gpt2,
-    keys: () => ({ 'attention.layer_norm_epsilon': EPSILON }),
+    keys: () => [['attention.layer_norm_epsilon', F32, EPSILON]],
   },
   smollm2: {
     sizes: { D: 576, L: 30, V: 49152, H: 9, G: 3, F: 1536, width: 192, context: 2048, tied: true },
@@ -92,103 +105,39 @@ export const SHAPES = {
   },
 };
 
-export class Bytes {
-  parts = [];
-  length = 0;
-  bytes(bytes) {
-    this.parts.push(bytes);
-    this.length += bytes.length;
-    return this;
-  }
-  into(file) {
-    let position = 0;
-    for (const part of this.parts) {
-      file.set(part, position);
-      position += part.length;
-    }
-    return file;
-  }
-}
-
-class Writer extends Bytes {
-  number(setter, size, value) {
-    const view = new DataView(new ArrayBuffer(size));
-    view[setter](0, value, true);
-    this.bytes(new Uint8Array(view.buffer));
-  }
-  u32(value) {
-    this.number('setUint32', 4, value);
-  }
-  u64(value) {
-    this.number('setBigUint64', 8, BigInt(value));
-  }
-  text(text) {
-    const bytes = new TextEncoder().encode(text);
-    this.u64(bytes.length);
-    this.bytes(bytes);
-  }
-  key(key, value) {
-    this.text(key);
-    if (typeof value === 'string') {
-      this.u32(8);
-      this.text(value);
-    } else if (typeof value === 'number') {
-      this.u32(6);
-      this.number('setFloat32', 4, value);
-    } else if (typeof value === 'boolean') {
-      this.u32(7);
-      this.bytes(Uint8Array.of(value ? 1 : 0));
-    } else if (value instanceof Float32Array) {
-      this.u32(9);
-      this.u32(6);
-      this.u64(value.length);
-      this.bytes(new Uint8Array(value.buffer));
-    } else if (Array.isArray(value)) {
-      this.u32(9);
-      this.u32(typeof value[0] === 'string' ? 8 : 5);
-      this.u64(value.length);
-      for (const item of value) typeof item === 'string' ? this.text(item) : this.u32(item);
-    } else {
-      this.u32(4);
-      this.u32(value.u32);
-    }
-  }
-}
-
 /**
  * Returns the text of token i, one character: llama.cpp reads only texts, and its tokenizer maps the characters back to
  * ids.
  */
 export const wordOf = (i) => String.fromCodePoint(0x20000 + i);
 
-function vocabulary(V) {
-  return {
-    'tokenizer.ggml.model': 'llama',
-    'tokenizer.ggml.tokens': Array.from({ length: V }, (_, i) => wordOf(i)),
-    'tokenizer.ggml.token_type': Array.from({ length: V }, () => 1),
-    'tokenizer.ggml.scores': new Float32Array(V),
-    'tokenizer.ggml.bos_token_id': { u32: 0 },
-    'tokenizer.ggml.eos_token_id': { u32: 0 },
-    'tokenizer.ggml.unknown_token_id': { u32: 0 },
-    'tokenizer.ggml.add_bos_token': false,
-    'tokenizer.ggml.add_space_prefix': false,
-  };
-}
+const vocabulary = (V) => [
+  ['tokenizer.ggml.model', STRING, 'llama'],
+  ['tokenizer.ggml.tokens', STRING, Array.from({ length: V }, (_, i) => wordOf(i))],
+  ['tokenizer.ggml.token_type', I32, new Array(V).fill(1)],
+  ['tokenizer.ggml.scores', F32, new Array(V).fill(0)],
+  ['tokenizer.ggml.bos_token_id', U32, 0],
+  ['tokenizer.ggml.eos_token_id', U32, 0],
+  ['tokenizer.ggml.unknown_token_id', U32, 0],
+  ['tokenizer.ggml.add_bos_token', BOOL, false],
+  ['tokenizer.ggml.add_space_prefix', BOOL, false],
+];
 
 function metadata(name) {
   const { sizes, keys, architecture } = SHAPES[name];
-  const modelMetadata = {
-    ...{ context_length: { u32: sizes.context }, embedding_length: { u32: sizes.D } },
-    ...{ feed_forward_length: { u32: sizes.F }, block_count: { u32: sizes.L } },
-    ...{ 'attention.head_count': { u32: sizes.H }, ...keys(sizes) },
-  };
-  return {
-    'general.architecture': architecture,
-    ...Object.fromEntries(
-      Object.entries(modelMetadata).map(([key, v]) => [`${architecture}.${key}`, v]),
-    ),
+  const ofModel = [
+    ['context_length', U32, sizes.context],
+    ['embedding_length', U32, sizes.D],
+    ['feed_forward_length', U32, sizes.F],
+    ['block_count', U32, sizes.L],
+    ['attention.head_count', U32, sizes.H],
+    ...keys(sizes),
+  ];
+  return [
+    ['general.architecture', STRING, architecture],
+    ...ofModel.map(([key, ...typed]) => [`${architecture}.${key}`, ...typed]),
     ...vocabulary(sizes.V),
-  };
+  ].map((pair) => entry(...pair));
 }
 
 /** Fills n numbers of a type from `at` on: gains are 1, and weights are uniform in [-0.035, 0.035). */
@@ -218,7 +167,6 @@ function fill(file, at, n, type, isGain, random) {
  */
 export function layOut(name, type) {
   const { sizes, tensors } = SHAPES[name];
-  const pairs = Object.entries(metadata(name));
   const list = tensors(sizes).map(([tensor, dims, plain]) => {
     const n = dims.reduce((a, b) => a * b, 1);
     const tensorType = plain ? 'f32' : type;
@@ -230,30 +178,26 @@ export function layOut(name, type) {
       bytes: (n / TYPES[tensorType][1]) * TYPES[tensorType][2],
     };
   });
-  const head = new Writer();
-  head.bytes(new TextEncoder().encode('GGUF'));
-  head.u32(3);
-  head.u64(list.length);
-  head.u64(pairs.length);
-  for (const [key, value] of pairs) head.key(key, value);
   let offset = 0;
-  for (const entry of list) {
-    head.text(entry.tensor);
-    head.u32(entry.dims.length);
-    for (const dim of entry.dims) head.u64(dim);
-    head.u32(TYPES[entry.tensorType][0]);
-    head.u64(offset);
-    entry.offset = offset;
-    offset += Math.ceil(entry.bytes / 32) * 32;
-  }
+  const infos = list.map((info) => {
+    info.offset = offset;
+    offset += Math.ceil(info.bytes / 32) * 32;
+    const type = u32(TYPES[info.tensorType][0]);
+    return concat([
+      ...[string(info.tensor), u32(info.dims.length), ...info.dims.map(u64)],
+      ...[type, u64(info.offset)],
+    ]);
+  });
+  const head = concat([ggufHeader(metadata(name), list.length), ...infos]);
   const start = Math.ceil(head.length / 32) * 32;
-  for (const entry of list) entry.at = start + entry.offset;
+  for (const info of list) info.at = start + info.offset;
   return { head, list, bytes: start + offset };
 }
 
 export function randomFile(name, type) {
   const { head, list, bytes } = layOut(name, type);
-  const file = head.into(new Uint8Array(bytes));
+  const file = new Uint8Array(bytes);
+  file.set(head);
   let seed = 1;
   const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
   for (const { tensor, n, tensorType, at } of list)

@@ -5,11 +5,19 @@
  * the keys k0.. and values v0.. [G, P, K] of the P earlier tokens. Outputs: logits [n, V], maps att0.. [G, H / G, T, P + T],
  * and keys and values of all P + T tokens, new_k0.., new_v0...
  */
-import { Bytes, EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
+import { concat } from '../../gguf.mjs';
+import { EPSILON, ROPE_BASE, SHAPES, layOut, numbers } from './gguf.mjs';
 
 const text = (string) => new TextEncoder().encode(string);
 
-class Message extends Bytes {
+class Message {
+  parts = [];
+  length = 0;
+  bytes(bytes) {
+    this.parts.push(bytes);
+    this.length += bytes.length;
+    return this;
+  }
   varint(n) {
     const out = [];
     for (let rest = BigInt.asUintN(64, BigInt(n)); ; rest >>= 7n) {
@@ -31,7 +39,7 @@ class Message extends Bytes {
     return this;
   }
   whole() {
-    return this.into(new Uint8Array(this.length));
+    return concat(this.parts);
   }
 }
 

@@ -5,13 +5,12 @@
  */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { extname, join, normalize, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { CHROMIUM, chromium } from '../../browser/chromium.mjs';
+import { openSite } from '../../browser/site.mjs';
 import { refusal, TOLERANCE } from './refusal.mjs';
 import { SHIPPED, TABLE, textName } from './works.mjs';
 
-const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
 const out = resolve('.build/bench');
 
 /** Only this measurement needs the peers' packages, so they are not among the project's; package.json pins them. */
@@ -31,26 +30,11 @@ function installPeers() {
   }
 }
 
-/** @param {Record<string, string>} folders folder by the first part of the path */
-async function serve(folders) {
-  const server = createServer((request, response) => {
-    const path = normalize(new URL(request.url, 'http://x').pathname);
-    const prefix = Object.keys(folders).find((name) => path.startsWith(name));
-    const file = join(folders[prefix], path.slice(prefix.length));
-    const type = path === '/' ? 'text/html' : TYPES[extname(file)];
-    const found = path === '/' || existsSync(file);
-    response.writeHead(found ? 200 : 404, { 'content-type': type ?? 'application/octet-stream' });
-    response.end(path === '/' ? '<!doctype html>' : found ? readFileSync(file) : undefined);
-  });
-  await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
-}
-
 /** Runs in the page: opens the engines of a file, and returns their names and why others could not be opened. */
 async function openEngines({ file, builds, isShipped }) {
-  const { randomFile } = await import('/gguf.mjs');
-  const { makersFor } = await import('/engines.mjs');
-  const { parsed, textOf } = await import('/works.mjs');
+  const { randomFile } = await import('/bench/peers/gguf.mjs');
+  const { makersFor } = await import('/bench/peers/engines.mjs');
+  const { parsed, textOf } = await import('/bench/peers/works.mjs');
   const [shape, type] = file.split('.');
   const fetchBytes = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
   const content = isShipped
@@ -125,12 +109,18 @@ export async function* peers({ only, binaries }) {
   installPeers();
   const { SHAPES } = await import('./gguf.mjs');
   const builds = binaries.map((_, i) => `/build${i}/`);
-  const server = await serve({
+  const folders = {
     ...Object.fromEntries(builds.map((path, i) => [path, resolve(binaries[i])])),
     '/wllama/': join(out, 'node_modules/@wllama/wllama/esm'),
     '/ort/': join(out, 'node_modules/onnxruntime-web/dist'),
     '/shipped/': resolve(SHIPPED.folder),
-    '/': resolve('tests/bench/peers'),
+    '/': resolve('tests'),
+  };
+  const server = await openSite((path) => {
+    const front = Object.keys(folders).find((name) => path.startsWith(name));
+    return path === '/'
+      ? { body: '<!doctype html>' }
+      : join(folders[front], path.slice(front.length));
   });
   const { files: answers } = JSON.parse(readFileSync('tests/golden/peers.json', 'utf8'));
   const browser = await chromium.launch(CHROMIUM);
