@@ -216,62 +216,21 @@ test('the command prints a summary for people, its usage, and errors on one line
   const { conclusive, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
   assert.deepEqual([conclusive, least], [true, 10]);
   assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
+  const measured = ['measure', zoo('softmax')];
+  const ofText = [...measured, '--text-file', wholeFile];
   const cases = [
-    [['measure', zoo('softmax')], /text: expected one of --text-file, --text and --ids/],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', 'x'],
-      /--tokens: expected a whole/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--eps', '2'],
-      /--eps: expected a number/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--eps', ''],
-      /--eps: expected a number/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', ''],
-      /--tokens: expected a whole/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'erase'],
-      /edit: expected one of/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict(policy=window)'],
-      /edits\[0\].budget: expected an integer from 1 to 9999999, found none/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict(budget=4)'],
-      /edits\[0\].policy: expected one of window, first, h2o/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence(head=1,head=2)'],
-      /silence: expected head once/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence(head=zero)'],
-      /silence.head: expected a number/,
-    ],
-    [
-      ['measure', zoo('softmax'), '--text-file', wholeFile, '--special', '<nope>'],
-      /special: expected tokens/,
-    ],
+    [[...ofText, '--tokens', 'x'], /--tokens: expected a whole/],
+    [[...ofText, '--tokens', '4000'], /at most|expected/],
+    [[...ofText, '--eps', '2'], /--eps: expected a number/],
+    [[...ofText, '--edit', 'silence(head=zero)'], /silence.head: expected a number/],
+    [[...ofText, '--special', '<nope>'], /special: expected tokens/],
+    [[...measured, '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', folder, '--text-file', wholeFile], /expected model.safetensors/],
-    [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
-    [['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', '4000'], /at most|expected/],
-    [['measure', zoo('softmax'), '--ids', '0,x'], /--ids: expected token ids/],
-    [['measure', zoo('softmax'), '--ids', '0,1234567890'], /--ids: expected token ids/],
-    [['measure', zoo('softmax'), '--ids', '0,123456789'], /123456789/],
-    [['measure', zoo('softmax'), '--ids', '0,1', '--text', 'a'], /expected one of --text-file/],
-    [['measure', zoo('softmax'), '--ids', '0,1,2', '--ids', '0'], /sequences\[1\]\.length/],
+    [[...measured, '--ids', '0,1234567890'], /--ids: expected token ids/],
+    [[...measured, '--ids', '0,123456789'], /123456789/],
+    [[...measured, '--ids', '0,1,2', '--ids', '0'], /sequences\[1\]\.length/],
     [['measure', `${zoo('softmax')}@1401`, '--ids', '0,1'], /step: expected one of 0, 10/],
     [['measure', `${zoo('softmax')}@x`, '--ids', '0,1'], /MODEL: step: expected a whole number/],
-    [
-      ['measure', zoo('softmax'), '--lines', '--text-file', join(zoo('softmax'), 'config.json')],
-      /expected a JSON list of texts, found none/,
-    ],
     [
       ['grow'],
       /command: expected one of measure, map, ablate, generate, record, compare, suffix, tasks, unmask, train, describe, got "grow"/,
