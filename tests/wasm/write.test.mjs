@@ -531,6 +531,7 @@ test('invalid maps are rejected with their place', (t) => {
     [{ att: fourMaps, tokens: ['a'] }],
     [{ att: fourMaps, tokens: ['a', 'b', 'c'] }],
     [{ att: fourMaps, tokens: ['a', 2] }],
+    [{ att: fourMaps, tokens: 'ab' }],
   ])
     t.assert.snapshot(errorOf(() => recordMaps(prompts)));
   assert.throws(() => recordMaps([{ att: fourMaps }], { license: 3 }), {
