@@ -19,9 +19,7 @@
  *     :set[30%]                                               a number that somebody chose, such as a threshold
  *     :paper[74%]{of="..."}                                   a number that a paper reports; `of` where a table has it
  *
- * Links that begin with # lead to a state of the page. A lesson may come from somebody who did not write this page:
- * its directives have the attributes of ATTRIBUTES and no other, its links the schemes of SCHEMES, and its length and
- * depth have bounds.
+ * Links that begin with # lead to a state of the page.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -153,37 +151,6 @@ export const ATTRIBUTES: Readonly<Record<string, readonly string[]>> = {
   data: ['of', 'as'],
   paper: ['of', 'as'],
 };
-
-/** The schemes that addresses of links and pictures may have, unless they lead to the page's own files. */
-const SCHEMES = ['https:', 'http:', 'mailto:'];
-
-/**
- * Bounds of a lesson, since the time of parsing grows with the square of the depth of its lists, directives and marks.
- * The lessons of the course use at most two fifths of each bound.
- */
-const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
-
-function boundProblems(source: string): string[] {
-  const { length } = source;
-  if (length > LIMITS.characters)
-    return [`line 1: ${length} characters: expected at most ${LIMITS.characters} in a lesson`];
-  let marks = 0;
-  let containers = 0;
-  for (const [i, line] of source.split('\n').entries()) {
-    const [indent = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
-    marks = line.trim() ? marks + (line.match(/[*_~[:$|`!<{]/g)?.length ?? 0) : 0;
-    if (/^[ >]*:::+\w/.test(line)) containers++;
-    const problems = [
-      indent.length > LIMITS.columns &&
-        `nested by ${indent.length} columns: expected at most ${LIMITS.columns}`,
-      marks > LIMITS.marks && `${marks} marks: expected at most ${LIMITS.marks} in a paragraph`,
-      containers > LIMITS.containers &&
-        `${containers} blocks that open with “:::”: expected at most ${LIMITS.containers}`,
-    ].filter(Boolean);
-    if (problems.length) return [`line ${i + 1}: ${problems[0]}`];
-  }
-  return [];
-}
 
 const lessonsFolder = join(import.meta.dirname, '../lessons');
 const picturesFolder = join(lessonsFolder, 'pictures');
@@ -575,14 +542,8 @@ function handleDirective(node: Node, lesson: LessonContext): void {
   }
 }
 
-/** Leads a link to a page of the site, and checks its scheme and the number of a lesson that it names. */
+/** Leads a link to a page of the site, and checks the number of a lesson that it names. */
 function checkLink(node: Node & { url: string }, lesson: LessonContext): void {
-  const { protocol } = new URL(node.url, 'https://page.invalid/');
-  if (!SCHEMES.includes(protocol))
-    lesson.errorAt(
-      node,
-      `“${node.url}”: expected an address of ${SCHEMES.join(', ')} or of this page`,
-    );
   if (node.type !== 'link') return;
   if (node.url.startsWith('#')) node.url = lesson.hrefOf(node.url);
   else if (/^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
@@ -658,13 +619,8 @@ export function lessonOf(name: string, source: string): Lesson {
   const number = numberOf(name);
   const parts: LessonParts = {
     ...{ figures: [], writes: [], links: [], liveNumbers: [], conditionalSentences: [] },
-    problems: boundProblems(source),
+    problems: [],
   };
-  if (parts.problems.length)
-    return {
-      ...{ slug: name, number, wordCount: 0, minutes: 0 },
-      ...{ title: '', description: '', html: '', ...parts },
-    };
   const processor = unified()
     .use(remarkParse)
     .use(remarkDirective)

@@ -293,82 +293,6 @@ describe('the course', () => {
     expect(ATTRIBUTES.figure!.filter((name) => !knownNames.includes(name))).toEqual([]);
   });
 
-  it('rejects links and pictures of other schemes, in every spelling', () => {
-    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
-    for (const address of [
-      'javascript:alert(1)',
-      'JaVaScript:alert(1)',
-      'data:text/html,a',
-      'vbscript:a',
-      'file:///a',
-    ])
-      for (const body of [
-        `[a](${address})`,
-        `![a](${address})`,
-        `<${address}>`,
-        `[a][b]\n\n[b]: ${address}`,
-        `- > *[a](${address})*`,
-      ])
-        expect(problemsOf(body)[0], body).toMatch(/expected an address of https:, http:, mailto:/);
-    for (const entity of ['&#106;avascript:a', 'java&#10;script:a', '&Tab;javascript:a'])
-      expect(problemsOf(`[a](${entity})`), entity).toHaveLength(1);
-    for (const address of [
-      'https://a.example/b',
-      'http://a.example',
-      'mailto:a@b.example',
-      '#room=lab',
-      '2-why',
-      '../2-why/index.html#a',
-    ])
-      expect(problemsOf(`[a](${address})`), address).toEqual([]);
-  });
-
-  it('lets nothing of a hostile lesson run, and says in sentences what is wrong with it', () => {
-    const lessonWith = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
-    const script = '<script>alert(1)</script>';
-    const image = '<img src=x onerror=alert(1)>';
-    const isActive =
-      /<(?:script|iframe|object|embed|img src=.?x|svg|[^>]*\s(?:on\w+=|href=.?javascript:))/i;
-    for (const body of [
-      script,
-      image,
-      '<svg/onload=alert(1)>',
-      '<iframe srcdoc="a"></iframe>',
-      '<a onclick=b>c</a>',
-      '$\\href{javascript:alert(1)}{a}$',
-      `$$\n${script}\n$$`,
-      `::figure[${script} ${image}]{#m view="heads" shown="softmax"}`,
-      `:set[${script}1%]`,
-      `:::exercise\n${image}\n:::`,
-      '\u202egnp.\u05d0\u05d1 \u0645\u0631\u062d\u0628\u0627 \u2067a\u2069',
-    ])
-      expect(lessonWith(body).html, body).not.toMatch(isActive);
-    const sentences = (texts: readonly string[]) => texts.join(' ');
-    const answers = [
-      'view=constructor',
-      'view=heads&T=1e308',
-      'room=__proto__',
-      'view=heads&layer=-1e99',
-      'seed=9e999',
-      'eps=-Infinity',
-    ].map((state) => [state, sentences(troublesOf(state))]);
-    const attacks = [
-      ':when[a]{figure="m" if="alert(1)"}',
-      ':live[1%]{figure="m" value="__proto__"}',
-      '::costs{models="__proto__"}',
-      '::dots{recipes="constructor" step="1e999" outcome="alpha"}',
-      '::runs{groups="a: __proto__"}',
-      ':::predict[a]{min=-1e999 max=1e999}\n:::',
-      '::figure[::figure[a]{#n view="heads"}]{#m onload="b"}',
-      'a '.repeat(2_500_000),
-    ].map((body) => {
-      const { problems, html } = lessonWith(body);
-      expect(html, body.slice(0, 60)).not.toMatch(isActive);
-      return [body.slice(0, 60), sentences(problems)];
-    });
-    expect([...answers, ...attacks]).toMatchSnapshot();
-  });
-
   it('rejects names that every object has', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     for (const name of ['constructor', 'toString', 'hasOwnProperty']) {
@@ -381,41 +305,6 @@ describe('the course', () => {
       );
       expect(problemsOf(`:live[1%]{figure="map" value="${name}"}`)[0]).toMatch(/is unknown/);
     }
-  });
-
-  it('rejects text that is too long or nested too deep, with its line', () => {
-    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
-    const nestedList = (depth: number) =>
-      Array.from({ length: depth }, (_, i) => `${'  '.repeat(i)}- a\n`).join('');
-    const nestedBlocks = (count: number) =>
-      `${':::exercise\n\n'.repeat(count)}a\n\n${':::\n\n'.repeat(count)}`;
-    for (const body of [
-      nestedList(500),
-      nestedList(13),
-      '1. '.repeat(20) + 'a',
-      '> '.repeat(20) + 'a',
-      '*a '.repeat(301),
-      '['.repeat(301),
-      'a*\n'.repeat(301),
-      nestedBlocks(41),
-      'a'.repeat(20_000),
-    ]) {
-      const { problems, html } = problemsOf(body);
-      expect([problems, html], body.slice(0, 20)).toMatchSnapshot();
-    }
-    for (const body of [
-      nestedList(12),
-      '> '.repeat(12) + 'a',
-      'a*\n'.repeat(300),
-      nestedBlocks(40),
-      'a'.repeat(19_990),
-    ]) {
-      const { problems, html } = problemsOf(body);
-      expect(problems, body.slice(0, 20)).toEqual([]);
-      expect(html).not.toBe('');
-    }
-    // The limit of marks applies to each paragraph separately.
-    expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 
   it('draws each run of a recipe of protocol B, and names the recipes that were not trained', () => {
