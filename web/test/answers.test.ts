@@ -25,27 +25,6 @@ function sinksOf(...shares: number[]) {
 }
 
 describe('the answer', () => {
-  it('says where attention goes in the drawn map', () => {
-    const answerOfMap = (first: number) =>
-      answer(
-        'attention',
-        headOf('att', [
-          1,
-          NaN,
-          NaN,
-          first,
-          1 - first,
-          NaN,
-          first,
-          0.5 - first / 2,
-          0.5 - first / 2,
-        ]) as never,
-      );
-    expect(answerOfMap(0.9)).toMatchSnapshot();
-    expect(answerOfMap(0)).toMatchSnapshot();
-    expect(answer('attention')).toMatchSnapshot();
-  });
-
   it('gives the shares of all heads and of other tokens', () => {
     const answerOfShares = (view: string, ...shares: number[]) => {
       const { T, tensors } = sinksOf(...shares);

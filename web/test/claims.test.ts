@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { claimOf, columnOf, kindOf } from '../src/claims';
 import { randomGenerator } from '../src/ask/question';
-import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
-import { findingWords, attentionWords, verdictOf } from '../src/words';
+import { verdictOf } from '../src/words';
 import { attention } from '../src/views/attention';
 import { firstPromptWeights, selectedHead, sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
@@ -112,47 +111,6 @@ describe('the sentence about a drawn map', () => {
 
 describe('the number of a claim', () => {
   const draw = randomGenerator(11);
-  const cases = Array.from({ length: 200 }, (_, i) => {
-    const T = 2 + (i % 29);
-    const normalizes = i % 2 === 0;
-    const sum = normalizes ? 1 : [0.02, 0.4, 2][i % 3]!;
-    return { T, normalizes, map: mapOf(T, [0.2, 3, 100][i % 3]!, sum, draw) };
-  });
-  const percentsIn = (said: string) => [...said.matchAll(/([\d.]+)%/g)].map(([, n]) => Number(n));
-
-  it('is the mean of the drawn column, equal in caption, label, finding and card', () => {
-    for (const { T, normalizes, map } of cases) {
-      const column = Array.from({ length: T }, (_, t) => map[t * T]!);
-      const mean = column.reduce((a, b) => a + b) / T;
-      const raw = tensor([2, 2, T], new Float32Array(4 * T).fill(Math.fround(mean)));
-      const frame = frameOfMap(map, T, 0.9, normalizes);
-      const rawFrame = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
-      const claim = claimOf(rawFrame, at);
-      expect(claim.attention).toBeCloseTo(mean, 5);
-      const numberText = attentionWords(claim);
-      const [number] = percentsIn(numberText);
-      // A bound is no smaller than the value; any other number is the rounded value.
-      const isBound = !normalizes && mean < claim.uniform;
-      if (isBound) expect(number).toBeGreaterThanOrEqual(100 * mean - 0.001);
-      expect(Math.abs(number! - 100 * mean)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
-      for (const sentence of [findingWords(rawFrame, at), attention.says(rawFrame, at)])
-        expect(sentence).toContain(numberText);
-      expect(findingWords(rawFrame, at).startsWith('No head')).toBe(isBound);
-      // A number of a preview is marked, and rounded to 5% if it is large; a bound has a margin of a tenth.
-      const model = { ...rawFrame.model, bits: 3.3 };
-      const previewText = isBound
-        ? `${Math.ceil(110 * claim.attention - 1e-4)}%`
-        : mean >= 0.1
-          ? `about ${Math.min(95, 5 * Math.round(20 * claim.attention))}%`
-          : `about ${numberText}`;
-      for (const sentence of [
-        attentionWords(claimOf({ ...rawFrame, model }, at)),
-        findingWords({ ...rawFrame, model }, at),
-        attention.says({ ...rawFrame, model }, at),
-      ])
-        expect(sentence).toContain(previewText);
-    }
-  });
 
   it('of signed weights is the share of their sizes, in picture, metric, head and count alike', () => {
     const map = Float32Array.of(2, NaN, NaN, -3, 5, NaN, -1, -1, -3);
@@ -222,33 +180,5 @@ describe('the number of a claim', () => {
       alpha_raw: tensor([2, 2, 3], new Float32Array(12).fill(NaN)),
     };
     expect(selectedHead({ ...frame, tensors: noRawTensors }, free)).toEqual({ layer: 0, head: 1 });
-  });
-});
-
-describe('the lead sentence of Start', () => {
-  const sentenceAndKind = (T: number, even: number) => {
-    const frame = frameOfMap(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
-    const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };
-    const uniformFrame = { ...frame, tensors: uniform };
-    return [
-      leadSentence([uniformFrame], [claimOf(uniformFrame, at)]),
-      claimOf(uniformFrame, at).kind,
-    ] as const;
-  };
-
-  it('describes the column at every length, without numbers', () => {
-    const answers = {
-      all: /^Almost every token/,
-      many: /^Many tokens/,
-      weak: /^More attention than an even share/,
-      short: /too short/,
-      empty: /almost no/,
-    };
-    for (let T = 2; T <= 64; T++) {
-      const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
-      const [words, kind] = sentenceAndKind(T, even);
-      expect(words).toMatch(kind === 'none' ? /does not single out/ : answers[kind!]);
-      expect(words).not.toMatch(/\d/);
-    }
   });
 });

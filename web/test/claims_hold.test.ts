@@ -169,7 +169,7 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   check('output', footTexts[3]!, output);
   const sentence = row.says(frame, head!, { query } as never);
   // Softmax of the same scores, without the first one.
-  const outputMatch = /would write (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(sentence);
+  const outputMatch = /a vector of length (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(sentence);
   if (outputMatch) {
     const expSum = others.reduce((before, { score }) => before + Math.exp(score), 0);
     check(

@@ -22,9 +22,7 @@ import {
   rowNotes,
   taskTitle,
   shownHead,
-  recentMean,
   shortVerdictWords,
-  sinkStep,
   verdictWords,
   type NamedLab,
 } from '../src/lab/words';
@@ -217,30 +215,6 @@ const withName = (lab: Lab, name: string): NamedLab => ({
 });
 
 describe('sentences of a lab', () => {
-  it('say which models have a sink, since which step, and with what loss', () => {
-    const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
-    const right = withName(sampleLab('operation:relu', 0.01, 0.5), 'ReLU / n');
-    expect(verdictWords([left, right])).toMatchSnapshot();
-    expect(verdictWords([right, left])).toMatch(
-      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
-    );
-    const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
-    const heavyLab = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
-    expect(verdictWords([weakLab, heavyLab])).toMatch(
-      /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
-    );
-    // Without its picture, a head of unnormalized rows has no share to compare with ε.
-    const withoutPicture = {
-      ...heavyLab,
-      lab: { ...heavyLab.lab, picture: undefined } as unknown as Lab,
-    };
-    expect(verdictWords([weakLab, withoutPicture])).toMatch(
-      /^Neither model has a sink so far\..* ReLU \/ n gives the first token a weight of 60% \(–/,
-    );
-    expect(sinkStep(left.lab.log)).toBe(58);
-    expect(shownHead(left.lab)!.share).toBeCloseTo(0.6, 6);
-  });
-
   it('say briefly which model has a sink, with numbers once both are paused', () => {
     const softmax = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
@@ -276,28 +250,6 @@ describe('sentences of a lab', () => {
     expect(taskTitle(readLab('from:softmax'))).toBe('Task: guess the next token of the text');
   });
 
-  it('average the last twenty steps, and state the step since which the mean has exceeded ε', () => {
-    const log = (...firsts: (number | undefined)[]) =>
-      firsts.map((first, i) => ({
-        step: 10 * i,
-        ...(first === undefined ? {} : { first_most: first }),
-      })) as unknown as LogEntry[];
-    const repeat = (count: number, value: number) => Array.from({ length: count }, () => value);
-    expect(sinkStep(log(0.31))).toBe(0);
-    expect(sinkStep(log(0.3))).toBeUndefined();
-    expect(sinkStep(log(0.25, 0.375, 0.5))).toBe(10);
-    // The mean is above ε, below and above again: the sink begins at the last crossing.
-    expect(sinkStep(log(1, ...repeat(20, 0), ...repeat(20, 1)))).toBe(270);
-    expect(sinkStep(log(...repeat(20, 1), ...repeat(20, 0)))).toBeUndefined();
-    expect(sinkStep(log())).toBeUndefined();
-    expect(sinkStep(log(undefined, 0.5, 0.5))).toBe(20);
-    expect(sinkStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
-    const entries = log(9, ...repeat(20, 0.5));
-    expect(recentMean({ log: entries }, 'first_most')).toBe(0.5);
-    expect(recentMean({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);
-    expect(recentMean({ log: [] }, 'first_most')).toBeNaN();
-  });
-
   it('state the cost of a pair if it is known', () => {
     const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
@@ -321,13 +273,6 @@ describe('sentences of a lab', () => {
       /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
     );
   });
-
-  it('make no unsupported claim about short sequences', () => {
-    const shortLab = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
-    expect(verdictWords([shortLab, shortLab])).toMatch(
-      /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
-    );
-  });
 });
 
 describe('the head whose map is shown', () => {
@@ -348,17 +293,6 @@ describe('the head whose map is shown', () => {
     const log = [{ step: 0, first_most: 0.25 }];
     return { settings, log, sample: [0, 1, 8, 9, 40], picture: { data, shape } } as unknown as Lab;
   };
-
-  it('is the one that attends most to its first token where nothing is copied', () => {
-    const head = shownHead(labOf())!;
-    expect([head.layer, head.head]).toEqual([0, 1]);
-    expect(head.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
-    // Every row but the first has a sum of 2.
-    expect(head.share).toBeCloseTo((0.25 + 0.15) / 2, 6);
-    expect([...head.shares.subarray(15, 20)]).toEqual([0.25, 0, 0, 0.75, NaN]);
-    expect([...head.weights.subarray(15, 20)]).toEqual([0.5, 0, 0, 1.5, NaN]);
-    expect(shownHead({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
-  });
 
   it('is the selected one, or the last of the model', () => {
     expect(shownHead(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });

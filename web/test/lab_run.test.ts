@@ -5,7 +5,6 @@ import { Lab } from '../src/lab/lab';
 import type { Settings } from '../src/lab/settings';
 import type { SavedTraining } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
-import { PATIENCE } from './fixture';
 
 const heldLoss = vi.hoisted(() => vi.fn());
 const storedTrainings = vi.hoisted(() => {
@@ -216,29 +215,6 @@ describe('a lab that starts', () => {
       lab: true,
       workers: 3,
     });
-  });
-
-  it('keeps the later of two models started at once, and closes the first without an error', async () => {
-    const lab = new Lab(0, async () => setup);
-    let fail = (_: Error) => {};
-    engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
-    const firstStart = lab.start(SETTINGS);
-    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledOnce(), PATIENCE);
-    await lab.start({ ...SETTINGS, steps: 7 });
-    fail(new Error('too late'));
-    await firstStart;
-    expect([lab.stage, lab.error, lab.settings.steps]).toEqual(['ready', '', 7]);
-    let finish = (_: object) => {};
-    engine.train.mockImplementationOnce(
-      (options) => new Promise((done) => (finish = () => done(trainer(options)))),
-    );
-    const slowStart = lab.start(SETTINGS);
-    await vi.waitFor(() => expect(engine.train).toHaveBeenCalledTimes(3), PATIENCE);
-    await lab.start(SETTINGS);
-    const closedCount = calls.closed;
-    finish({});
-    await slowStart;
-    expect([calls.closed - closedCount, lab.hasModel]).toEqual([1, true]);
   });
 });
 

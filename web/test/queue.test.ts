@@ -788,20 +788,6 @@ describe('the queue', () => {
     expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual(['run a', 'update a']);
   });
 
-  it('stops on request, and continues with the next question', async () => {
-    const { ask, entryOf, queue, idle, hold } = stageOf();
-    const release = hold('a');
-    ask(['a']);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    queue.stop();
-    release();
-    await idle();
-    expect(entryOf('a')).toMatchObject({ error: 'Stopped.' });
-    ask(['a'], {}, 'other');
-    await idle();
-    expect(entryOf('a')!.frame!.question.prompt).toBe('other');
-  });
-
   it('stops nothing that is done', async () => {
     const { ask, entryOf, queue, idle, hold } = stageOf();
     const release = hold('b');
@@ -986,17 +972,6 @@ describe('the queue', () => {
     await idle();
     expect(log).not.toContain('open b rounded');
     expect(log).not.toContain('open c rounded');
-  });
-
-  it('measures every prompt, and gives means with their spread', async () => {
-    const { ask, entryOf, idle } = stageOf();
-    ask(['a'], { question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }) });
-    await idle();
-    const { frame } = entryOf('a')!;
-    expect(frame!.sequences).toBe(3);
-    expect(frame!.perPrompt.sink_ratio).toEqual([0.5, 0.5, 0.5]);
-    expect([...frame!.spread.sink_ratio!]).toEqual([0, 0, 0]);
-    expect(frame!.tensors).not.toHaveProperty('bad');
   });
 
   it('runs each prompt only once for a figure that reads only averages', async () => {

@@ -343,44 +343,7 @@ const withRow = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1,
 };
 
 describe('the worked row', () => {
-  it('gives score, weight, value and contribution of each token', () => {
-    const workedRow = workOutRow(withRow(), 2)!;
-    const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
-    const sum = e3 + e1 + e;
-    const closeTo = (x: number) => expect.closeTo(x, 5);
-    expect(workedRow.topEntries).toEqual([
-      {
-        key: 0,
-        score: 3,
-        weight: closeTo(e3 / sum),
-        value: closeTo(0.05),
-        adds: closeTo((0.05 * e3) / sum),
-      },
-      {
-        key: 1,
-        score: 1,
-        weight: closeTo(e1 / sum),
-        value: closeTo(5),
-        adds: closeTo((5 * e1) / sum),
-      },
-      {
-        key: 2,
-        score: -1,
-        weight: closeTo(e / sum),
-        value: closeTo(5),
-        adds: closeTo((5 * e) / sum),
-      },
-    ]);
-    expect([workedRow.otherEntries, workedRow.sum]).toEqual([[], closeTo(1)]);
-    expect(workedRow.output).toBeCloseTo(
-      Math.hypot((0.03 * e3 + 3 * e1) / sum, (0.04 * e3 + 4 * e1 + 5 * e) / sum),
-      5,
-    );
-    // Without the first token, softmax distributes its share among the others.
-    expect(workedRow.outputWithoutFirst).toBeCloseTo(
-      Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e),
-      5,
-    );
+  it('is the row of the selected query, with the values of the head’s group', () => {
     // The row in the middle is shown if none is selected, or if the first row is, which sees no other token.
     expect([workOutRow(withRow(), -1)!.query, workOutRow(withRow(), 0)!.query]).toEqual([1, 1]);
     expect(workOutRow(withRow(), 1)!.topEntries).toHaveLength(2);
