@@ -23,7 +23,7 @@ export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
 }
 
 /** Returns the step since which the mean of `first_most` over recent steps has exceeded ε; undefined without a sink. */
-export function sinkStep(log: readonly LogEntry[]): number | undefined {
+function sinkStep(log: readonly LogEntry[]): number | undefined {
   let sinkStart: number | undefined;
   let sum = 0;
   log.forEach((entry, i) => {
