@@ -7,7 +7,14 @@
 import { effect } from '@preact/signals-core';
 import fc, { type Scheduler } from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
-import { SinkscopeError, type Describe, type Edit, type Engine, type RunRead } from 'sinkscope';
+import {
+  SinkscopeError,
+  type Describe,
+  type Edit,
+  type Engine,
+  type RunOptions,
+  type RunRead,
+} from 'sinkscope';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 import { withoutEdits } from '../src/ask/subject';
@@ -200,12 +207,12 @@ class World {
       describe: describe_,
       architecture: { L, H, G: 1, E: 0, V: 200, context: 9, mask: { kind: 'causal' }, attention },
       close: async () => void this.openModels.delete(key),
-      run: async (tokens: readonly number[], options: { edits?: Edit[]; signal?: AbortSignal }) =>
-        this.#act(
-          'run',
-          () => this.#openRun(weights, [...tokens], options.edits ?? [], expectOpen),
-          options.signal,
-        ),
+      run: async (tokens: readonly number[], { edits = [], from, signal }: RunOptions) => {
+        // A run begins only from one of the same model and tokens.
+        if (from) expect(from.run).toMatchObject({ model: key, tokens: [...tokens] });
+        const open = () => this.#openRun(weights, [...tokens], edits, expectOpen);
+        return this.#act('run', () => ({ ...open(), model: key }), signal);
+      },
     };
   }
 
@@ -233,16 +240,15 @@ class World {
     const read = (reads: RunRead[]) =>
       chain('read', () => reads.map((one) => answerTo(origin(), one)));
     async function* generate(options: { count: number; signal: AbortSignal }) {
-      for (let i = 0; i < options.count; i++)
-        yield await chain(
-          'token',
-          () => {
-            const token = 65 + Math.floor(26 * hash(origin(), 'next token'));
-            tokens.push(token);
-            return { token };
-          },
-          options.signal,
-        );
+      for (let i = 0; i < options.count; i++) {
+        options.signal.throwIfAborted();
+        // A token that is being drawn when the reader stops is added all the same.
+        yield await chain('token', () => {
+          const token = 65 + Math.floor(26 * hash(origin(), 'next token'));
+          tokens.push(token);
+          return { token };
+        });
+      }
     }
     return {
       ...{ tokens, edits, read, generate },
@@ -295,7 +301,10 @@ interface Reader {
   stopped?: readonly (Frame | undefined)[] | undefined;
 }
 
-const framesOf = ({ entries }: Queue) => [...entries.value.values()].map(({ frame }) => frame);
+const framesOf = ({ queue, shown }: Reader) => [
+  ...[...queue.entries.value.values()].map(({ frame }) => frame),
+  ...requestOf(shown).studies!.map((study) => queue.studyEntry(study)?.frame),
+];
 
 /** What a reader does, or what goes wrong. */
 interface Act {
@@ -330,7 +339,7 @@ const acts = fc.oneof(
   { weight: 2, arbitrary: asks('subjects') },
   actOf('stop', (reader) => {
     reader.queue.stop();
-    reader.stopped = framesOf(reader.queue);
+    reader.stopped = framesOf(reader);
   }),
   actOf('retry', (reader) => {
     reader.stopped = undefined;
@@ -403,7 +412,8 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
         if (frame && !isStale) expect(frame.question).toMatchObject({ prompt, n });
         if (error) expect(error).toMatch(/^Stopped\.|it failed/);
       }
-      if (reader.stopped) expect(framesOf(queue)).toEqual(reader.stopped);
+      const frames = framesOf(reader);
+      if (reader.stopped) expect(frames).toEqual(reader.stopped);
     } catch (problem) {
       problems.push(problem);
     }

@@ -329,6 +329,24 @@ describe('a model of a hub', () => {
     expect(earlyOpener.onFail).toHaveBeenCalledTimes(2);
   });
 
+  it('says nothing of a download that failed once the reader has gone on', async () => {
+    const { opener, models, onFail, text } = createOpener();
+    opener.show();
+    await opener.lookUp('owner/name');
+    models.get.mockRejectedValueOnce(new Error('cut'));
+    const cacheLists: ((files: []) => void)[] = [];
+    hub.cacheList.mockImplementation(
+      () => new Promise<[]>((resolve) => void cacheLists.push(resolve)),
+    );
+    const load = opener.load(plan());
+    await vi.waitFor(() => expect(cacheLists).toHaveLength(1));
+    opener.goBack();
+    cacheLists[0]!([]);
+    await load;
+    expect([opener.stage.name, opener.error, text('.open-error')]).toEqual(['choose', '', '']);
+    expect(onFail).not.toHaveBeenCalled();
+  });
+
   it('says why and when a host is tried again', async () => {
     const { opener, text } = createOpener();
     opener.show();

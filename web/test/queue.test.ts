@@ -690,6 +690,10 @@ describe('the queue', () => {
     ask(['b~silence(0,0)'], {}, 'abc');
     await idle();
     expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
+    // No run begins from one with other edits.
+    ask(['b~silence(0,0)', 'b~silence(0,1)'], {}, 'abc');
+    await idle();
+    expect(acts().slice(9)).toEqual(['run b']);
   });
 
   it('runs again if an update is impossible, for further fields or beyond the capacity', async () => {
@@ -1038,12 +1042,15 @@ describe('the queue', () => {
     const generatedBy = (id: string) => entryOf(id)?.frame?.generated;
     const release = hold('a');
     ask(['a', 'b']);
+    await vi.waitUntil(() => log.includes('run a'), PATIENCE);
     const unbegun = queue.generate(['a'], sampling);
     queue.stopGenerating();
     await unbegun;
     release();
     await idle();
     expect(generatedBy('a')).toBe(0);
+    // To stop a text stops no run.
+    expect(log.filter((line) => line === 'run a')).toHaveLength(1);
     const begin = async (subjects: string[]) => {
       log.length = 0;
       const generating = queue.generate(subjects, sampling);
@@ -1064,6 +1071,20 @@ describe('the queue', () => {
     await third.generating;
     await idle();
     expect(generatedBy('b')).toBe(3);
+  });
+
+  it('generates nothing after the text of an earlier question', async () => {
+    const { queue, ask, idle, entryOf } = stageOf({}, 80);
+    ask(['a']);
+    await idle();
+    ask(['a'], { reads: ['bad'] }, 'abc');
+    await idle();
+    expect(entryOf('a')).toMatchObject({
+      isStale: true,
+      error: expect.stringContaining('it cannot'),
+    });
+    await queue.generate(['a'], { count: 3, temperature: 0, topK: 0, seed: 1 });
+    expect(entryOf('a')!.frame!.generated).toBe(0);
   });
 
   it('keeps a text that a preview has generated when the exact weights are requested', async () => {

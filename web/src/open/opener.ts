@@ -166,7 +166,7 @@ export class Opener {
       const id = idOfAddress(address);
       return this.#step(`Looking up ${nameOfId(id)}`, async (signal) => {
         const bytes = await this.#dependencies.models()?.recordings.size(id, signal);
-        this.#set({ name: 'recording', id, bytes }, signal);
+        this.#set({ name: 'recording', id, bytes });
       });
     }
     return this.#step(`Looking up ${name}`, async (signal) => {
@@ -322,7 +322,6 @@ export class Opener {
         signal,
         onProgress: (_, done, total, more) =>
           more &&
-          !signal.aborted &&
           // The last progress report may arrive after the end.
           !isOver &&
           // Omits the speed: that of a disk is not worth showing.
@@ -332,7 +331,6 @@ export class Opener {
             progress: { ...(isDownload(plan) ? more : { stage: more.stage }), done, total },
           }),
       });
-      signal.throwIfAborted();
     } catch (error) {
       models.unpin(id);
       models.forget(id);
@@ -348,11 +346,9 @@ export class Opener {
   async #loadRecording(id: string, signal: AbortSignal, file?: Blob): Promise<void> {
     const recordings = this.#dependencies.models()?.recordings;
     if (!recordings) throw new Error('The engine is not running yet; try again in a moment.');
-    signal.throwIfAborted();
     recordings.admit(id, file);
     try {
       await recordings.get(id, { signal, onProgress: () => {} });
-      signal.throwIfAborted();
     } catch (error) {
       recordings.forget(id);
       throw error;

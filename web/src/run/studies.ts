@@ -124,13 +124,13 @@ export class Studies {
     const bytes = streaming
       ? await Promise.all(cases.map((edits) => bytesOf(openModel, prompts, edits)))
       : [];
-    signal.throwIfAborted();
     const milliseconds = performance.now() - startTime;
     const emptyFrames = await Promise.all(
       sweptInputs.map(({ study, parsedSubject }) =>
         emptyFrame(describe, parsedSubject, study.subject, openModel, study.question, prompts),
       ),
     );
+    signal.throwIfAborted();
     this.addEntries(
       sweptInputs.map(({ study }, i) => [
         studyKey(study),
