@@ -1,6 +1,9 @@
 """Runs the command line on a saved checkpoint with a tokenizer, and reads files of texts."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -179,3 +182,48 @@ def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path, caps
     assert main(["record", "./" + name, "--texts", str(texts), "--out", str(tmp_path / "r")]) == 1
     output = capsys.readouterr().err
     assert "\\u001b]0;x" in output and not set(output) & set("\x1b\x07\x9b\u202e\r\x7f")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("recorded") / "r.safetensors"
+    maps = np.tril(np.ones((2, 2, 2, 4, 4), np.float32))
+    sinkscope.record_maps(maps / maps.sum(-1, keepdims=True), [["a", "b", "c", "d"]] * 2).save(out)
+    return out
+
+
+def run_into(output: int, *arguments: str | Path) -> tuple[int, str]:
+    """Runs the command with its standard output in a file that takes nothing; returns its status and errors."""
+    environment = {key: x for key, x in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "sinkscope", *arguments]
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+    return done.returncode, done.stderr
+
+
+COMMANDS = (["--help"], ["--version"], ["measure"], ["measure", "--json"], ["measure", "--csv", "--long"])
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_an_output_that_takes_nothing_ends_a_command_with_one_sentence_and_a_closed_one_quietly(
+    recorded: Path, arguments: list[str]
+) -> None:
+    file = [recorded] if arguments[0] == "measure" else []
+    sentence = "sinkscope: standard output: expected a place that can be written to, found ENOSPC\n"
+    with open("/dev/full", "wb") as full:
+        assert run_into(full.fileno(), *arguments, *file) == (1, sentence)
+    end, pipe = os.pipe()
+    os.close(end)
+    assert run_into(pipe, *arguments, *file) == (0, "")
+    os.close(pipe)
+
+
+def test_a_file_of_texts_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="/dev/zero: expected a file of texts, found a device"):
+        read_texts("/dev/zero")
+    monkeypatch.setattr(sinkscope.texts, "TEXT_BYTES_MAX", 4)
+    file = tmp_path / "texts.txt"
+    file.write_bytes(b"abcd")
+    assert read_texts(file) == ["abcd"]
+    file.write_bytes(b"abcde")
+    with pytest.raises(ValueError, match="expected at most 4 bytes, found more"):
+        read_texts(file)

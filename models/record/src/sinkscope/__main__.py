@@ -2,7 +2,9 @@
 `python -m sinkscope record MODEL --texts FILE --out R.safetensors`."""
 
 import argparse
+import errno
 import json
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -106,17 +108,35 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _OutputError(Exception):
+    """Standard output takes nothing more; the cause is an OSError."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = vars(_make_parser().parse_args(arguments))
     argv = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        command = options.pop("command")
-        if command == "measure":
-            return _measure(options)
-        return _record(options, argv) if command == "record" else _study(options)
+        return _run(argv)
+    except _OutputError as error:
+        # A reader that closes the pipe, as `head` does, has what it wants.
+        if isinstance(error.__cause__, BrokenPipeError):
+            return 0
+        _print(f"sinkscope: {error}", file=sys.stderr)
+        return 1
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         _print(f"sinkscope: {error}", file=sys.stderr)
         return 1
+
+
+def _run(argv: list[str]) -> int:
+    try:
+        options = vars(_make_parser().parse_args(argv))
+    except SystemExit:
+        _write("")
+        raise
+    command = options.pop("command")
+    if command == "measure":
+        return _measure(options)
+    return _record(options, argv) if command == "record" else _study(options)
 
 
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
@@ -124,7 +144,23 @@ def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
     not control the terminal."""
     from .summary import escape_controls
 
-    print(escape_controls(str(text), lines=True), file=file, end=end)
+    line = escape_controls(str(text), lines=True) + end
+    if file:
+        file.write(line)
+    else:
+        _write(line)
+
+
+def _write(text: str) -> None:
+    """Writes to standard output at once. Raises _OutputError if that fails."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try to write the rest once more when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        found = errno.errorcode.get(error.errno or 0, str(error))
+        raise _OutputError(f"standard output: expected a place that can be written to, found {found}") from error
 
 
 def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:

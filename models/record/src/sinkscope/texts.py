@@ -12,6 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+TEXT_BYTES_MAX = 2**31  # of a file of texts
+
 
 def select_texts(
     source: Iterable[Any], column: str | None = None, take: int | None = None, by: str | None = None
@@ -99,7 +101,7 @@ def _read_rows(path: Path, column: str) -> Any:
 
         return pq.read_table(path).to_pylist()
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = _read_bytes(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         if path.suffix == ".csv":
             return list(csv.DictReader(StringIO(content, newline="")))
         if path.suffix == ".json":
@@ -118,6 +120,17 @@ def _read_rows(path: Path, column: str) -> Any:
     # splitText of the npm package splits into blocks by the same rule.
     blocks = re.split(r"\n(?:[ \t]*\n)+", content)
     return [block.strip("\n") for block in blocks if block.strip(" \t\n")]
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Reads a file or a pipe, neither of which need end."""
+    if path.is_char_device():
+        raise ValueError(f"{path}: expected a file of texts, found a device")
+    with path.open("rb") as file:
+        content = file.read(TEXT_BYTES_MAX + 1)
+    if len(content) > TEXT_BYTES_MAX:
+        raise ValueError(f"{path}: expected at most {TEXT_BYTES_MAX} bytes, found more")
+    return content
 
 
 def _parse_line(line: str, column: str, place: str) -> dict[str, Any]:
