@@ -381,3 +381,11 @@ def test_steps_of_generation_are_refused_by_a_sentence_that_names_watching() -> 
     )
     with refused(ValueError):
         sinkscope.record_maps(out.attentions, [out.sequences[0].tolist()])
+
+
+def test_the_output_of_a_model_is_refused_by_a_sentence_that_names_its_maps() -> None:
+    out = FAMILIES["llama"].make("eager")(torch.tensor([[5, 9, 70]]), output_attentions=True)
+    for maps in (out, [out]):
+        with refused(ValueError):
+            sinkscope.record_maps(maps, [[5, 9, 70]])
+    assert sinkscope.record_maps([out.attentions], [[5, 9, 70]]).model["L"] == 3

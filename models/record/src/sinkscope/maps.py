@@ -71,7 +71,7 @@ def record_maps(
     """
     settings = Settings.from_arguments(None, eps, keep, FIELDS, "auto", first, mask)
     _check_operation(operation)
-    _refuse_steps_of_generation(maps)
+    _refuse_outputs(maps)
     assembly = Assembly(settings.eps, settings.first)
     given = zip((*VECTORS, "hidden"), (q, k, v, hidden), strict=True)
     vectors = {name: iter(x) for name, x in given if x is not None}
@@ -163,8 +163,15 @@ def _measure_states(hidden: Any, facts: Facts, settings: Settings) -> tuple[int,
     return states.shape[2], {name: x.numpy() for name, x in metrics.items()}
 
 
-def _refuse_steps_of_generation(maps: Any) -> None:
-    """`generate(output_attentions=True)` returns the maps of each step: those of the prompt, then rows of one query."""
+def _refuse_outputs(maps: Any) -> None:
+    """Names what a model returned in place of its maps. `generate(output_attentions=True)` returns the maps of each
+    step: those of the prompt, then rows of one query."""
+    for output in [maps, *(maps[:1] if isinstance(maps, list | tuple) else [])]:
+        if isinstance(output, Mapping):
+            raise ValueError(
+                "maps: expected the maps of one prompt after another, found "
+                f"{type(output).__name__}: pass [out.attentions], where out = model(..., output_attentions=True)"
+            )
     if isinstance(maps, Sequence) and len(maps) > 1 and isinstance(maps[1], Sequence) and maps[1]:
         shape = getattr(maps[1][0], "shape", ())
         if len(shape) == 4 and shape[-2] == 1 < shape[-1]:
