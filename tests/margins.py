@@ -1,20 +1,26 @@
-"""Measures how far the numbers of the Python tests are from their tolerances.
+"""Measures how far the numbers of the tests are from their tolerances, and writes the rows of tests/margins.md:
 
+    python3 -m tests.margins tests/native/*.c tests/wasm/*.mjs
     python3 -m tests.margins --seeds 200 --minutes 5 tests/record/test_silent.py tests/python/test_metrics.py::test_x
-    SINKSCOPE_SEED=3 python3 -m pytest -p tests.margins tests/record/test_silent.py
+    python3 -m tests.margins --first 50 --seeds 200 tests/record/test_silent.py       # goes on behind 50 seeds
 
-The first command runs each file or test with other seeds, as many as end in its minutes, and writes the rows of its
-comparisons into tests/margins.md. Every comparison with a tolerance (`x < 1e-5`, `allclose`, `assert_close`,
-`approx`) is noted with its difference and what it allows. Seeds of torch and NumPy are shifted: a comparison with the
-numbers of its own seed is then off by far more than it allows, and has no row.
+The native tests of .build/native print what they compare (check.h), and Node notes it in those of the package
+(margins.mjs). A Python file runs with other seeds, as many as end in its minutes: every comparison with a tolerance
+(`x < 1e-5`, `allclose`, `approx`) is noted with its difference and what it allows. Seeds of torch and NumPy are
+shifted: a comparison with the numbers of its own seed is then off by far more than it allows, and does not count.
+From the third seed on, only tests run whose differences changed and whose tolerance does not follow from the scores.
 """
 
 import argparse
 import ast
 import json
 import os
+import re
+import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +30,10 @@ import torch
 from _pytest.assertion import rewrite
 
 STRIDE = 1_000_003
-SHIFT = STRIDE * int(os.environ.get("SINKSCOPE_SEED", "0"))
+SHIFT = 0
+ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_suffix(".md")
+RULE = "|---|---|---|---|---|\n"
 OWN_SEED = 100.0  # a larger share of the tolerance is that of a number which one seed alone has
 LARGEST_TOLERANCE = 0.01
 CALLS = {
@@ -34,7 +42,19 @@ CALLS = {
     "assert_close": (1.3e-6, 1e-5),
     "assert_allclose": (1e-7, 0),
 }
+TOLERANCE = re.compile(r"\de-\d|\b0\.00\d|toleran|rounding", re.I)  # on the right of < or <=
+ARGUMENT = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
+IN_NODE = (
+    rf"(Math\.abs\({ARGUMENT}\)|\b[\w.]*Error|\bx) <=? "
+    rf"((?:\d(?:\.\d+)?e-\d+|0\.00\d*|tolerance)(?: \* (?:[\w.]|\({ARGUMENT}\))+)?)"
+)
+IN_C = r"\b(?:CHECK_NEAR|is_within)\("
 margins: dict[str, tuple[float, float]] = {}  # by place: the largest difference, and what was allowed there
+users: dict[str, set[str]] = {}  # by place: the tests that compare there
+
+
+def is_worse(entry: tuple[float, float], before: tuple[float, float] | None) -> bool:
+    return before is None or entry[0] / max(entry[1], 1e-300) > before[0] / max(before[1], 1e-300)
 
 
 def note(place: str, difference: Any, allowed: Any) -> None:
@@ -42,13 +62,15 @@ def note(place: str, difference: Any, allowed: Any) -> None:
     if not ratio.size or np.isnan(ratio).all():
         return
     at = np.nanargmax(ratio)
-    entry = tuple(float(np.broadcast_to(x, ratio.shape).flat[at]) for x in (difference, allowed))
-    before = margins.get(place)
-    if before is None or entry[0] / max(entry[1], 1e-300) > before[0] / max(before[1], 1e-300):
-        margins[place] = entry
+    difference, allowed = (float(np.broadcast_to(x, ratio.shape).flat[at]) for x in (difference, allowed))
+    users.setdefault(place, set()).add(os.environ.get("PYTEST_CURRENT_TEST", "").rsplit(" ", 1)[0])
+    if is_worse((difference, allowed), margins.get(place)):
+        margins[place] = difference, allowed
 
 
 def to_array(x: Any) -> Any:
+    if isinstance(x, dict):
+        x = list(x.values())
     return np.asarray(x.detach().double().numpy() if hasattr(x, "detach") else x, np.float64)
 
 
@@ -74,25 +96,37 @@ def note_comparison(place: str, left: Any, right: Any) -> Any:
 
 
 def note_bound(place: str, left: Any, right: Any) -> Any:
-    if isinstance(right, float | np.floating) and 0 < right <= LARGEST_TOLERANCE and np.ndim(left) == 0:
-        note(place, float(left), right)
+    try:
+        difference, allowed = to_array(left), to_array(right)
+    except (TypeError, ValueError):
+        return left
+    if np.all((allowed > 0) & (allowed <= LARGEST_TOLERANCE)):
+        note(place, difference, allowed)
     return left
 
 
 class Noting(ast.NodeTransformer):
+    """Makes comparisons calls that note them; those of `places` surely have a tolerance, so that rows must exist."""
+
     def __init__(self, file: str) -> None:
         self.file = self.function = file
+        self.places: set[str] = set()
+        self.calls: set[str] = set()
+        self.names: dict[str, set[str]] = {}  # by function: the names in it
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         outer, self.function = self.function, f"{self.file}::{node.name}"
+        names = {getattr(x, "id", getattr(x, "arg", None)) for x in ast.walk(node)}
+        self.names[node.name] = self.names.get(node.name, set()) | names
         self.generic_visit(node)
         self.function = outer
         return node
 
-    def call(self, function: str, node: ast.expr, *args: ast.expr) -> ast.expr:
-        place = ast.Constant(f"{self.function} `{self.text[:72]}`")
+    def call(self, function: str, text: str, node: ast.expr, *args: ast.expr) -> ast.Call:
+        place = f"{self.function} `{text[:72]}`"
+        self.calls.add(place)
         name = ast.parse(f"__import__('tests.margins', fromlist=['x']).{function}", mode="eval").body
-        return ast.copy_location(ast.Call(name, [place, *args], []), node)
+        return ast.copy_location(ast.Call(name, [ast.Constant(place), *args], []), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Leaves out what must differ."""
@@ -104,29 +138,30 @@ class Noting(ast.NodeTransformer):
         name = getattr(node.func, "attr", None)
         if name not in CALLS:
             return node
-        self.text = text
-        call = self.call("note_call", node, ast.Constant(name), node.func, *node.args)
-        assert isinstance(call, ast.Call)
+        self.places.add(f"{self.function} `{text[:72]}`")
+        call = self.call("note_call", text, node, ast.Constant(name), node.func, *node.args)
         call.keywords = node.keywords
         return call
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        text = ast.unparse(node)
+        text, right = ast.unparse(node), ast.unparse(node.comparators[0])
         self.generic_visit(node)
-        self.text = text
         kinds = {ast.Lt: "note_bound", ast.LtE: "note_bound", ast.Eq: "note_comparison"}
-        if len(node.ops) == 1 and type(node.ops[0]) in kinds:
-            node.left = self.call(kinds[type(node.ops[0])], node, node.left, node.comparators[0])
+        if len(node.ops) == 1 and (kind := kinds.get(type(node.ops[0]))):
+            if TOLERANCE.search(right) if kind == "note_bound" else right.startswith("pytest.approx("):
+                self.places.add(f"{self.function} `{text[:72]}`")
+            node.left = self.call(kind, text, node, node.left, node.comparators[0])
         return node
 
 
 def transform(module: ast.Module, source: bytes, path: str | None = None, config: Any = None) -> None:
-    Noting(Path(path or "").name).visit(module)
+    Noting("/".join(Path(path or "").parts[-2:])).visit(module)
     ast.fix_missing_locations(module)
     rewrite_asserts(module, source, path, config)
 
 
 rewrite_asserts = rewrite.rewrite_asserts
+seed_torch, make_rng = torch.manual_seed, np.random.default_rng
 
 
 class Generator(torch.Generator):
@@ -134,66 +169,156 @@ class Generator(torch.Generator):
         return super().manual_seed(seed + SHIFT)
 
 
-seed_torch, make_rng = torch.manual_seed, np.random.default_rng
-if __name__ != "__main__":  # the command imports this module as a plugin as well
+def install() -> None:
+    """Makes pytest note the comparisons, and shifts seeds."""
     rewrite.rewrite_asserts = transform
     rewrite._read_pyc = lambda *_, **__: None
     torch.manual_seed = lambda seed: seed_torch(seed + SHIFT)
     torch.Generator = Generator  # type: ignore[misc]
-    np.random.default_rng = lambda seed=None: make_rng(None if seed is None else abs(seed) + SHIFT)
+    np.random.default_rng = lambda seed=None: make_rng(abs(seed) + SHIFT if isinstance(seed, int) else seed)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for place, (difference, allowed) in sorted(margins.items(), key=lambda item: -item[1][0] / item[1][1]):
-        terminalreporter.write_line(f"margin {json.dumps([place, difference, allowed])}")
+def list_tests(file: str) -> list[str]:
+    """Lists the tests of a file that compare, or that call what does."""
+    noting = Noting(file)
+    noting.visit(ast.parse(Path(file).read_text()))
+    names = {place.split("::")[-1].split(" ")[0] for place in noting.places}
+    while more := {name for name, used in noting.names.items() if used & names} - names:
+        names |= more
+    return [f"{file}::{name}" for name in noting.names if name in names and name.startswith("test_")]
 
 
-def measure(file: str, seed: int) -> dict[str, tuple[float, float]]:
-    """Runs a file with a seed in a process of its own, which has everything imported already."""
-    from tests import margins as plugin
+def run_tests(tests: Iterable[str], seed: int) -> tuple[dict[str, tuple[float, float]], dict[str, list[str]]]:
+    """Runs tests with a seed in a process of its own, which has everything imported already."""
+    from tests import margins as plugin  # this module is __main__
 
     source, target = os.pipe()
-    if os.fork() == 0:
+    if (child := os.fork()) == 0:
         plugin.SHIFT = STRIDE * seed
+        plugin.install()
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        pytest.main(["-q", "-p", "no:cacheprovider", "-p", "tests.margins", file])
-        os.write(target, json.dumps(plugin.margins).encode())
+        pytest.main(["-q", "-p", "no:cacheprovider", *tests])
+        with open(target, "w") as pipe:
+            json.dump([plugin.margins, {place: sorted(names) for place, names in plugin.users.items()}], pipe)
         os._exit(0)
     os.close(target)
-    with open(source, "rb") as pipe:
+    with open(source) as pipe:
         text = pipe.read()
-    os.wait()
-    return json.loads(text) if text else {}
+    os.waitpid(child, 0)
+    result = json.loads(text) if text else [{}, {}]
+    return {place: tuple(entry) for place, entry in result[0].items()}, result[1]
+
+
+def measure_python(file: str, seeds: Iterable[int], minutes: float) -> dict[str, tuple[float, float, str]]:
+    """Returns by place the worst difference, what was allowed, and over how many seeds."""
+    worst: dict[str, tuple[float, float]] = {}
+    counts: dict[str, int] = {}
+    firsts: dict[str, tuple[float, float]] = {}
+    varying: set[str] = set()
+    tests, start = [file] if "::" in file else list_tests(file), time.monotonic()
+    for n, seed in enumerate(seeds):
+        if n and (not tests or time.monotonic() - start > 60 * minutes):
+            break
+        entries, tests_of = run_tests(tests, seed)
+        for place, entry in entries.items():
+            # A passed test allows more than it found: what allows less chooses numbers.
+            if is_worse((OWN_SEED if seed else 1, 1), entry) and (n == 0 or place in worst):
+                varying |= {place} if firsts.setdefault(place, entry) != entry else set()
+                counts[place] = counts.get(place, 0) + 1
+                worst[place] = entry if is_worse(entry, worst.get(place)) else worst[place]
+        places = set(worst) if n == 0 else {x for x in varying if "tolerance_of" not in x}
+        tests = sorted({test for place in places for test in tests_of.get(place, [])}) if n < 2 else tests
+    return {
+        place: (*entry, str(counts[place]) if place in varying else "fixed" if counts[place] > 1 else "1")
+        for place, entry in worst.items()
+    }
+
+
+def measure_file(path: Path) -> dict[str, tuple[float, float, str]]:
+    """Returns the comparison of a native or a package's test that is nearest to its tolerance."""
+    with tempfile.NamedTemporaryFile("r") as notes:
+        env = {**os.environ, "SINKSCOPE_MARGINS": notes.name, "SINKSCOPE_PATTERN": IN_NODE}
+        hooks = ["--import", "./tests/margins.mjs", "--test", "--test-isolation=none", "--test-force-exit"]
+        command = [f".build/native/{path.stem}"] if path.suffix == ".c" else ["node", *hooks, str(path)]
+        printed = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True).stdout
+        lines = re.findall(r"^margin(?: (\S+\.mjs))? (\S+) (\S+)$", printed + notes.read(), re.M)
+    worst: dict[str, tuple[float, float]] = {}
+    for file, *numbers in lines:
+        entry = float(numbers[0]), float(numbers[1])
+        name = f"{path.parent.name}/{file or path.name}"
+        if is_worse(entry, worst.get(name)):
+            worst[name] = entry
+    return {name: (*entry, "same bits") for name, entry in worst.items()}
+
+
+def list_places() -> tuple[dict[str, set[str]], set[str]]:
+    """Returns by test file the comparisons that a row of the table must exist for, and all that may have one."""
+    places, possible = {}, set()
+    for path in sorted([*ROOT.glob("tests/python/*.py"), *ROOT.glob("tests/record/*.py")]):
+        noting = Noting(f"{path.parent.name}/{path.name}")
+        noting.visit(ast.parse(path.read_text()))
+        places[noting.file] = noting.places
+        possible |= noting.calls
+    for pattern, files in {IN_C: "tests/native/*.[ch]", IN_NODE: "tests/wasm/*.mjs"}.items():
+        for path in sorted(ROOT.glob(files)):
+            name = f"{path.parent.name}/{path.name}"
+            places[name] = {name} if re.search(pattern, path.read_text()) else set()
+    return places, possible.union(*places.values())
+
+
+def read_table() -> tuple[str, dict[str, list[str]]]:
+    """Returns the text before the rows, and the rows: by place what is allowed, the largest, its share, the seeds."""
+    head, rows = TABLE.read_text().split(RULE)
+    cells = [re.split(r"(?<!\\) \| ", line[2:-2].replace("\\|", "\0")) for line in rows.splitlines()]
+    return head, {place.replace("\0", "|"): rest for place, *rest in cells}
+
+
+def write_rows(results: dict[str, tuple[float, float, str]], file: str, first: int) -> None:
+    head, rows = read_table()
+    places, possible = list_places()
+    name = file.split("::")[0]
+    is_replaced = "::" not in file and not first
+    rows = {
+        place: row
+        for place, row in rows.items()
+        if place in possible and not (is_replaced and re.split("::| `", place)[0] == name)
+    }
+    for place in results.keys() & possible:
+        difference, allowed, seeds = results[place]
+        before = rows.get(place)
+        share = difference / max(allowed, 1e-300)
+        if before and before[2] != "-" and (first or not place.startswith(name)):
+            seeds = str(first + int(seeds)) if first and seeds.isdigit() else before[3]
+            if float(before[2]) >= share:
+                rows[place] = [*before[:3], seeds]
+                continue
+        rows[place] = [f"{allowed:.2g}", f"{difference:.2g}", f"{share:.2g}", seeds]
+    for place in places[name] - set(rows):
+        rows[place] = ["-", "-", "-", "not measured"]
+    ordered = sorted(rows.items(), key=lambda row: (-float(row[1][2]) if row[1][2] != "-" else 1, row[0]))
+    lines = ("| " + " | ".join([place.replace("|", "\\|"), *row]) + " |\n" for place, row in ordered)
+    TABLE.write_text(head + RULE + "".join(lines))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--minutes", type=float, default=5)
     arguments = parser.parse_args()
-    import sinkscope  # noqa: F401
-    import transformers  # noqa: F401
-
     for file in arguments.files:
-        worst: dict[str, tuple[float, float]] = {}
-        start, seeds = time.monotonic(), 0
-        while seeds < arguments.seeds and (not seeds or time.monotonic() - start < 60 * arguments.minutes):
-            for place, (difference, allowed) in measure(str(file), seeds).items():
-                before = worst.get(place, (-OWN_SEED, 1.0))
-                if before[0] / before[1] <= difference / max(allowed, 1e-300) < OWN_SEED:
-                    worst[place] = difference, allowed
-            seeds += 1
-        head, rows = TABLE.read_text().split("|---|---|---|---|---|\n", 1)
-        lines = [line for line in rows.splitlines() if not line.startswith((f"| {file.name}::", f"| {file.name} "))]
-        for place, (difference, allowed) in worst.items():
-            name = place.replace("|", "\\|")
-            lines.append(f"| {name} | {allowed:.2g} | {difference:.2g} | {difference / allowed:.2g} | {seeds} |")
-        lines.sort(key=lambda line: -float(line.rsplit("|", 3)[1]))
-        TABLE.write_text(head + "|---|---|---|---|---|\n" + "".join(f"{line}\n" for line in lines))
-        print(f"{file}: {len(worst)} comparisons, {seeds} seeds", file=sys.stderr)
+        if (path := Path(file)).suffix in (".c", ".mjs"):
+            results = measure_file(path)
+        else:
+            import sinkscope  # noqa: F401
+            import transformers  # noqa: F401
+
+            results = measure_python(file, range(arguments.first, arguments.seeds), arguments.minutes)
+        write_rows(results, "/".join(path.parts[-2:]), arguments.first)
+        print(f"{file}: {len(results)} comparisons", {row[2] for row in results.values()}, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include "check.h"
 
+#include <float.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -94,7 +95,8 @@ static void check_curve(const struct curve *curve) {
         worst_x = x;
     }
     CASE(curve->sentence);
-    CHECK_NEAR(worst, 0.0, curve->tolerance);
+    /* The last bit of libm's own result depends on the processor. */
+    CHECK_NEAR(worst, 0.0, curve->tolerance + DBL_EPSILON);
     printf("    largest error %.3g, at %.9g\n", worst, worst_x);
 }
 

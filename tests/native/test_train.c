@@ -173,7 +173,7 @@ static void check_golden_gradients(void) {
         }
         CHECK_NEAR(loss, *(const float *)find_tensor(&golden, "loss")->data, 1e-4);
         double error = compare_derivatives(folder, live, &golden);
-        CHECK(error <= 1e-4);
+        CHECK(is_within(error, 1e-4));
         worst = fmax(worst, error);
         has_gradients[ss_operation_find(live->model.arch.attention.operation)] = true;
         cases++;
@@ -264,8 +264,8 @@ static void check_row_derivatives(void) {
             moved_scores[j] = x[j] - step;
             double below = dot_with_row(operation, moved_scores, d, parameters);
             double expected = (above - below) / (2 * (double)step);
-            if (check_failed(fabs((double)derivatives[1 + j] - expected) < 2e-3, __FILE__, __LINE__,
-                             operation->name))
+            if (check_failed(is_within(fabs((double)derivatives[1 + j] - expected), 2e-3), __FILE__,
+                             __LINE__, operation->name))
                 printf("    score %d: %g, expected %g\n", j, (double)derivatives[1 + j], expected);
         }
     }

@@ -486,8 +486,8 @@ def test_a_level_has_both_measures_of_its_seeds_at_its_steps() -> None:
     recipe, logs = claims.runs_b()["relu"]
     weights, shares = decide.seed_levels(recipe, logs)
     effect = ROW_BY_ID["relu"]["effects"][0]
-    assert len(shares) > 2 and effect["shares"] == pytest.approx(shares, abs=1e-4)
-    assert effect["values"] == pytest.approx(weights, abs=1e-4)
+    assert len(shares) > 2 and effect["shares"] == pytest.approx(shares, abs=2e-4)
+    assert effect["values"] == pytest.approx(weights, abs=2e-4)
     assert claims.build_effect({"recipe": "relu", "says": "less"}).shares == ()
     by_a = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
     expected = [

@@ -16,6 +16,7 @@ from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.attention import UnsupportedModel
 from sinkscope.recording import RecordingError
+from truth import F16_ROUNDING
 
 EPS = (0.05, 0.1, 0.3)
 ATTENTIONS = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
@@ -96,7 +97,7 @@ def check(recording: sinkscope.Recording, maps: Any, is_cross: bool) -> None:
     assert np.abs(recording["mean.entropy_mean"] - entropy.mean(0)).max() < 1e-5
     share = maps[0][..., [0, 2]].sum(-1)[..., 2 if is_causal else 0 :].mean(-1)
     for prompt in range(len(maps)):
-        assert np.abs(recording.attention(prompt) - maps[prompt]).max() < 3e-4  # kept in float16
+        assert np.abs(recording.attention(prompt) - maps[prompt]).max() - F16_ROUNDING < 1e-5
         assert np.abs(recording[f"{prompt}.alpha"] - alpha[prompt]).max() < 1e-5
     assert np.abs(recording.share([0, 2]) - share).max() < 1e-3
 

@@ -147,7 +147,7 @@ def test_sums_over_parts_add_up_to_the_sums_over_all_prompts() -> None:
             joined_statistics.join(parts[i])
         result, values64 = joined_statistics.tensors(), values.astype(np.float64)
         assert joined_statistics.count == 50
-        assert np.allclose(result["mean.x"], values64.mean(0), rtol=1e-7)
+        assert np.allclose(result["mean.x"], values64.mean(0), rtol=2e-7)  # half a step of float32 is 6e-8
         assert np.allclose(result["deviation.x"], values64.std(0, ddof=1), rtol=1e-6)
         assert np.array_equal(result["min.distance"], values.min(0))
         assert np.array_equal(result["max.distance"], values.max(0))
