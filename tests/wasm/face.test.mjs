@@ -314,7 +314,15 @@ const PUBLIC_CALLS = {
   resolveHub: [
     resolveHub,
     'owner/name',
-    { endpoint: emptyHub, tries: 1, wait: 1, token: 'hf', cache: false, onRetry: () => {} },
+    {
+      endpoint: emptyHub,
+      tries: 1,
+      wait: 1,
+      stall: 100,
+      token: 'hf',
+      cache: false,
+      onRetry: () => {},
+    },
   ],
   openTimeline: [openTimeline, index, { signal }],
   'timeline.open': [
