@@ -395,7 +395,7 @@ describe('the worked row', () => {
   it('states only conclusions that its numbers support', () => {
     const answerWith = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
-    const opening = 'In the softmax model <s> has the highest score';
+    const opening = 'In this row of the softmax model <s> has the highest score';
     expect(answerWith([3, 1, -1])).toBe(
       `${opening}, so most of the attention goes to it, but its small value adds little for that weight: without it the head would write more.`,
     );

@@ -36,8 +36,8 @@ const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
   ],
   [/^put_in_at_inference/, 'an edit that no training has seen'],
 ];
-/** Keys that follow from the others: the number of parameters, the name of the family, the size of the vocabulary. */
-const DERIVED = /^(parameters|family|V)$/;
+/** Keys that follow from the others: the number of parameters, the name of the family, the size of the vocabulary, the width of a head. */
+const DERIVED = /^(parameters|family|V|rotary_width)$/;
 
 /**
  * Says in words what differs between models.
@@ -105,9 +105,10 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
-/** Says why softmax makes a sink; empty unless the first one is a softmax model with a sink. */
-export function spendWords([first]: readonly Frame[]): string {
-  return first?.operation.name === 'softmax' && verdictOf(first).sink > 0
+/** Says why softmax makes a sink; empty unless the first alone is a softmax model, with a sink. */
+export function spendWords([first, ...others]: readonly Frame[]): string {
+  const isOnly = others.every(({ operation }) => operation.name !== 'softmax');
+  return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
     ? mustSpendWords(first)
     : '';
 }

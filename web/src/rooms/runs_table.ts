@@ -6,6 +6,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { mean, type Frame } from '../frame';
 import { tableRegion } from '../page/room_controls';
 import { seedsOf, type Card } from '../ask/zoo';
+import { MEASURING_CONDITIONS } from '../ask/steps';
 import { lossNote } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
@@ -80,6 +81,8 @@ export interface ModelLine {
 export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   const note = lossNote(lines.map(({ frame }) => frame));
   const areCards = lines.every(({ card }) => card);
+  // In a longer text each key gets less, so fewer heads have a sink.
+  const isShort = lines.some(({ frame }) => frame.T < MEASURING_CONDITIONS.T);
   const runLosses = lines.map(({ frame, card }) =>
     areCards ? seedsOf(card!).all.map(({ loss }) => loss) : [lossOf(frame)],
   );
@@ -102,7 +105,7 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
         <tr>
           <td></td>
           <th scope="col">
-            100 other passages: heads with a sink, by run (○ above)
+            100 other${isShort ? ', longer' : ''} passages: heads with a sink, by run (○ above)
             <span class="run-axis"><span>0%</span><span>100%</span></span>
           </th>
           <th scope="col">${areCards ? 'Loss of the runs' : 'Loss on this text'}</th>

@@ -395,7 +395,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
     ['this head’s output set to 0', change],
     ['first token hidden from all heads', changeWithoutFirst],
   ] as const;
-  const maximum = Math.max(...bars.map(([, value]) => Math.abs(value) || 0), SMALL_CHANGE);
+  const maximum = Math.max(...bars.map(([, value]) => value || 0), SMALL_CHANGE);
   const verb =
     Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
   const comparison =
@@ -417,7 +417,8 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
         const isGain = value <= -SMALL_CHANGE;
         const effect = isGain ? ', better' : value >= SMALL_CHANGE ? ', worse' : '';
         const text = formatLossChange(value) + effect;
-        return [{ title, share: Math.abs(value) / maximum, text, isGain }];
+        // A bar is a cost.
+        return [{ title, share: isGain ? 0 : Math.abs(value) / maximum, text, isGain }];
       }),
     )}
     <p>

@@ -157,7 +157,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   const valueWords = hasSmallValue(firstEntry, otherEntries)
     ? `, but its small value adds little for that weight${lessWords}`
     : '';
-  return `In ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
+  return `In this row of ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
 
 function biasWords(frame: Frame): string {
