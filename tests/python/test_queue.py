@@ -190,12 +190,13 @@ def test_a_further_run_is_due_until_its_log_is_long_enough_and_has_the_column(lo
     assert due("b-batch-half") == [(1, 5600), (2, 5600), (3, 5600)]
     logs["b-batch-half", 2] = make_log(RUNS["b-batch-half"], 2, 0.1, until=5600)
     assert due("b-batch-half") == [(1, 5600), (3, 5600)]
-    assert due("b-key-bias") == [(1, 3000)]
+    assert due("b-key-bias") == [(1, 3000), (2, 3000), (3, 3000)]
     logs["b-key-bias", 1] = make_log(RUNS["b-key-bias"], 1, 0.1, until=4000)
-    assert due("b-key-bias") == [(1, 4000)]  # the log that is replaced is not longer than the new one
+    # The log that is replaced is not longer than the new one.
+    assert due("b-key-bias") == [(1, 4000), (2, 3000), (3, 3000)]
     for point in logs["b-key-bias", 1]["points"]:
         point["alpha_bias"] = 0.5
-    assert due("b-key-bias") == []
+    assert due("b-key-bias") == [(2, 3000), (3, 3000)]
 
 
 @pytest.mark.parametrize("code", [0, 1])
