@@ -660,10 +660,10 @@ describe('the fragility experiment', () => {
     ).toMatchSnapshot();
     expect(says({}, settingFrame(2), clampFrame(2.75), clampFrame(2.25)).heading).toMatchSnapshot();
     expect(says({}, settingFrame(2), clampFrame(2.77), clampFrame(2.25)).heading).toMatch(
-      /^A single/,
+      /^One channel does much more/,
     );
     expect(says({}, settingFrame(2), clampFrame(2.019), clampFrame(2)).heading).toMatch(
-      /^Here, no channel/,
+      /^This channel does not do much more/,
     );
     const secondModel = fragility.says(
       [
@@ -672,7 +672,7 @@ describe('the fragility experiment', () => {
       ],
       stateOf({ perturbation: 'channel' }),
     );
-    expect(secondModel.heading).toMatch(/^Here, no channel/);
+    expect(secondModel.heading).toMatch(/^This channel does not do much more/);
     expect(says({}, settingFrame(2), clampFrame(4))).toMatchSnapshot();
     expect(says({ perturbation: 'weight' }, settingFrame(2))).toMatchSnapshot();
     expect(fragility.says([], stateOf({ perturbation: 'weight' })).text).toBe('');

@@ -198,10 +198,10 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'one that matters more': [
-    '^A single \\w+, more than random ones',
+    '^One \\w+ does much more than random ones',
     (all) => standsOut(firstModel(all)),
   ],
-  'none that stands out': ['^Here, no', (all) => !standsOut(firstModel(all))],
+  'none that stands out': ['^This \\w+ does not do much more', (all) => !standsOut(firstModel(all))],
   'a broken sink': [
     '^A repeated first token breaks the sink',
     (all) =>

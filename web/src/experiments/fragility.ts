@@ -211,8 +211,8 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
       perturbation === 'tag'
         ? tagWords(main.ownCost.mean, main.isSpecial, main.written?.mean)
         : main.isSpecial
-          ? `A single ${perturbation}, more than random ones`
-          : `Here, no ${perturbation} much more than random ones`,
+          ? `One ${perturbation} does much more than random ones`
+          : `This ${perturbation} does not do much more than random ones`,
     text:
       `${capitalize(clause)} changes the loss of ${modelName(main)} by ${formatLossChange(main.ownCost.mean)} nats${choice}; ` +
       `${controlClause(main.controlCount)} by at most ${formatLossChange(main.highestControl.mean)}. Heads with a sink: ${main.sinkShares.join(' → ')}.`,
