@@ -412,22 +412,24 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
         if (frame && !isStale) expect(frame.question).toMatchObject({ prompt, n });
         if (error) expect(error).toMatch(/^Stopped\.|it failed/);
       }
-      const frames = framesOf(reader);
-      if (reader.stopped) expect(frames).toEqual(reader.stopped);
     } catch (problem) {
       problems.push(problem);
     }
   });
-  const settle = async () => {
-    while (scheduler.count()) await scheduler.waitOne(andAll);
+  const release = async () => {
+    await scheduler.waitOne(andAll);
     if (problems.length) throw problems[0];
+    if (reader.stopped) expect(framesOf(reader)).toEqual(reader.stopped);
+  };
+  const settle = async () => {
+    while (scheduler.count()) await release();
     expect(queue.work.peek()).toBeUndefined();
     expect(queue.isGenerating).toBe(false);
   };
   for (const { act, releases } of list) {
     await andAll(() => act.perform(reader));
-    for (let i = 0; i < releases && scheduler.count(); i++) await scheduler.waitOne(andAll);
     if (problems.length) throw problems[0];
+    for (let i = 0; i < releases && scheduler.count(); i++) await release();
   }
   await settle();
   world.failures = [];
