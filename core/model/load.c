@@ -369,6 +369,7 @@ void ss_load_embeddings(ss_loader *loader, ss_model *model, const char *embeddin
     if (model->arch.tied && !loader->lister && !ss_load_has_tensor(loader, weight.text) &&
         ss_container_find(loader->container, other.text)) {
         name = head;
+        if (!has_prefix(loader->container, prefix)) prefix = "";
         loader->prefix = "";
     }
     ss_load_linear(loader, &model->embedding, name, false, (size_t)model->arch.embedding_width,

@@ -731,7 +731,7 @@ static size_t base_prefix(const char *name) {
 static void check_base_models(void) {
     CASE("files of base models, without prefix and head, and tied files that store the head alone "
          "give the bits of the whole file");
-    int base_n = 0, tied_n = 0;
+    int base_n = 0, tied_n = 0, both_n = 0;
     for (size_t f = 0; f < folders_n; f++) {
         scoped_folder *opened = open_folder(folders[f]);
         const ss_container *container = &opened->model.weights.container;
@@ -757,10 +757,15 @@ static void check_base_models(void) {
                 strcmp(model->arch.family, "gpt_neox") ? "lm_head.weight" : "embed_out.weight";
             check_renamed(opened, entries, container->n, true);
             tied_n++;
+            for (size_t i = 0; i < container->n; i++)
+                if (!strncmp(entries[i].name, embedding->name, cut)) entries[i].name += cut;
+            if (cut) check_renamed(opened, entries, container->n, true);
+            both_n += cut > 0;
         }
     }
-    CHECK(base_n > 60 && tied_n > 15);
-    printf("  %d base models, %d heads without embedding\n", base_n, tied_n);
+    CHECK(base_n > 60 && tied_n > 15 && both_n > 15);
+    printf("  %d base models, %d heads without embedding, %d of them without prefix\n", base_n,
+           tied_n, both_n);
 }
 
 static void check_flipped_bits(void) {
