@@ -215,7 +215,8 @@ test('the command prints a summary for people, its usage, and errors on one line
   assert.doesNotMatch(diffusion, /too short/);
   const { conclusive, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
   assert.deepEqual([conclusive, least], [true, 10]);
-  assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);
+  for (const words of [['--help'], ['help'], ['help', 'help'], ['help', '--help']])
+    assert.match((await run(...words)).stdout, /sinkscope measure MODEL[^]*sinkscope train/);
   const measured = ['measure', zoo('softmax')];
   const ofText = [...measured, '--text-file', wholeFile];
   const cases = [

@@ -74,7 +74,7 @@ function printableResult(result: MeasureResult, { describe }: Engine) {
 async function main(args: string[], print: (text: string) => Promise<void>) {
   if (args[0] === '--version') return print(`${await readVersion()}\n`);
   const describe = await readTables();
-  if (args.length === 0 || args.join(' ') === 'help' || args[0] === '--help')
+  if (args.length === 0 || /^(--help|help( help| --help)?$)/.test(args.join(' ')))
     return print(usage(describe));
   const words = args[0] === 'help' ? [args[1], '--help'] : args;
   const { command, givenOptions, names } = readArguments(words, describe);
