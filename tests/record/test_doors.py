@@ -383,6 +383,12 @@ def test_steps_of_generation_are_refused_by_a_sentence_that_names_watching() -> 
         sinkscope.record_maps(out.attentions, [out.sequences[0].tolist()])
 
 
+@pytest.mark.parametrize("maps", [None, (), [None], [()], ((), ()), [((), ())], [(None, None)]])
+def test_weights_that_sdpa_does_not_return_are_refused_by_a_sentence_that_names_watching(maps: Any) -> None:
+    with pytest.raises(ValueError, match=r"expected weights, found none; .* sinkscope\.watching\(model\)"):
+        sinkscope.record_maps(maps, [[5, 9, 70]])
+
+
 def test_the_output_of_a_model_is_refused_by_a_sentence_that_names_its_maps() -> None:
     out = FAMILIES["llama"].make("eager")(torch.tensor([[5, 9, 70]]), output_attentions=True)
     for maps in (out, [out]):

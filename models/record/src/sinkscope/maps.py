@@ -180,6 +180,13 @@ def _refuse_outputs(maps: Any) -> None:
                 "query; watch the model instead: with sinkscope.watching(model) as sequences: "
                 "out = model.generate(...); then sequences.recording(out.sequences)"
             )
+    layers = next(iter(maps), None) if isinstance(maps, Sequence) else maps
+    if layers is None or isinstance(layers, Sequence) and all(isinstance(x, Sequence | None) and not x for x in layers):
+        raise ValueError(
+            "maps: expected weights, found none; a model returns them only with attn_implementation='eager' and "
+            "output_attentions=True. Watch the model instead: with sinkscope.watching(model) as sequences: "
+            "out = model.generate(...); then sequences.recording(out.sequences)"
+        )
 
 
 def _to_array(x: Any) -> Array:
