@@ -2,7 +2,7 @@
  * Tests what people have: files of other tools are named, with the command that makes them readable; nanoGPT's
  * checkpoint opens, with its characters; a path to a file of weights means the model of its folder.
  */
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -69,6 +69,10 @@ const CASES = [
   [byMethod({ quant_method: 'modelopt', quant_algo: 'NVFP4' }), /ModelOpt.*NVFP4/],
   [byMethod({ quant_method: 'mxfp4' }), /MXFP4;.*Mxfp4Config/],
   [byMethod({ quant_method: 'bitsandbytes', load_in_4bit: true }), /bitsandbytes.*dequantize\(\)/],
+  [
+    quantized({ model_type: 'mamba2' }),
+    /found mamba2, which has none: there is nothing to measure/,
+  ],
 ];
 
 test('files of other tools are named, with the command that makes them readable', async () => {
@@ -89,6 +93,22 @@ test('what merely looks like them is not taken for them', async () => {
   await assert.rejects(planFiles(list({ 'm/a.bin': words(1, 2, 3, 4, -1, 6, 7) })), {
     code: 'read',
   });
+});
+
+test('a folder above the folders of models names them, as the checkpoints of a Trainer', async () => {
+  const out = join(folder, 'out');
+  mkdirSync(join(out, 'runs'), { recursive: true });
+  writeFileSync(join(out, 'README.md'), 'x');
+  await assert.rejects(load(out), { code: 'read', text: /found README\.md$/ });
+  for (const [step, expected] of [
+    [200, `${join(out, 'checkpoint-200')} has one`],
+    [1000, `these have one: ${join(out, 'checkpoint-200')}, ${join(out, 'checkpoint-1000')}`],
+  ]) {
+    mkdirSync(join(out, `checkpoint-${step}`));
+    writeFileSync(join(out, `checkpoint-${step}`, 'model.safetensors'), 'x');
+    const text = `expected the folder of a model, found a folder above it: ${expected}`;
+    await assert.rejects(load(out), { code: 'read', where: out, text });
+  }
 });
 
 test('a name that a shell would read is not part of a command', async () => {

@@ -68,6 +68,8 @@ export function pause() {
   });
 }
 
+export const subfolders = async (_path: string): Promise<string[]> => [];
+
 /** Returns undefined: a browser opens no paths. */
 export async function diskFiles(_path: string): Promise<DiskFile[] | null | undefined> {
   return undefined;

@@ -80,6 +80,15 @@ export function pause() {
 /** The file of an unfinished training, the reason why its folder may have no weights yet. */
 const TRAINING_STATE = join('checkpoint', 'training.state');
 
+/** Returns the paths of the visible subfolders of a folder, in the order of their numbers. */
+export async function subfolders(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+  return entries
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map(({ name }) => join(path, name))
+    .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+}
+
 /**
  * Returns the files at a path as lazily read Blobs; null when the path does not exist. An
  * index may name shards in subfolders, so those are listed too.

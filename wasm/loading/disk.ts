@@ -16,6 +16,8 @@ const WEIGHTS_PATTERN = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.ind
 const OTHER_PATTERN =
   /\.(bin|pt|pth|ckpt|onnx|tflite|mlmodel|engine|pte)$|(^|\/)(tf_model.*\.h5|flax_model.*\.msgpack|tokenizer\.model)$/i;
 
+export const isWeights = (path: string) => WEIGHTS_PATTERN.test(path) || OTHER_PATTERN.test(path);
+
 const UNFINISHED_HELP =
   'Nothing is trained there yet: "sinkscope train --resume FOLDER" continues the training';
 
@@ -38,8 +40,7 @@ export async function planDiskFiles(files: readonly DiskFile[], id: string) {
   const plans = [];
   const failures = [];
   for (const [folder, folderFiles] of folders) {
-    const isModel = ({ name }: PlanFile) => WEIGHTS_PATTERN.test(name) || OTHER_PATTERN.test(name);
-    if (!folderFiles.some(isModel)) continue;
+    if (!folderFiles.some(({ name }) => isWeights(name))) continue;
     try {
       plans.push(
         ...(await planFolder(folder, id, folderFiles, () => nestedFiles(folder, folders))),

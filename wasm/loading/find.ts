@@ -1,9 +1,9 @@
 /** Finds the plan of a model from a path, files, an address, or a name on the hub. */
 import { checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, argumentError, expect } from '../abi/errors.ts';
-import { diskFiles } from '#host';
+import { diskFiles, subfolders } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';
-import { planDiskFiles, planNamedFile } from './disk.ts';
+import { isWeights, planDiskFiles, planNamedFile } from './disk.ts';
 import { readUtf8 } from './files.ts';
 import { ENDPOINT, resolveHub, findStandardFiles } from './hub.ts';
 import { FILES } from './foreign.ts';
@@ -114,8 +114,25 @@ async function planByPath(path: string, files: readonly DiskFile[]) {
     const folderFiles = (await diskFiles(folder)) ?? files;
     return { ...(await planNamedFile(folder.replace(/(?<=.)[\\/]$/, ''), folderFiles, name)), id };
   }
+  if (!files.some(({ path }) => isWeights(path) || path.endsWith('training.state')))
+    await nameSubfolders(path);
   const id = parts.findLast((part) => part !== '' && part !== '.');
   return { ...(await planSingleModel(path, files, path)), ...(id ? { id } : {}) };
+}
+
+/** Refuses a folder without weights whose subfolders have some, as a Trainer of transformers leaves it. */
+async function nameSubfolders(path: string) {
+  const folders = [];
+  for (const folder of await subfolders(path))
+    if ((await diskFiles(folder))?.some(({ path }) => isWeights(path))) folders.push(folder);
+  if (folders.length === 0) return;
+  const actual =
+    folders.length === 1 ? `${folders[0]} has one` : `these have one: ${folders.join(', ')}`;
+  throw new SinkscopeError(
+    'read',
+    path,
+    `expected the folder of a model, found a folder above it: ${actual}`,
+  );
 }
 
 /** Plans the model of files; several models among them are an error. */

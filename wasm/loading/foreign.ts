@@ -205,8 +205,16 @@ export async function refuseForeignFiles(id: string, files: readonly PlanFile[],
         throw foreignError(id, row, file.name);
 }
 
-/** @throws SinkscopeError 'unsupported' for a model that another tool quantized */
+/** Families of transformers whose layers never attend. */
+const WITHOUT_ATTENTION = /^(falcon_mamba|fnet|mamba2?|rwkv|xlstm)$/;
+
+/** @throws SinkscopeError 'unsupported' for a model that another tool quantized, or that has no attention */
 export function refuseForeignConfig(id: string, config: Config) {
+  const type = String(config.model_type);
+  if (WITHOUT_ATTENTION.test(type)) {
+    const text = `expected a model with attention, found ${type}, which has none: there is nothing to measure or record`;
+    throw new SinkscopeError('unsupported', id, text);
+  }
   const row = ROWS.find((row) => row.config?.(config));
   if (row) throw foreignError(id, row);
 }
