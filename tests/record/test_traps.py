@@ -11,7 +11,7 @@ from families import FAMILIES, L, T, make_inputs, record, to_batch
 from sentences import refused
 from sinkscope import metrics
 from sinkscope.attention import Call, UnsupportedModel
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import AttentionInterface, AttentionMaskInterface, IBertConfig, IBertModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import flash_attention_mask
 
@@ -306,6 +306,23 @@ def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
     model.register_forward_pre_hook(fail)
     with pytest.raises(IndexError, match="model's own"):
         record(model, [[1] * T])
+
+
+@pytest.mark.parametrize(("name", "n"), [("gpt2", 1), ("bert", 1), ("ibert", -1)])
+def test_a_prompt_longer_than_the_positions_is_refused_by_their_number(name: str, n: int) -> None:
+    if name == "ibert":  # counts positions from 2
+        config = IBertConfig(
+            vocab_size=61, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2
+        )
+        model = IBertModel(config).eval()
+    else:
+        model = FAMILIES[name].make("sdpa")
+    positions = model.config.max_position_embeddings
+    n += positions
+    with pytest.raises(
+        ValueError, match=f"^tokens: expected fewer for .*, which has {positions} positions, found {n}: "
+    ):
+        record(model, [[5] * n], tokens=None)
 
 
 def test_a_batch_gives_the_numbers_of_single_prompts() -> None:

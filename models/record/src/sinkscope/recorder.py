@@ -361,7 +361,17 @@ class Recorder:
     def _check_first_prompt(self, prompt: Prompt) -> Facts:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
+            try:
+                expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
+            except (IndexError, RuntimeError) as error:
+                context = getattr(getattr(self.model, "config", None), "max_position_embeddings", None)
+                # The family of RoBERTa counts positions from pad_token_id + 1, usually 2.
+                if not context or len(prompt.ids or ()) + 2 <= context:
+                    raise
+                raise ValueError(
+                    f"tokens: expected fewer for {class_name(self.model)}, which has {context} positions, found "
+                    f"{len(prompt.ids or ())}: {error}"
+                ) from error
         probe = Probe(self.settings, self.pair_part == "cross")
         with observe(self.model, self._visitor(probe.visit), self.asks_for_weights) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
