@@ -391,6 +391,10 @@ export const meanAlpha = (frame: Frame): number => mean(firstTokenWeights(frame)
 /** Formats a share in whole percents, below 1% with one decimal. */
 export const wholePercent = (share: number): string => formatPercent(share, share < 0.0095 ? 1 : 0);
 
+/** `wholePercent` with a decimal where rounding would hide on which side of a bound the share is. */
+export const percentBeside = (share: number, bound: number): string =>
+  wholePercent(share) === wholePercent(bound) ? formatPercent(share, 1) : wholePercent(share);
+
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
 export function isBelowUniform({ isShare, isStrongest, attention, uniform }: Claim): boolean {
   return !isShare && isStrongest && attention < uniform;

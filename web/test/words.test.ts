@@ -8,6 +8,7 @@ import {
   findingWords,
   startTokenWords,
   attentionWords,
+  percentBeside,
   meanRowSum,
   modelName,
   formatReal,
@@ -52,6 +53,13 @@ describe('a displayed number', () => {
       formatSigned(0.126),
     ]).toEqual([...['-0.13', '−0.13', '−0.13', '+0.13']]);
     expect([formatReal(-0.126, 1), formatSigned(0.126, 1)]).toEqual(['−0.1', '+0.1']);
+  });
+
+  it('has a decimal beside a bound that a whole percent would hide', () => {
+    const shares = [0.3041, 0.2968, 0.3, 0.31, 0.29, 0.0041];
+    expect(shares.map((share) => percentBeside(share, 0.3))).toEqual([
+      ...['30.4%', '29.7%', '30.0%', '31%', '29%', '0.4%'],
+    ]);
   });
 
   it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {

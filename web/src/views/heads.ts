@@ -18,7 +18,7 @@ import {
   headName,
   modelName,
   timesUniform,
-  wholePercent,
+  percentBeside,
 } from '../words';
 import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
@@ -147,7 +147,7 @@ export const heads: View = {
       const { weights, promptWords } = weightsOf(frame);
       [...grid.children].forEach((child, i) => {
         const { layer, head } = headAt(i, H);
-        const percentage = wholePercent(weights[i]!);
+        const percentage = percentBeside(weights[i]!, frame.eps);
         const isApproximate = isPreview(frame);
         const label = `${headName({ layer, head }, frame)} gives ${firstName(frame)} ${isApproximate ? 'about ' : ''}${percentage}${promptWords}${isApproximate ? '' : timesUniform(frame, weights[i]!)}`;
         setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
