@@ -201,7 +201,10 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     '^One \\w+ does much more than random ones',
     (all) => standsOut(firstModel(all)),
   ],
-  'none that stands out': ['^This \\w+ does not do much more', (all) => !standsOut(firstModel(all))],
+  'none that stands out': [
+    '^This \\w+ does not do much more',
+    (all) => !standsOut(firstModel(all)),
+  ],
   'a broken sink': [
     '^A repeated first token breaks the sink',
     (all) =>

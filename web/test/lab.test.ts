@@ -243,7 +243,7 @@ describe('sentences of a lab', () => {
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
     expect(captionOf(0.6)).toBe('60% on the first token, ordinary letters of this text');
     // Rows of two, four and five tokens.
-    expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, spread evenly$/);
+    expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, even share$/);
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
     expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);

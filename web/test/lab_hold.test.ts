@@ -163,7 +163,7 @@ describe('the lab', () => {
         const rows = namedLab.lab.sample.flatMap((id, t) =>
           t && id > TRIGGERS ? [1 / (t + 1)] : [],
         );
-        if (captionWords(namedLab).includes('evenly') !== Math.abs(weight - mean(rows)) < 0.03)
+        if (captionWords(namedLab).includes('even share') !== Math.abs(weight - mean(rows)) < 0.03)
           errors.push(captionWords(namedLab));
       });
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/

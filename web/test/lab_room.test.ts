@@ -195,7 +195,7 @@ describe('the room of the lab', () => {
     const levels = (chart: typeof error) =>
       chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
     expect(levels(attention)).toEqual([
-      ['spread evenly', (1 / 2 + 1 / 3 + 1 / 4) / 3],
+      ['even share', (1 / 2 + 1 / 3 + 1 / 4) / 3],
       ['a sink: over 30%', 0.3],
     ]);
     expect(levels(error)).toEqual([

@@ -182,7 +182,9 @@ describe('the curves of training', () => {
     // The axis counts heads, of which there are four, like the room's sentence.
     expect(twins.chart()).toMatchObject({
       domain: [0, 2.4],
-      yLabel: expect.stringMatching(/^heads with a sink, of 4 \(average of 20 other, longer texts\)/),
+      yLabel: expect.stringMatching(
+        /^heads with a sink, of 4 \(average of 20 other, longer texts\)/,
+      ),
     });
     expect(seriesOf(twins.chart(), 'softmax').values).toEqual([0, 1.2, 2.4]);
     const architecture = { ...frameOf().architecture, L: 3 };

@@ -48,10 +48,10 @@ const blindLoss = ({ settings }: Lab) =>
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'Attention on the first token (strongest head, mean of the batch)',
+    title: 'Attention on the first token (strongest head, batch)',
     lines: [{ column: 'first_most' }],
     levels: {
-      'spread evenly': (lab) => (lab.picture ? evenShare(lab) : uniformShare(lab.settings)),
+      'even share': (lab) => (lab.picture ? evenShare(lab) : uniformShare(lab.settings)),
       [`a sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
     },
     domain: [0, 1],

@@ -123,7 +123,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   if (!headShown) return undefined;
   const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const evenNote = Math.abs(weight - evenShare(lab)) < EVEN ? ', spread evenly' : '';
+  const evenNote = Math.abs(weight - evenShare(lab)) < EVEN ? ', even share' : '';
   const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
   const untrained = lab.log.length || isFineTune(lab.settings) ? '' : 'untrained: ';
   return [
