@@ -7,7 +7,7 @@ import { mean, type Frame } from '../frame';
 import { tableRegion } from '../page/room_controls';
 import { seedsOf, type Card } from '../ask/zoo';
 import { MEASURING_CONDITIONS } from '../ask/steps';
-import { lossNote } from '../words';
+import { formatValue, lossNote } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
@@ -35,7 +35,7 @@ export function lossesWords(losses: readonly [number, number], { architecture: {
 
 /** Returns the lowest and the highest of some losses, or the only one. */
 function spanWords(losses: readonly number[]): string {
-  const ends = [Math.min(...losses), Math.max(...losses)].map((loss) => loss.toFixed(2));
+  const ends = [Math.min(...losses), Math.max(...losses)].map((loss) => formatValue(loss));
   return [...new Set(ends)].join('–');
 }
 
