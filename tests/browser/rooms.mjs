@@ -440,6 +440,9 @@ const reading = {
     for (const room of ['compare', 'training', 'purpose', 'lab', 'start', 'explore']) {
       const page = await stage.open(`room=${room}&runs=1`, { waits: false });
       await page.waitForSelector('[data-view="attention"] .heatmap');
+      // The lab loads its models by itself.
+      if (room === 'lab')
+        await page.waitForFunction(() => document.querySelector('.lab-number')?.textContent.trim());
       await settled(page);
       await page.keyboard.press('Tab');
       await page.keyboard.press('Enter');

@@ -207,7 +207,9 @@ drawFooter(elementById('version'), engine);
 document.querySelector('.skip')?.addEventListener('click', (event) => {
   event.preventDefault();
   const main = elementById('main');
-  (main.querySelector<HTMLElement>('[data-view="attention"] .heatmap') ?? main).focus();
+  const map = main.querySelector<HTMLElement>('[data-view="attention"] .heatmap');
+  // A map of the lab is hidden while its model loads.
+  (map?.checkVisibility({ visibilityProperty: true }) ? map : main).focus();
 });
 effect(() => {
   void openerChanges.value;
