@@ -195,6 +195,7 @@ test('the command line measures a model of the hub', async () => {
 });
 
 test('the command prints a summary for people, its usage, and errors on one line with exit code 1', async () => {
+  const emptyFolder = mkdtempSync(join(folder, 'empty-'));
   const text = (await run('measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'))
     .stdout;
   assert.match(text, /Sink_1 +\d+\.\d\d%/);
@@ -226,7 +227,7 @@ test('the command prints a summary for people, its usage, and errors on one line
     [[...ofText, '--edit', 'silence(head=zero)'], /silence.head: expected a number/],
     [[...ofText, '--special', '<nope>'], /special: expected tokens/],
     [[...measured, '--text-file', join(folder, 'none')], /ENOENT/],
-    [['measure', folder, '--text-file', wholeFile], /expected model.safetensors/],
+    [['measure', emptyFolder, '--text-file', wholeFile], /expected model.safetensors/],
     [[...measured, '--ids', '0,1234567890'], /--ids: expected token ids/],
     [[...measured, '--ids', '0,123456789'], /123456789/],
     [[...measured, '--ids', '0,1,2', '--ids', '0'], /sequences\[1\]\.length/],
