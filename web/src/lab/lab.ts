@@ -204,19 +204,10 @@ export class Lab {
     this.#setStage('loading');
     await this.pause();
     if (generation !== this.#generation) return;
-    const { sample, picture, setup } = this;
     // A run that continues keeps its picture.
-    this.#shown = savedTraining
-      ? {
-          ...savedTraining,
-          log: [...savedTraining.log],
-          sample,
-          picture,
-          setup,
-          savedTraining,
-          pairKey,
-        }
-      : { ...EMPTY_RUN, log: [], pairKey };
+    const { sample, picture, setup }: Run = savedTraining ? this.#shown : EMPTY_RUN;
+    const { log, seconds } = savedTraining ?? EMPTY_RUN;
+    this.#shown = { log: [...log], seconds, sample, picture, setup, savedTraining, pairKey };
     if (!savedTraining && pairKey !== undefined) {
       await deleteTraining(this.#side, pairKey);
       // A later start may have its model by now.

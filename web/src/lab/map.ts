@@ -39,16 +39,15 @@ export function createMap(
   const footer = addElement(place, 'lab-under');
   return (namedLab, theme) => {
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${namedLab.name}`);
+    const number = mapNumber(namedLab);
     render(
       html`<strong style="color: var(${COLORS[side]})">${namedLab.name}</strong>
-        <span class="lab-number" style="color: var(${COLORS[side]})"
-          >${mapNumber(namedLab)?.[0]}</span
-        >
-        <span class="hint">${mapNumber(namedLab)?.[1]}</span>`,
+        <span class="lab-number" style="color: var(${COLORS[side]})">${number?.[0]}</span>
+        <span class="hint">${number?.[1]}</span>`,
       title,
     );
     // While a model loads, its name does not stand above the map of the last one.
-    plot.style.visibility = shownHead(namedLab.lab) ? '' : 'hidden';
+    plot.style.visibility = number ? '' : 'hidden';
     drawMap(map, namedLab, theme, place.clientWidth);
     render(
       html`${troubleNote(namedLab, actions)}
