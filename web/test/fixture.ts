@@ -11,6 +11,12 @@ export const PATIENCE = { timeout: 30_000 };
 /** Waits until all pending tasks have run. */
 export const turn = () => new Promise((done) => setTimeout(done));
 
+/** Runs something, then all that waits for nothing of the scheduler. */
+export async function andAll(run: () => unknown): Promise<void> {
+  await run();
+  await new Promise((done) => setImmediate(done));
+}
+
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   shape,
   data: Float32Array.from(values),

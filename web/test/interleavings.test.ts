@@ -23,7 +23,7 @@ import type { Frame } from '../src/frame';
 import { Models } from '../src/run/models';
 import { Queue } from '../src/run/queue';
 import type { Request } from '../src/run/request';
-import { tensor } from './fixture';
+import { andAll, tensor } from './fixture';
 
 const hub = vi.hoisted(() => ({
   openTokenizer: vi.fn(),
@@ -369,12 +369,6 @@ const acts = fc.oneof(
 const steps = fc.array(fc.record({ act: acts, releases: fc.nat(4) }), {
   ...{ minLength: 2, maxLength: 20, size: 'max' },
 });
-
-/** Runs something, then all that waits for nothing of the scheduler. */
-async function andAll(run: () => unknown): Promise<void> {
-  await run();
-  await new Promise((done) => setImmediate(done));
-}
 
 /** Expects that a request without failures is answered in every part. */
 function expectAnswered(queue: Queue, request: Request): void {

@@ -14,6 +14,7 @@ import type { Lab } from '../src/lab/lab';
 import { recipeOf } from '../src/lab/settings';
 import { Scope } from '../src/page/context';
 import type { Pair as PairType } from '../src/lab/pair';
+import { andAll } from './fixture';
 
 const outside = vi.hoisted(() => ({ createEngine: vi.fn(), storage: vi.fn() }));
 vi.mock('sinkscope', async (load) => ({
@@ -228,11 +229,6 @@ const acts = fc.oneof(
 const steps = fc.array(fc.record({ act: acts, releases: fc.nat(12) }), {
   ...{ minLength: 2, maxLength: 16, size: 'max' },
 });
-
-async function andAll(run: () => unknown): Promise<void> {
-  await run();
-  await new Promise((done) => setImmediate(done));
-}
 
 async function play(scheduler: Scheduler, list: readonly { act: Act; releases: number }[]) {
   const world = new World(scheduler);

@@ -8,6 +8,7 @@ import fc, { type Scheduler } from 'fast-check';
 import { expect, it, vi } from 'vitest';
 import { SinkscopeError, type Plan } from 'sinkscope';
 import { Opener } from '../src/open/opener';
+import { andAll } from './fixture';
 
 const outside = vi.hoisted(() => ({
   ...{ resolveHub: vi.fn(), planFiles: vi.fn(), cacheList: vi.fn(), idOfFiles: vi.fn() },
@@ -156,11 +157,6 @@ const acts = fc.oneof(
 const steps = fc.array(fc.record({ act: acts, releases: fc.nat(4) }), {
   ...{ minLength: 2, maxLength: 16, size: 'max' },
 });
-
-async function andAll(run: () => unknown): Promise<void> {
-  await run();
-  await new Promise((done) => setImmediate(done));
-}
 
 async function play(scheduler: Scheduler, list: readonly { act: Act; releases: number }[]) {
   const world = new World(scheduler);
