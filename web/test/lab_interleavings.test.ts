@@ -270,7 +270,7 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
 }
 
 /** Draws of one test; `SINKSCOPE_RUNS=5000` draws more. */
-const RUNS = Number(process.env.SINKSCOPE_RUNS ?? 60);
+const RUNS = Number(process.env.SINKSCOPE_RUNS ?? 200);
 
 it('shows only numbers of the settings beside them, in whatever order answers come', async () => {
   let actCount = 0;
