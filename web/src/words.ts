@@ -451,7 +451,7 @@ export const ALWAYS_THERE =
 
 export const SOFTMAX_AND_SIGMOID =
   `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can become the place where such ` +
-  'attention goes. Sigmoid weighs each token alone: its rows may sum to little, so it needs no such place.';
+  'attention goes. Sigmoid weighs each token by its own score: its rows may sum to little, so it needs no such place.';
 
 /** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {

@@ -689,7 +689,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?': `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can take it, and its value is small.`,
+  'Why is it there?': `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can take it. Where its value is small, the head then writes little.`,
   'Is it harmful?':
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, what a model writes can get much worse without the first one (step 3 shows a real model; “Why it matters” measures it).',
 } as const;
