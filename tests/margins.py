@@ -13,6 +13,9 @@ From the third seed on, only tests run whose differences changed and whose toler
 
 import argparse
 import ast
+import contextlib
+import gc
+import importlib
 import json
 import os
 import re
@@ -188,6 +191,14 @@ def list_tests(file: str) -> list[str]:
     return [f"{file}::{name}" for name in noting.names if name in names and name.startswith("test_")]
 
 
+def import_all(names: Iterable[str]) -> None:
+    """Imports what tests import lazily, so that the process of each seed need not; 5 s a seed with transformers."""
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    gc.freeze()
+
+
 def run_tests(tests: Iterable[str], seed: int) -> tuple[dict[str, tuple[float, float]], dict[str, list[str]]]:
     """Runs tests with a seed in a process of its own, which has everything imported already."""
     from tests import margins as plugin  # this module is __main__
@@ -201,13 +212,15 @@ def run_tests(tests: Iterable[str], seed: int) -> tuple[dict[str, tuple[float, f
         os.dup2(null, 2)
         pytest.main(["-q", "-p", "no:cacheprovider", *tests])
         with open(target, "w") as pipe:
-            json.dump([plugin.margins, {place: sorted(names) for place, names in plugin.users.items()}], pipe)
+            modules = [name for name in sys.modules if re.match("transformers|torch|anyio|sinkscope|peft", name)]
+            json.dump([plugin.margins, {place: sorted(x) for place, x in plugin.users.items()}, modules], pipe)
         os._exit(0)
     os.close(target)
     with open(source) as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
-    result = json.loads(text) if text else [{}, {}]
+    result = json.loads(text) if text else [{}, {}, []]
+    import_all(set(result[2]) - set(sys.modules))
     return {place: tuple(entry) for place, entry in result[0].items()}, result[1]
 
 

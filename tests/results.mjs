@@ -2,7 +2,7 @@
  * Counts how the tests of a stage ended. All runners write JUnit's XML, our own ones by `openResults`, and tests/run
  * counts tests by this program. A skipped test counts as failed unless the table of tests/README.md has its reason, for its stage.
  *
- *     node tests/results.mjs STAGE FOLDER STATUS      prints how many passed and failed, then each failure
+ *     tests/node tests/results.mjs STAGE FOLDER STATUS      prints how many passed and failed, then each failure
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -3,7 +3,7 @@
  * declarations, the binaries, and a package.json that names the compiled files.
  *
  *     npm --prefix wasm run build && npm pack ./.build/package
- *     node wasm/pack.js FOLDER
+ *     tests/node wasm/pack.js FOLDER
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -2,7 +2,7 @@
  * Counts the seeds in which a sink emerges: trains each recipe from the seeds 1 to 10 and prints the
  * means over the last 20 steps as a table.
  *
- *     node tests/bench/lab.mjs [--seeds N] [--steps N] RECIPE...
+ *     tests/node tests/bench/lab.mjs [--seeds N] [--steps N] RECIPE...
  *
  * A recipe is what a link to the lab writes: operation:softmax,learning_rate:0.005; `-` is the default.
  */

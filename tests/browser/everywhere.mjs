@@ -1,7 +1,7 @@
 /**
  * Runs the steps that must work in every browser: one list of steps, three drivers.
  *
- *     node tests/browser/everywhere.mjs [firefox webkit chromium]
+ *     tests/node tests/browser/everywhere.mjs [firefox webkit chromium]
  */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

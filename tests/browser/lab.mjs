@@ -124,7 +124,7 @@ async function inspect(page) {
 /**
  * The last lines of
  *
- *     node wasm/cli.js train --operation OPERATION --seed 1 --steps 200 --json --every 1
+ *     wasm/cli train --operation OPERATION --seed 1 --steps 200 --json --every 1
  */
 const LAST_ENTRIES = {
   softmax: {

@@ -2,7 +2,7 @@
  * Checks the packed package with publint and attw, and with four versions of TypeScript, which also check its
  * declaration files.
  *
- *     node tests/bundlers/package.mjs
+ *     tests/node tests/bundlers/package.mjs
  */
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
  * Builds a page on the packed package with each bundler. In Chromium the page runs a model in a worker and reads a map.
  * Another page imports a bundle from another origin, as notebooks on the web do.
  *
- *     tests/setup bundlers && node tests/bundlers/run.mjs [a part of a bundler's name]
+ *     tests/setup bundlers && tests/node tests/bundlers/run.mjs [a part of a bundler's name]
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -2,7 +2,7 @@
  * Reads the names that .github/PROMISES.md promises from the code. tests/wasm/promises.test.mjs checks that the code has
  * all names of names.json. A freeze adds new names to this file:
  *
- *     node tests/frozen/names.mjs --write
+ *     tests/node tests/frozen/names.mjs --write
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

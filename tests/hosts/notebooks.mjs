@@ -2,7 +2,7 @@
  * Tests notebooks: the widget of `sinkscope.show` in marimo and under VS Code's policy for notebooks, and the element in
  * a cell of Observable's runtime. tests/record/test_notebook.py tests JupyterLab. README.md has the results.
  *
- *     tests/hosts/setup && npm --prefix web run build && node tests/hosts/notebooks.mjs [a part of a name]
+ *     tests/hosts/setup && npm --prefix web run build && tests/node tests/hosts/notebooks.mjs [a part of a name]
  *
  * SINKSCOPE_MARIMO and SINKSCOPE_OBSERVABLE name a marimo and a folder of node_modules other than those of `setup`.
  */

@@ -2,7 +2,7 @@
  * Builds a page with Sinkscope's embed code by each host's own tool, and opens it in Chromium from another origin.
  * The code is what the page's dialog gives. README.md has the results.
  *
- *     tests/hosts/setup && npm --prefix web run build && node tests/hosts/run.mjs [a part of a host's name]
+ *     tests/hosts/setup && npm --prefix web run build && tests/node tests/hosts/run.mjs [a part of a host's name]
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -2,7 +2,7 @@
  * Runs a hub on this machine: its list of files, its resolve addresses, a second origin from which large
  * files are fetched, and faults that tests set.
  *
- *     node tests/hub/server.mjs [port]      to try a page by hand
+ *     tests/node tests/hub/server.mjs [port]      to try a page by hand
  */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';

@@ -6,9 +6,9 @@
  * The code occurs exactly once in the file. Two kinds of edit do not belong here: those that change no number (a constant
  * above what any file reaches), and those that only a sanitizer sees. The edits are applied in a copy of the tree.
  *
- *     node tests/mutate/run.mjs              all edits
- *     node tests/mutate/run.mjs sink ReLU    edits whose sentence or file contains “sink” or “ReLU”
- *     node tests/mutate/run.mjs --copy       only the copy, for tests/mutate/fresh
+ *     tests/node tests/mutate/run.mjs              all edits
+ *     tests/node tests/mutate/run.mjs sink ReLU    edits whose sentence or file contains “sink” or “ReLU”
+ *     tests/node tests/mutate/run.mjs --copy       only the copy, for tests/mutate/fresh
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {

@@ -245,8 +245,7 @@ def check_npm(words: list[str]) -> None:
 
 
 def check_npx(words: list[str]) -> None:
-    scripts = "".join((ROOT / name).read_text() for name in tracked_files("*/package.json"))
-    assert f'"{words[0]}' in scripts or f"{words[0]} " in scripts or words[0] == "sinkscope", words[0]
+    assert words[0] == "sinkscope", f"the path's node may be too old for {words}: a document names npm's scripts"
 
 
 def check_cmake(words: list[str]) -> None:
@@ -295,6 +294,9 @@ def check_program(words: list[str]) -> None:
         check_node(words[1:])
     elif program in FILES:
         assert os.access(ROOT / program, os.X_OK), f"{program} is not executable"
+        assert re.match(r"#!/bin/(ba)?sh\n", (ROOT / program).read_text()), (
+            f"the path's node may be too old for {program}"
+        )
         check_script(program, words[1:])
     else:
         assert program in SYSTEM_PROGRAMS, f"no check knows the program {program}"
@@ -329,6 +331,15 @@ def test_a_command_of_a_document_works(file: str, command: str, monkeypatch: pyt
     check(command, monkeypatch.chdir)
 
 
+def test_programs_say_how_they_run_without_the_node_of_the_path() -> None:
+    usage = re.compile(r"^(?: \*|//|#)  +\S.*$", re.M)
+    lines = [
+        line for file in tracked_files("*.mjs", "*.js", "*.ts") for line in usage.findall((ROOT / file).read_text())
+    ]
+    assert sum("tests/node " in line for line in lines) > 15
+    assert not [line for line in lines if re.search(r"(?:^\W+|&& )(?:node|npx) [\w/.]+\.(?:mjs|js|ts)\b", line)]
+
+
 def test_commands_are_found() -> None:
     """Checks that commands are found in documents, without which the other tests would check nothing."""
     text = (
@@ -358,6 +369,7 @@ def test_commands_are_found() -> None:
         "tests/node tests/bench/lab.mjs --step 3",
         "tests/node tests/none.mjs",
         "node wasm/cli.js describe",
+        "cd web && npx vitest run",
         "npm --prefix web run nothing",
         "cmake --build x --target wsm",
         "pip install -r models/none.txt",

@@ -1,7 +1,7 @@
 // Uses the example notebook in JupyterLab as a person does: runs all cells, selects a head in the figure, reads the
 // selection in Python, reloads the page, and looks at the figure again.
 //
-//     node tests/record/jupyterlab.mjs ADDRESS FOLDER
+//     tests/node tests/record/jupyterlab.mjs ADDRESS FOLDER
 //
 // The script prints its observations as JSON and writes pictures to FOLDER. It may contact only the server at ADDRESS.
 import { CHROMIUM, chromium } from '../browser/chromium.mjs';

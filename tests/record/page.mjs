@@ -1,6 +1,6 @@
 // Opens recordings in the page as readers open a file in Explore.
 //
-//     node tests/record/page.mjs FOLDER FILE ...
+//     tests/node tests/record/page.mjs FOLDER FILE ...
 //
 // For each file, the script prints as JSON: the sentence about the strongest head, the views that Explore offers, the
 // description of the map and of some of its cells, every text of the page, and the errors. Pictures go to FOLDER.

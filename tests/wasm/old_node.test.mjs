@@ -44,6 +44,31 @@ test('without TypeScript, cli.js says which version it needs', () => {
   assert.match(result.stderr, oneSentence(process.version));
 });
 
+test('without its packages, cli.js says what installs them', () => {
+  mkdirSync(join(folder, 'wasm/command'));
+  writeFileSync(join(folder, 'wasm/command/command.ts'), "import '@huggingface/tokenizers';");
+  writeFileSync(join(folder, 'wasm/package.json'), '{ "type": "module" }');
+  const result = run(process.execPath, [join(folder, 'wasm/cli.js'), '--version'], '/none');
+  assert.equal(result.status, 1);
+  assert.match(
+    result.stderr,
+    /^sinkscope: Cannot find package '@huggingface\/tokenizers' imported from [^\n]+; in a checkout, web\/serve --build-only installs and builds what is missing$/,
+  );
+});
+
+test('without what a build makes, the command line says what builds it', () => {
+  const copy = join(folder, 'unbuilt');
+  const filter = (name) => !/node_modules|\.wasm$|describe\.json$/.test(name);
+  cpSync(fileURLToPath(new URL('wasm', root)), copy, { recursive: true, filter });
+  symlinkSync(fileURLToPath(new URL('wasm/node_modules', root)), join(copy, 'node_modules'));
+  const result = run(process.execPath, [join(copy, 'cli.js'), 'describe'], '/none');
+  assert.equal(result.status, 1);
+  assert.match(
+    result.stderr,
+    /^sinkscope: \S+describe\.json: could not be read \(ENOENT\); in a checkout, web\/serve --build-only builds it$/,
+  );
+});
+
 test('before the setup, wasm/cli says which version it needs', () => {
   const result = run(join(folder, 'wasm/cli'), ['--version'], join(folder, 'path'));
   assert.equal(result.status, 1);
@@ -55,7 +80,7 @@ test('after the setup, wasm/cli and the programs that it starts run its Node.js,
   symlinkSync(process.execPath, join(folder, '.build/tools/bin/node'));
   writeFileSync(
     join(folder, 'wasm/cli.js'),
-    'console.log(process.version, require("child_process").execSync("node --version") + "", process.argv[2]);',
+    'import child_process from "node:child_process"; console.log(process.version, child_process.execSync("node --version") + "", process.argv[2]);',
   );
   const result = run(join(folder, 'wasm/cli'), ['a b'], join(folder, 'path'));
   assert.equal(result.status, 0, result.stderr);

@@ -3,7 +3,7 @@
  * of lessons/pictures. The page also shows the picture of Start where its program cannot run. Run this script after a
  * change of a title, a sentence or a figure: web/test/cards.test.ts fails until then.
  *
- *     node web/cards/draw.mjs [NAME]
+ *     tests/node web/cards/draw.mjs [NAME]
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
  * Makes the moving picture of the README: one head of the softmax model through training, as Start's story shows it.
  *
- *     node web/cards/moving_picture.mjs web/sink.gif      the page must be built; Python needs Pillow
+ *     tests/node web/cards/moving_picture.mjs web/sink.gif      the page must be built; Python needs Pillow
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

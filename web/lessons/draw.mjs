@@ -3,7 +3,7 @@
  * lesson shows the picture in print, and on the screen until the figure is live. Run this script after a change of a
  * figure or of such a number:
  *
- *     SINKSCOPE_DRAWS=1 npm --prefix web run build && node web/lessons/draw.mjs [NAME]
+ *     SINKSCOPE_DRAWS=1 npm --prefix web run build && tests/node web/lessons/draw.mjs [NAME]
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -3,7 +3,7 @@
  * control without its second key. Start and lesson 4 show the greedy texts, with means over sampled texts, so that the
  * numbers do not rest on one continuation. The script takes some minutes:
  *
- *     models/fetch/smollm2 && node web/lessons/without_first.mjs
+ *     models/fetch/smollm2 && tests/node web/lessons/without_first.mjs
  */
 import { openAsBlob, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,7 +2,7 @@
  * Makes a site of a folder of releases, each in a folder of its version: `latest/` and the root lead to the newest
  * release. A release never changes, so a link into its folder always shows the same numbers.
  *
- *     node web/ship/site.ts FOLDER        FOLDER has 1.0.0/, 1.1.0/ ..., and next/ for the build of the main branch
+ *     tests/node web/ship/site.ts FOLDER        FOLDER has 1.0.0/, 1.1.0/ ..., and next/ for the build of the main branch
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

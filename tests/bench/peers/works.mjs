@@ -2,7 +2,7 @@
  * Lists which operations are timed on which file, and their texts. The page that times and the script that runs
  * PyTorch both read this list.
  *
- *     node tests/bench/peers/works.mjs FOLDER [FILE...]     writes these files or all, and prints the rows of each
+ *     tests/node tests/bench/peers/works.mjs FOLDER [FILE...]     writes these files or all, and prints the rows of each
  */
 import { SHAPES, randomFile } from './gguf.mjs';
 
