@@ -13,9 +13,7 @@ From the third seed on, only tests run whose differences changed and whose toler
 
 import argparse
 import ast
-import contextlib
 import gc
-import importlib
 import json
 import os
 import re
@@ -191,37 +189,50 @@ def list_tests(file: str) -> list[str]:
     return [f"{file}::{name}" for name in noting.names if name in names and name.startswith("test_")]
 
 
-def import_all(names: Iterable[str]) -> None:
-    """Imports what tests import lazily, so that the process of each seed need not; 5 s a seed with transformers."""
-    for name in names:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    gc.freeze()
+class Loop:
+    """Runs the tests that pytest collects a single time, with each seed in a process of its own."""
+
+    def __init__(self, seeds: Iterable[int], end: float, target: int) -> None:
+        self.seeds, self.end, self.target = seeds, end, target
+
+    def pytest_runtestloop(self) -> bool | None:
+        from tests import margins as plugin  # this module is __main__
+
+        gc.freeze()
+        for seed in self.seeds:
+            if (child := os.fork()) == 0:
+                self.seed, plugin.SHIFT = seed, STRIDE * seed
+                return None  # pytest's own loop follows
+            os.waitpid(child, 0)
+            if time.monotonic() > self.end:
+                break
+        os._exit(0)
+
+    def pytest_sessionfinish(self) -> None:
+        from tests import margins as plugin
+
+        users = {place: sorted(tests) for place, tests in plugin.users.items()}
+        with open(self.target, "w") as pipe:
+            pipe.write(json.dumps([self.seed, plugin.margins, users]) + "\n")
+        os._exit(0)
 
 
-def run_tests(tests: Iterable[str], seed: int) -> tuple[dict[str, tuple[float, float]], dict[str, list[str]]]:
-    """Runs tests with a seed in a process of its own, which has everything imported already."""
-    from tests import margins as plugin  # this module is __main__
+def run_tests(tests: Iterable[str], seeds: Iterable[int], end: float) -> Iterable[tuple[int, dict, dict]]:
+    """Runs tests with each seed until `end`; yields the seed, the differences by place, and the tests of each place."""
+    from tests import margins as plugin
 
     source, target = os.pipe()
-    if (child := os.fork()) == 0:
-        plugin.SHIFT = STRIDE * seed
+    if os.fork() == 0:
         plugin.install()
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        pytest.main(["-q", "-p", "no:cacheprovider", *tests])
-        with open(target, "w") as pipe:
-            modules = [name for name in sys.modules if re.match("transformers|torch|anyio|sinkscope|peft", name)]
-            json.dump([plugin.margins, {place: sorted(x) for place, x in plugin.users.items()}, modules], pipe)
+        pytest.main(["-q", "-p", "no:cacheprovider", *tests], [Loop(seeds, end, target)])
         os._exit(0)
     os.close(target)
     with open(source) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    result = json.loads(text) if text else [{}, {}, []]
-    import_all(set(result[2]) - set(sys.modules))
-    return {place: tuple(entry) for place, entry in result[0].items()}, result[1]
+        yield from map(json.loads, pipe)
+    os.wait()
 
 
 def measure_python(file: str, seeds: Iterable[int], minutes: float) -> dict[str, tuple[float, float, str]]:
@@ -230,19 +241,20 @@ def measure_python(file: str, seeds: Iterable[int], minutes: float) -> dict[str,
     counts: dict[str, int] = {}
     firsts: dict[str, tuple[float, float]] = {}
     varying: set[str] = set()
-    tests, start = [file] if "::" in file else list_tests(file), time.monotonic()
-    for n, seed in enumerate(seeds):
-        if n and (not tests or time.monotonic() - start > 60 * minutes):
-            break
-        entries, tests_of = run_tests(tests, seed)
-        for place, entry in entries.items():
-            # A passed test allows more than it found: what allows less chooses numbers.
-            if is_worse((OWN_SEED if seed else 1, 1), entry) and (n == 0 or place in worst):
-                varying |= {place} if firsts.setdefault(place, entry) != entry else set()
-                counts[place] = counts.get(place, 0) + 1
-                worst[place] = entry if is_worse(entry, worst.get(place)) else worst[place]
-        places = set(worst) if n == 0 else {x for x in varying if "tolerance_of" not in x}
-        tests = sorted({test for place in places for test in tests_of.get(place, [])}) if n < 2 else tests
+    tests_of: dict[str, list[str]] = {}
+    tests, end, seeds = [file] if "::" in file else list_tests(file), time.monotonic() + 60 * minutes, list(seeds)
+    # All tests run with two seeds; then those whose differences changed.
+    for batch in (seeds[:2], seeds[2:]):
+        for seed, result, users in run_tests(tests, batch, end) if tests and time.monotonic() < end else ():
+            for place, (difference, allowed) in result.items():
+                entry, is_first = (difference, allowed), seed == seeds[0]
+                # A passed test allows more than it found: what allows less chooses numbers.
+                if is_worse((OWN_SEED if seed else 1, 1), entry) and (is_first or place in worst):
+                    varying |= {place} if firsts.setdefault(place, entry) != entry else set()
+                    counts[place] = counts.get(place, 0) + 1
+                    worst[place] = entry if is_worse(entry, worst.get(place)) else worst[place]
+            tests_of |= users
+        tests = sorted({test for x in varying if "tolerance_of" not in x for test in tests_of.get(x, [])})
     return {
         place: (*entry, str(counts[place]) if place in varying else "fixed" if counts[place] > 1 else "1")
         for place, entry in worst.items()

@@ -45,8 +45,45 @@ const CASES = [
   [{ 'm/s.bin': words(288, 768, 6, 6, 6, -32000, 256, 0) }, /llama2\.c/],
   [{ 'm/s.bin': words(0x616b3432, 1, 288, 768) }, /llama2\.c/],
   [{ 'm/model.onnx': 'x', 'm/config.json': '{}' }, /ONNX.*hf download/],
-  [{ 'm/openvino_model.bin': 'x', 'm/config.json': '{}' }, /compiled graph.*hf download/],
-  [{ 'm/rank0.engine': 'x', 'm/config.json': '{}' }, /compiled graph.*hf download/],
+  ...[
+    ['openvino_model.bin', /OpenVINO/],
+    ['rank0.engine', /TensorRT/],
+    ['gemma.litertlm', /TensorFlow Lite/],
+    ['model.tflite', /TensorFlow Lite/],
+    ['llama.pte', /ExecuTorch/],
+    ['model.pt2', /torch\.export/],
+    ['Manifest.json', /Core ML/],
+    ['coremldata.bin', /Core ML/],
+    ['params_shard_0.bin', /MLC/],
+    ['shared_vocabulary.json', /CTranslate2/],
+    ['net.ncnn.bin', /ncnn/],
+    ['model.keras', /Keras/],
+    ['model.weights.h5', /Keras/],
+    ['saved_model.pb', /a model of TensorFlow/],
+    ['bert_model.ckpt.data-00000-of-00001', /a model of TensorFlow/],
+    ['_METADATA', /JAX/],
+    ['gemma.npz', /JAX/],
+  ].map(([name, is]) => [{ [`m/${name}`]: 'x' }, RegExp(`${is.source}.*hf download.*made from`)]),
+  [
+    { 'm/model.pt': `PK${' '.repeat(3 << 20)}model/code/__torch__.py` },
+    /TorchScript.*torch\.jit\.load\('m\/model\.pt'/,
+  ],
+  [{ 'm/zero_to_fp32.py': 'x', 'm/config.json': '{}' }, /DeepSpeed.*zero_to_fp32\.py \. OUT/],
+  [{ 'm/zero_pp_rank_0_mp_rank_00_optim_states.pt': 'x' }, /DeepSpeed/],
+  [{ 'm/__0_0.distcp': 'x' }, /distributed checkpoint.*dcp_to_torch m pytorch_model\.bin/],
+  [{ 'm/model_optim_rng.pt': 'x' }, /Megatron.*export_ckpt\('m'/],
+  [{ 'm/a.llamafile': 'x' }, /llamafile.*unzip m\/a\.llamafile/],
+  [{ 'm/a.zip': 'x' }, /packed.*unzip m\/a\.zip -d OUT/],
+  [{ 'm/a.tar.gz': 'x' }, /packed.*tar -xf m\/a\.tar\.gz/],
+  ...['incomplete', 'part', 'crdownload'].map((ending) => [
+    { [`m/model.safetensors.${ending}`]: 'x', 'm/config.json': '{}' },
+    /did not end.*hf download/,
+  ]),
+  [
+    { 'm/model.safetensors': '\n<!DOCTYPE html><html>', 'm/config.json': '{}' },
+    /web page.*hf download/,
+  ],
+  [{ 'm/adapters.safetensors': 'x', 'm/adapter_config.json': '{}' }, /MLX.*mlx_lm\.fuse/],
   [{ 'm/tf_model.h5': 'x', 'm/config.json': '{}' }, /TensorFlow.*'m', from_tf=True/],
   [{ 'm/flax_model.msgpack': 'x', 'm/config.json': '{}' }, /Flax.*'m', from_flax=True/],
   [{ 'm/ggml-model-q4_0.bin': 'tjgg' }, /before GGUF.*--input m\/ggml-model-q4_0\.bin/],
@@ -54,6 +91,7 @@ const CASES = [
     { [`m/${name}`]: 'version https://git-lfs.github.com/spec/v1', 'm/config.json': '{}' },
     /Git LFS.*git -C m lfs pull/,
   ]),
+  [{ 'm/tokenizer.json': '{}', 'm/config.json': '{}' }, /tokenizer without a model.*hf download/],
   [{ 'm/tokenizer.model': 'x' }, /tokenizer without a model.*hf download/],
   [{ 'm/adapter_model.safetensors': 'x', 'm/adapter_config.json': '{}' }, /LoRA.*merge_and_unload/],
   [quantized({ quantization: { group_size: 64, bits: 4 } }), /MLX.*mlx_lm\.convert --hf-path m/],
@@ -109,6 +147,22 @@ test('a folder above the folders of models names them, as the checkpoints of a T
     const text = `expected the folder of a model, found a folder above it: ${expected}`;
     await assert.rejects(load(out), { code: 'read', where: out, text });
   }
+});
+
+test("a folder of the hub's cache names its snapshots, and a file of Ollama opens by its hash", async () => {
+  const cache = join(folder, 'models--owner--name');
+  cpSync(golden('hf-llama-tied'), join(cache, 'snapshots', 'abc'), { recursive: true });
+  const text = `expected the folder of a model, found a folder above it: ${join(cache, 'snapshots', 'abc')} has one`;
+  await assert.rejects(load(cache), { code: 'read', where: cache, text });
+  const blobs = join(folder, 'models', 'blobs');
+  mkdirSync(blobs, { recursive: true });
+  const [license, name] = ['a', 'b'].map((letter) => `sha256-${letter.repeat(64)}`);
+  writeFileSync(join(blobs, license), 'MIT');
+  cpSync(join(golden('gguf-llama-gqa-f32'), 'model.gguf'), join(blobs, name));
+  for (const path of [join(blobs, name), blobs])
+    assert.equal((await findPlan(path)).format, 'gguf', path);
+  await assert.rejects(findPlan(join(folder, 'models')), { text: RegExp(`${blobs} has one$`) });
+  await assert.rejects(findPlan(join(blobs, license)), { code: 'read', text: /found sha256-a/ });
 });
 
 test('a name that a shell would read is not part of a command', async () => {

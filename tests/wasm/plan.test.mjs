@@ -126,7 +126,12 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
     name,
     `expected gone, which the index names, found config.json, ${name}`,
   ]);
-  for (const refusalFor of ['[]', 'null', '1', '{'])
+  for (const text of ['{', '{ "a": NaN }'])
+    assert.match(
+      (await refusalOf(files, { texts: { [name]: text } }))[1],
+      /^expected a JSON object, found .*JSON/,
+    );
+  for (const refusalFor of ['[]', 'null', '1'])
     assert.deepEqual(await refusalOf(files, { texts: { [name]: refusalFor } }), [
       name,
       'expected a JSON object, found something else',

@@ -2,7 +2,7 @@
 import { check, checkList } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { reasonOf } from './ask.ts';
-import { FILES } from './foreign.ts';
+import { FILES, hasSigns, isForeign } from './foreign.ts';
 import { makePlan } from './plan.ts';
 import type { DiskFile } from '../host/types.ts';
 import type { Plan, PlanFile, DroppedItem } from './types.ts';
@@ -12,11 +12,13 @@ const FILES_MAX = 10_000;
 const DEPTH_MAX = 8;
 
 const WEIGHTS_PATTERN = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
-/** Files that say what a folder without such weights holds. */
-const OTHER_PATTERN =
-  /\.(bin|pt|pth|ckpt|onnx|tflite|mlmodel|engine|pte)$|(^|\/)(tf_model.*\.h5|flax_model.*\.msgpack|tokenizer\.model)$/i;
-
-export const isWeights = (path: string) => WEIGHTS_PATTERN.test(path) || OTHER_PATTERN.test(path);
+/** Ollama names GGUF files, licenses and templates alike by their hash. */
+const OLLAMA_PATTERN = /(^|\/)sha256-[0-9a-f]{64}$/;
+/** Files that hold weights, or say what a folder without weights holds. */
+export const isWeights = (path: string) =>
+  WEIGHTS_PATTERN.test(path) ||
+  OLLAMA_PATTERN.test(path) ||
+  isForeign(path.slice(path.lastIndexOf('/') + 1));
 
 const UNFINISHED_HELP =
   'Nothing is trained there yet: "sinkscope train --resume FOLDER" continues the training';
@@ -36,7 +38,7 @@ export async function planDiskFiles(files: readonly DiskFile[], id: string) {
     check(path, 'text', 'files.path');
     check(file, 'blob', 'files.file');
   }
-  const folders = groupByFolder(files);
+  const folders = await groupByFolder(files);
   const plans = [];
   const failures = [];
   for (const [folder, folderFiles] of folders) {
@@ -61,7 +63,7 @@ export async function planDiskFiles(files: readonly DiskFile[], id: string) {
 
 /** Plans the model that one file belongs to, among the files of its folder. */
 export async function planNamedFile(id: string, files: readonly DiskFile[], name: string) {
-  const folders = groupByFolder(files);
+  const folders = await groupByFolder(files);
   const listNestedFiles = () => nestedFiles('', folders);
   const folderFiles = folders.get('') ?? [];
   const options = { id, file: name, readText: readBlob, listNestedFiles };
@@ -113,13 +115,15 @@ async function firstGgufFiles(files: PlanFile[]) {
     : [plan.files.weights[0].name];
 }
 
-function groupByFolder(files: readonly DiskFile[]) {
+async function groupByFolder(files: readonly DiskFile[]) {
   const folders: Map<string, PlanFile[]> = new Map();
   for (const { path, file } of files) {
     const slash = path.lastIndexOf('/');
     const folder = path.slice(0, Math.max(slash, 0));
     const folderFiles = folders.get(folder) ?? [];
-    folderFiles.push({ name: path.slice(slash + 1), bytes: file.size, blob: file });
+    const named = { name: path.slice(slash + 1), bytes: file.size, blob: file };
+    const isGguf = OLLAMA_PATTERN.test(path) && (await hasSigns(named, [/^GGUF/]));
+    folderFiles.push(isGguf ? { ...named, name: `${named.name}.gguf` } : named);
     folders.set(folder, folderFiles);
   }
   return folders;

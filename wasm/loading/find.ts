@@ -114,16 +114,17 @@ async function planByPath(path: string, files: readonly DiskFile[]) {
     const folderFiles = (await diskFiles(folder)) ?? files;
     return { ...(await planNamedFile(folder.replace(/(?<=.)[\\/]$/, ''), folderFiles, name)), id };
   }
-  if (!files.some(({ path }) => isWeights(path) || path.endsWith('training.state')))
+  const isModelFile = (path: string) => isWeights(path) && !/(tokenizer|spiece)\.\w+$/.test(path);
+  if (!files.some(({ path }) => isModelFile(path) || path.endsWith('training.state')))
     await nameSubfolders(path);
   const id = parts.findLast((part) => part !== '' && part !== '.');
   return { ...(await planSingleModel(path, files, path)), ...(id ? { id } : {}) };
 }
 
-/** Refuses a folder without weights whose subfolders have some, as a Trainer of transformers leaves it. */
+/** Refuses a folder without weights whose subfolders have some, as a Trainer leaves it, or the cache of the hub. */
 async function nameSubfolders(path: string) {
   const folders = [];
-  for (const folder of await subfolders(path))
+  for (const folder of [...(await subfolders(path)), ...(await subfolders(`${path}/snapshots`))])
     if ((await diskFiles(folder))?.some(({ path }) => isWeights(path))) folders.push(folder);
   if (folders.length === 0) return;
   const actual =

@@ -3,7 +3,8 @@
  * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
  * The commands for Lightning, LitGPT, LoRA, MLX, FP8, NVFP4, MXFP4 and bitsandbytes were run on small checkpoints (transformers
  * 5.23, lightning 2.6, litgpt 0.5.13, mlx-lm 0.32, compressed-tensors 0.20, bitsandbytes 0.50), and what they wrote was opened;
- * those of the hub, of Meta's script (it needs transformers 4), of TensorFlow, Flax, llama2.c and llama.cpp were not.
+ * those of the hub, of Meta's script (it needs transformers 4), of TensorFlow, Flax, llama2.c, llama.cpp, mlx_lm.fuse, DeepSpeed
+ * and Megatron were not.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import type { PlanFile } from './types.ts';
@@ -14,12 +15,12 @@ type Row = {
   /** FOLDER and FILE are replaced by the names of what was found. */
   command: string;
   name?: RegExp;
-  /** All must be in the first megabyte of the file; bytes are read as Latin-1. */
+  /** All must be in the first or the last megabyte of the file; bytes are read as Latin-1. */
   signs?: readonly RegExp[];
   config?: (config: Config) => boolean;
 };
 
-/** A checkpoint's table of tensors lies at the beginning of its file. */
+/** A checkpoint's table of tensors lies at the beginning of its file, a zip file's list of names at the end. */
 const SIGN_BYTES = 2 ** 20;
 
 const TORCH_FILE = /\.(pt|pth|ckpt|bin)$/i;
@@ -35,21 +36,92 @@ const dequantize = (config: string) =>
 const stripModel =
   "torch.save({k.removeprefix('model.'): v for k, v in s.items()}, 'pytorch_model.bin')";
 
-/** A clone without Git LFS has a text in place of the weights. */
-const POINTER: Row = {
-  is: 'a pointer of Git LFS in place of the weights',
-  name: /\.(safetensors|gguf|bin|pt|pth|ckpt)$/i,
-  signs: [/^version https:\/\/git-lfs/],
-  command: 'git -C FOLDER lfs pull',
-};
+const DOWNLOAD = 'hf download OWNER/NAME --local-dir FOLDER';
+const WEIGHTS_FILE = /\.(safetensors|gguf|bin|pt|pth|ckpt)$/i;
+
+/** A clone without Git LFS has a text in place of the weights, and a page that asks for a login has been saved as them. */
+const PLACEHOLDERS: readonly Row[] = [
+  {
+    is: 'a pointer of Git LFS in place of the weights',
+    name: WEIGHTS_FILE,
+    signs: [/^version https:\/\/git-lfs/],
+    command: 'git -C FOLDER lfs pull',
+  },
+  {
+    is: 'a web page in place of the weights',
+    name: WEIGHTS_FILE,
+    signs: [/^\s*<(!doctype|html)/i],
+    command: DOWNLOAD,
+  },
+];
+
+const ORIGINAL = 'hf download OWNER/NAME --local-dir OUT, of the model that it was made from';
+const BESIDE = "with the model's config.json beside the new file";
+
+/** What a name says. Other runtimes have no names of layers, or others: without a command the original is named. */
+const NAMES: readonly (readonly [is: string, name: RegExp, command?: string])[] = [
+  [
+    'an ONNX graph, which has no names of layers',
+    /\.onnx(_data)?$/i,
+    "hf download OWNER/NAME --exclude 'onnx/*' --local-dir OUT, of the model that it was exported from",
+  ],
+  ['an OpenVINO graph', /^openvino_.*\.(xml|bin)$/i],
+  ['a TensorRT engine', /\.engine$/i],
+  ['a TensorFlow Lite graph', /\.(tflite|litertlm|task)$/i],
+  ['an ExecuTorch program', /\.pte$/i],
+  ['a graph of torch.export', /\.pt2$/i],
+  ['a Core ML model', /\.mlmodel$|^(Manifest\.json|coremldata\.bin)$/],
+  ['a model that MLC compiled', /^(params_shard_\d+\.bin|mlc-chat-config\.json)$/i],
+  ['a model of CTranslate2', /^shared_vocabulary\.(json|txt)$/i],
+  ['a model of ncnn, MNN, RKNN or Qualcomm', /\.(ncnn\.(bin|param)|mnn|rknn|dlc)$/i],
+  ['weights of TensorFlow', /^tf_model.*\.h5$/i, fromFramework('tf')],
+  ['weights of Flax', /^flax_model.*\.msgpack$/i, fromFramework('flax')],
+  ['a model of Keras', /\.(keras|h5)$/i],
+  ['a model of TensorFlow', /^saved_model\.pb$|\.ckpt\.(index|meta|data-\d+-of-\d+)$/i],
+  [
+    'an adapter of MLX without the weights that it changes',
+    /^adapters\.(safetensors|npz)$/i,
+    'mlx_lm.fuse --model OWNER/NAME --adapter-path FOLDER --save-path OUT',
+  ],
+  [
+    'a LoRA adapter without the weights that it changes',
+    /^adapter_model\.(safetensors|bin)$/i,
+    "python -c \"from peft import AutoPeftModelForCausalLM as M; M.from_pretrained('FOLDER').merge_and_unload().save_pretrained('OUT')\"",
+  ],
+  ['a checkpoint of JAX', /^(_METADATA|_CHECKPOINT_METADATA|manifest\.ocdbt)$|\.npz$/],
+  [
+    'a checkpoint of DeepSpeed',
+    /^(zero_to_fp32\.py|.*mp_rank_\d+_(model|optim)_states\.pt)$/i,
+    'python zero_to_fp32.py . OUT --safe_serialization, in the folder of zero_to_fp32.py',
+  ],
+  [
+    'a distributed checkpoint of PyTorch',
+    /\.distcp$/i,
+    `python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER pytorch_model.bin, ${BESIDE}`,
+  ],
+  [
+    'a checkpoint of Megatron or NeMo',
+    /^model_optim_rng\.pt$|\.nemo$/i,
+    "python -c \"from megatron.bridge import AutoBridge as B; B.from_hf_pretrained('OWNER/NAME').export_ckpt('FOLDER', 'OUT')\"",
+  ],
+  ['a llamafile, which holds a GGUF file', /\.llamafile$/i, "unzip FILE '*.gguf' -d OUT"],
+  ['a packed folder', /\.zip$/i, 'unzip FILE -d OUT'],
+  ['a packed folder', /\.(tar|tgz|tar\.[gx]z)$/i, 'tar -xf FILE'],
+  ['a download that did not end', /\.(incomplete|part|crdownload|aria2|download)$/i, DOWNLOAD],
+  [
+    'a tokenizer without a model',
+    /^(tokenizer\.(model|json)|spiece\.model)$/i,
+    `${DOWNLOAD}, of the model that it belongs to`,
+  ],
+];
 
 const ROWS: readonly Row[] = [
-  POINTER,
+  ...PLACEHOLDERS,
   {
     is: 'a checkpoint of PyTorch Lightning, whose names have the prefix of its module',
     name: TORCH_FILE,
     signs: [/pytorch-lightning_version/],
-    command: `python -c "import torch; s = torch.load('FILE', 'cpu', weights_only=False)['state_dict']; ${stripModel}", with the model's config.json beside the new file`,
+    command: `python -c "import torch; s = torch.load('FILE', 'cpu', weights_only=False)['state_dict']; ${stripModel}", ${BESIDE}`,
   },
   {
     is: 'a checkpoint of LitGPT',
@@ -79,25 +151,10 @@ const ROWS: readonly Row[] = [
       'llama-convert-llama2c-to-ggml --llama2c-model FILE --copy-vocab-from-model tokenizer.bin --llama2c-output-model OUT.gguf',
   },
   {
-    is: 'an ONNX graph, which has no names of layers',
-    name: /\.onnx(_data)?$/i,
-    command:
-      "hf download OWNER/NAME --exclude 'onnx/*' --local-dir OUT, of the model that it was exported from",
-  },
-  {
-    is: 'a compiled graph, which has no names of layers',
-    name: /^openvino_.*\.(xml|bin)$|\.(tflite|mlmodel|engine|pte)$/i,
-    command: 'hf download OWNER/NAME --local-dir OUT, of the model that it was made from',
-  },
-  {
-    is: 'weights of TensorFlow',
-    name: /^tf_model.*\.h5$/i,
-    command: fromFramework('tf'),
-  },
-  {
-    is: 'weights of Flax',
-    name: /^flax_model.*\.msgpack$/i,
-    command: fromFramework('flax'),
+    is: 'a program of TorchScript, without the classes of its model',
+    name: TORCH_FILE,
+    signs: [/\/code\/__torch__/],
+    command: `python -c "import torch; torch.save(torch.jit.load('FILE', 'cpu').state_dict(), 'pytorch_model.bin')", ${BESIDE}`,
   },
   {
     is: 'a file of llama.cpp from before GGUF',
@@ -107,17 +164,7 @@ const ROWS: readonly Row[] = [
     command:
       'python convert_llama_ggml_to_gguf.py --input FILE --output OUT.gguf, in the folder of llama.cpp',
   },
-  {
-    is: 'a LoRA adapter without the weights that it changes',
-    name: /^adapter_model\.(safetensors|bin)$/i,
-    command:
-      "python -c \"from peft import AutoPeftModelForCausalLM as M; M.from_pretrained('FOLDER').merge_and_unload().save_pretrained('OUT')\"",
-  },
-  {
-    is: 'a tokenizer without a model',
-    name: /^tokenizer\.(model|json)$/i,
-    command: 'hf download OWNER/NAME --local-dir FOLDER, of the model that it belongs to',
-  },
+  ...NAMES.map(([is, name, command = ORIGINAL]) => ({ is, name, command })),
   {
     is: 'a model that MLX quantized',
     config: ({ quantization: mlx, quantization_config: other }) =>
@@ -127,7 +174,7 @@ const ROWS: readonly Row[] = [
   {
     is: 'a model that ModelOpt quantized, to NVFP4 or FP8',
     config: quantizedAs(/^modelopt/),
-    command: 'hf download OWNER/NAME --local-dir OUT, of the model that it was made from',
+    command: ORIGINAL,
   },
   {
     is: 'a model in NVFP4',
@@ -176,7 +223,11 @@ function quantizedAs(pattern: RegExp) {
 /** Returns whether all texts are in the beginning of a file; false for a file that is not here. */
 export async function hasSigns({ blob }: PlanFile, signs: readonly RegExp[]) {
   if (!blob) return false;
-  const bytes = await blob.slice(0, SIGN_BYTES).arrayBuffer();
+  const ends = [
+    blob.slice(0, SIGN_BYTES),
+    blob.slice(Math.max(blob.size - SIGN_BYTES, SIGN_BYTES)),
+  ];
+  const bytes = await new Blob(ends).arrayBuffer();
   const text = new TextDecoder('latin1').decode(bytes);
   return signs.every((sign) => sign.test(text));
 }
@@ -195,7 +246,10 @@ function foreignError(id: string, { is, command }: Row, file?: string) {
 
 /** @throws SinkscopeError 'unsupported' for weights that were not downloaded */
 export const refusePointers = (id: string, files: readonly PlanFile[]) =>
-  refuseForeignFiles(id, files, [POINTER]);
+  refuseForeignFiles(id, files, PLACEHOLDERS);
+
+/** Whether the name of a file alone may say what it is. */
+export const isForeign = (name: string) => ROWS.some((row) => row.name?.test(name));
 
 /** @throws SinkscopeError 'unsupported' for a file of another tool */
 export async function refuseForeignFiles(id: string, files: readonly PlanFile[], rows = ROWS) {

@@ -178,13 +178,15 @@ function groupGgufFiles(files: readonly PlanFile[]) {
 
 async function readJson(file: PlanFile, readText: ReadText): Promise<Record<string, unknown>> {
   const text = await readText(file);
+  let actual = 'something else';
   try {
     const value = JSON.parse(text);
     if (typeof value === 'object' && value && !Array.isArray(value)) return value;
-  } catch {
-    // Text that is no JSON gets the error below.
+  } catch (error) {
+    // Python writes NaN and Infinity, which are no JSON, and a file may be cut off.
+    actual = (error as Error).message;
   }
-  throw new SinkscopeError('read', file.name, 'expected a JSON object, found something else');
+  throw new SinkscopeError('read', file.name, `expected a JSON object, found ${actual}`);
 }
 
 function totalBytes(files: readonly PlanFile[]) {
