@@ -438,7 +438,7 @@ export const MUST_SPEND_SENTENCE =
 export function mustSpendWords(frame: Frame): string {
   const { windows = [] } = frame.architecture;
   const isSeen = !windows.some((size) => size !== null && size < frame.T);
-  return `Softmax must hand out 100% per row: what is unused goes to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
+  return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
 }
 
 /** Says how to read the attention maps of these models. */

@@ -50,7 +50,7 @@ afterAll(() => page?.close());
 const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Frame) => boolean]>> =
   {
     'most heads': [
-      /^(?:Most of the (?:heads have|model does)|Most of the model does it)/,
+      /^(?:Most of the heads have|Most heads do it)/,
       (t) => sinksOf(t) > t.raw.length / 2,
     ],
     'some heads': [

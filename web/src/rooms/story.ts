@@ -157,7 +157,7 @@ export function sinkCountWords(frame: Frame): string {
   const share = verdict.sink;
   const opening =
     share > 0.5
-      ? 'Most of the model does it.'
+      ? 'Most heads do it.'
       : share > 1.5 / (L * H)
         ? 'Several heads do it, most do not.'
         : share > 0
@@ -408,7 +408,7 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
   const lossNote = loss === undefined ? '' : ` (${loss.toFixed(3)})`;
   const strangeNote =
     loss !== undefined && blindRise(frame) < 0
-      ? ` An even guess among all tokens would do better (${(loss + blindRise(frame)).toFixed(3)}): this model has not learned such texts.`
+      ? ` An even guess among all tokens would do better (${(loss + blindRise(frame)).toFixed(3)}): this small model has not learned such texts.`
       : '';
   return html`${barsTable(
       explainTerms(`Change of the loss on ${textsWords(frame)}${lossNote}, in nats per token`),
@@ -631,7 +631,8 @@ const { leftRun, rightRun } = fromScratch[0]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {
-  addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
+  addElement(place, 'answer', 'p').textContent =
+    'Train two small models here; it takes seconds. Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1).';
   const picture = addElement(place, 'step-lab');
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
@@ -691,7 +692,7 @@ const SUMMARY = 'An attention sink is where heads put the attention that they mu
 const TAKEAWAYS = {
   'Why is it there?': `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can take it. Where its value is small, the head then writes little.`,
   'Is it harmful?':
-    'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, what a model writes can get much worse without the first one (step 3 shows a real model; “Why it matters” measures it).',
+    'Not by itself, but who drops old tokens to save memory must keep it: without the first one, what a model writes can get much worse (step 3 hides it from a real model; “Why it matters” measures it).',
 } as const;
 
 function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {

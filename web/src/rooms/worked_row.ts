@@ -163,7 +163,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
 function biasWords(frame: Frame): string {
   const bias = biasOf(frame);
   return bias < 0
-    ? ` The bias of ${formatNumber(bias, 2)} keeps a weight small unless its score is high.`
+    ? ` The bias of ${formatNumber(bias, 2)} keeps a weight small unless the key fits the query well.`
     : '';
 }
 
