@@ -80,7 +80,7 @@ const VIEWS_WITH_OWN_CAPTION = new Set([
   'training',
 ]);
 
-interface Options extends Partial<State> {
+export interface Options extends Partial<State> {
   readonly frames?: readonly Frame[];
   readonly group?: readonly Frame[];
   readonly isPlain?: boolean;
@@ -142,7 +142,7 @@ export function drawView(view: View, frame: Frame, options: Options = {}) {
       [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
     /** Returns cells whose readout does not end in their number. */
     wrong: () =>
-      viewMaps.flatMap(({ data: { rows, cols, data, describe } }, map) =>
+      mapsIn(root).flatMap(({ data: { rows, cols, data, describe } }, map) =>
         Array.from(data).flatMap((value, i) => {
           const [row, col] = [Math.floor(i / cols), i % cols];
           const readout = describe({ row, col });
