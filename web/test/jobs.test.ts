@@ -18,6 +18,7 @@ import { tasks } from '../src/views/tasks';
 import { unmasking } from '../src/views/unmasking';
 import { drawView } from './drawn';
 import { frameOf, tensor, turn } from './fixture';
+import { shows, showsNow } from './picture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -71,28 +72,17 @@ describe('a search for a suffix', () => {
   }
 
   it('uses the halves of the text, shows its progress, and can be stopped and repeated', async () => {
-    const { click, text, all, measureCalls, root, charts, lines, draw, searchedFrame } =
-      startSearch();
-    expect([text('.primary'), all('.plot')[0]!.hidden]).toEqual(['Search', true]);
-    expect(
-      all('input').map((input) => [input.getAttribute('min'), input.getAttribute('max')]),
-    ).toEqual([['1', '4']]);
+    const view = startSearch();
+    const { click, text, all, measureCalls, root, lines, draw, searchedFrame } = view;
+    showsNow(view);
     click('Search');
     const [pair, { onStep, signal, ...options }] = measureCalls[0]!;
     expect(pair).toEqual({ prompt: [0, 1, 2], continuation: [3, 4] });
     expect(options).toEqual({ goal: 'loss', length: 5, steps: 12, width: 32, seed: 1 });
-    expect([text('.primary'), 'busy' in root.dataset]).toEqual(['Stop', true]);
-    expect(text('.unmask-controls')).toContain('step 0 of 12');
+    showsNow(view);
     onStep!({ suffix: [1], score: 4 } as never, 0 as never);
     onStep!({ suffix: [1], score: 4.25 } as never, 1 as never);
-    expect(text('.unmask-controls')).toContain('step 2 of 12');
-    expect(lines()).toEqual([['found', 4, 4.25]]);
-    expect(charts()[0]).toMatchObject({
-      label: 'The search so far.',
-      percent: false,
-      yLabel: 'loss, nats',
-    });
-    expect([all('.plot')[0]!.hidden, text('.caption')]).toEqual([false, '']);
+    showsNow(view);
     click('Stop');
     expect([signal!.aborted, text('.primary'), 'busy' in root.dataset]).toEqual([
       true,
@@ -108,30 +98,13 @@ describe('a search for a suffix', () => {
   });
 
   it('ends with its curve beside random suffixes, in words and numbers', async () => {
-    const { click, text, job, searchedFrame, lines, charts, draw } = startSearch();
+    const view = startSearch();
+    const { click, job, searchedFrame, lines, draw } = view;
     click('Search');
     job.end({ result, text: ' was' });
     await turn();
-    expect(text('.primary')).toBe('Search');
-    expect(text('.caption')).toMatch(
-      /^“ was” between the halves of the text raises the loss .* from 3\.50 to 4\.50 nats/,
-    );
-    expect(lines()).toEqual([
-      ['found', 4, 4.5],
-      ['no suffix', 3.5, 3.5],
-      ['random, mean of 100', 3.75, 3.75],
-      ['random, best of 385', 4.25, 4.25],
-    ]);
-    expect(charts()[0]!.label).toBe(suffix.says(searchedFrame, at));
-    expect(suffix.numbers(searchedFrame, at)).toMatchObject([
-      { name: 'loss', shape: [2], data: [4, 4.5] },
-      {
-        name: 'loss_by_suffix',
-        shape: [5],
-        data: [3.5, 3.75, 4.25, 4.125, 4.5],
-        labels: ['none', 'random', 'best', 'shuffled', 'found'],
-      },
-    ]);
+    showsNow(view, suffix, searchedFrame);
+    expect(suffix.says(searchedFrame, at)).toBe(view.text('.caption'));
     draw(searchedFrame, {});
     expect(lines()).toHaveLength(4);
     draw(searchedFrame, { goal: 'away' });
@@ -139,32 +112,16 @@ describe('a search for a suffix', () => {
   });
 
   it('draws weights as shares, and reports a failure', async () => {
-    const { click, job, lines, charts, measureCalls, set } = startSearch(frame(), {
-      goal: 'away',
-      suffix: 2,
-    });
-    click('weaken the sink');
-    expect(set).toHaveBeenCalledWith({ goal: 'away' });
-    click('Search');
-    expect(measureCalls[0]![1]).toMatchObject({ goal: 'away', length: 2 });
-    job.end({
-      result: {
-        ...result,
-        none: null,
-        score: -0.25,
-        start: -0.5,
-        path: [{ suffix: [5], score: -0.25 }],
-      },
-      text: 'x',
-    });
+    const view = startSearch(frame(), { goal: 'away', suffix: 2 });
+    view.click('weaken the sink');
+    expect(view.set).toHaveBeenCalledWith({ goal: 'away' });
+    view.click('Search');
+    expect(view.measureCalls[0]![1]).toMatchObject({ goal: 'away', length: 2 });
+    const path = [{ suffix: [5], score: -0.25 }];
+    const found = { ...result, none: null, score: -0.25, start: -0.5, path };
+    view.job.end({ result: found, text: 'x' });
     await turn();
-    expect(lines().map(([name]) => name)).toEqual([
-      'found',
-      'random, mean of 100',
-      'random, best of 385',
-    ]);
-    expect(lines()[0]).toEqual(['found', 0.5, 0.25]);
-    expect(charts()[0]).toMatchObject({ percent: true, yLabel: 'first key’s weight' });
+    showsNow(view);
     const failingSearch = startSearch();
     failingSearch.click('Search');
     failingSearch.job.fail(new Error('no room'));
@@ -244,62 +201,19 @@ describe('unmasking', () => {
   }
 
   it('puts masks after the text, fills them step by step, and shows each step', async () => {
-    const {
-      click,
-      text,
-      texts,
-      measureCalls,
-      map,
-      all,
-      job,
-      unmaskedFrame,
-      says,
-      wrong,
-      draw,
-      options,
-    } = startUnmasking();
-    expect([
-      text('.primary'),
-      ...all('.plot, .unmask-text').map((element) => element.hidden),
-    ]).toEqual([...['Unmask', true, true]]);
-    expect(all('input').map((input) => input.getAttribute('max'))).toEqual(['7', '1024']);
+    const view = startUnmasking();
+    const { click, text, measureCalls, map, all, job, unmaskedFrame, draw, options } = view;
+    showsNow(view);
     click('Unmask');
     expect(measureCalls[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
     measureCalls[0]!.onStep(0);
-    expect([text('.primary'), text('.caption'), text('.legend-place')]).toEqual([
-      ...['Stop', '', 'mean α = 00.500'],
-    ]);
-    expect(map.data).toMatchObject({
-      rows: 2,
-      cols: 4,
-      chosen: { row: 0, col: -1 },
-      outlined: [{ row: 0, col: 0 }],
-    });
-    expect(all('input[type=range]')).toHaveLength(0);
-    expect(says('1,0 0,3 -1,0')).toEqual(['', 'step 1, position 3 (masked): mean α = 0.125', '']);
+    showsNow(view);
     measureCalls[0]!.onStep(1);
     job.end();
     await turn();
-    expect(text('.caption')).toMatch(/^The most attended token changes once in 2 steps/);
-    expect(map.data).toMatchObject({
-      chosen: { row: 1, col: -1 },
-      outlined: [
-        { row: 0, col: 0 },
-        { row: 1, col: 3 },
-      ],
-    });
-    expect(wrong()).toEqual([]);
-    expect(says('1,-1')).toMatchSnapshot();
-    expect(texts('.unmask-text span')).toEqual(['a', 'b', 'w6', 'w5']);
-    expect(all('.unmask-text span').map((span) => span.className.trim())).toEqual([
-      ...['kept', 'kept', 'now', 'filled is-sink'],
-    ]);
+    showsNow(view);
     const [slider] = all('input[type=range]') as HTMLInputElement[];
-    expect([slider!.max, slider!.value, slider!.getAttribute('aria-valuetext')]).toEqual([
-      '1',
-      '1',
-      'step 2 of 2',
-    ]);
+    expect([slider!.max, slider!.value]).toEqual(['1', '1']);
     slider!.value = '0';
     slider!.dispatchEvent(new Event('input'));
     expect([text('.range span'), map.data.chosen]).toEqual(['step 1 of 2', { row: 0, col: -1 }]);
@@ -342,11 +256,7 @@ describe('unmasking', () => {
       '',
     ]);
     expect(otherRun.map.data.cellShape).toBe(1);
-    const bareView = drawView(unmasking, frame({}));
-    expect([
-      bareView.text('.caption'),
-      bareView.all('.unmask-controls')[0]!.hidden,
-    ]).toMatchSnapshot();
+    showsNow(drawView(unmasking, frame({})));
     const wideRun = startUnmasking({ masked: 7, denoise: 1 });
     wideRun.click('Unmask');
     wideRun.measureCalls[0]!.onStep(0);
@@ -432,32 +342,8 @@ describe('the loss at masked tokens', () => {
   }
 
   it('draws the changes of both models, with a sentence of the same numbers', async () => {
-    const { frame, text, lines, charts } = await startMeasuring({
-      result,
-      causal: 'Softmax',
-    });
-    expect(lines()).toEqual([
-      ['Softmax model', 0.015, -0.05],
-      ['Softmax', 0.25, -0.01],
-    ]);
-    const [chart] = charts();
-    expect([chart!.kind, chart!.xNames]).toEqual([
-      ...['points', ['without the strongest key', 'without a random key']],
-    ]);
-    expect(chart!.series[0]!.spread).toEqual([0.01, 0.01]);
-    expect(chart!.domain![0]).toBeCloseTo(-0.06);
-    expect(text('.caption')).toMatchSnapshot();
-    const numbers = maskedLoss.numbers(frame, at);
-    expect(numbers.map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
-      ['masked_loss', 4.25, 4.265, 4.2],
-      ['masked_change', 0, 0.015, -0.05],
-      ['masked_error_of_change', 0.01, 0.01, 0.01],
-      ['masked_accuracy', 0.5, 0.5, 0.5],
-      ['causal_loss', 3.5, 3.75, 3.49],
-      ['causal_change', 0, 0.25, -0.01],
-      ['causal_error_of_change', 0.01, 0.01, 0.01],
-      ['causal_accuracy', 0.5, 0.5, 0.5],
-    ]);
+    const view = await startMeasuring({ result, causal: 'Softmax' });
+    showsNow(view, maskedLoss, view.frame);
   });
 
   it('has one curve without a causal model, and no error bars for one prompt', async () => {
@@ -466,13 +352,7 @@ describe('the loss at masked tokens', () => {
       ...singlePrompt,
       strongest: { ...singlePrompt.strongest, loss: score(4.3, 0.05, null) },
     };
-    const { text, lines, charts } = await startMeasuring({ result: withoutCausal });
-    expect(lines()).toHaveLength(1);
-    expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
-    expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);
-    expect(text('.caption')).toMatch(
-      / of 1 prompt, .* the loss changes by 0\.050 on this prompt; .*0\.010\.$/,
-    );
+    showsNow(await startMeasuring({ result: withoutCausal }));
   });
 });
 
@@ -506,10 +386,9 @@ describe('the view of tasks', () => {
       return job.promise;
     };
     const frame = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
-    const { click, text, all, charts, lines } = drawView(tasks, frame, { api: { measure } });
-    expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(frame, at)]).toEqual([
-      ...['Measure', true, ''],
-    ]);
+    const view = drawView(tasks, frame, { api: { measure } });
+    const { click, text } = view;
+    shows(tasks, frame);
     click('Measure');
     const [measuredFrame, , onTask, onProgress] = measureCalls[0]!;
     expect(measuredFrame).toBe(frame);
@@ -518,30 +397,12 @@ describe('the view of tasks', () => {
     expect(text('.unmask-controls')).toBe('Stop 50%');
     onTask(task('next', 0.5));
     onTask(task('copy', 0.75, { can: false }));
-    // While the job runs there is no caption, which a screen reader would read out.
-    expect([text('.caption'), all('.plot')[0]!.hidden]).toEqual(['', false]);
-    expect(lines()).toEqual([
-      ['next token', 0.5, 0, 0.5, 0.25],
-      ['copying random tokens (cannot)', 0.75, 0, 0.75, 0.25],
-    ]);
-    const [chart] = charts();
-    expect(chart).toMatchObject({
-      ...{ percent: true, domain: [0, 0.1], yLabel: 'accuracy' },
-      xNames: ['all keys', 'first gone', 'other gone', 'first hidden'],
-    });
-    // The conditions have no order, so no line connects them.
-    expect([chart!.kind, chart!.series[0]!.spread]).toEqual(['points', [0.125, 0.125, 0.125, NaN]]);
+    // While the job runs there is no caption, which a screen reader would read out. The conditions have no order, so no
+    // line connects them.
+    showsNow(view);
     job.end();
     await turn();
-    expect([text('.primary'), text('.caption')]).toEqual(['Measure', tasks.says(frame, at)]);
-    expect(tasks.says(frame, at)).toMatch(/^Next token \(8 prompts\): accuracy is 50\.0%/);
-    expect(tasks.numbers(frame, at).map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
-      ['next_accuracy', 0.5, 0, 0.5, 0.25],
-      ['next_error', 0.125, 0.125, 0.125, NaN],
-      ['next_loss', 1, 4, 2, 3],
-      ['copy_accuracy', 0.75, 0, 0.75, 0.25],
-      ['copy_error', 0.125, 0.125, 0.125, NaN],
-      ['copy_loss', 1, 4, 2, 3],
-    ]);
+    showsNow(view, tasks, frame);
+    expect(tasks.says(frame, at)).toBe(view.text('.caption'));
   });
 });

@@ -12,8 +12,8 @@ type Drawn = ReturnType<typeof drawView>;
 
 /** A longer list is shown by its ends and its sum. */
 const LONGEST = 32;
-/** Readouts that do not end in the cell's number: of a share, of a block, of a key in a cache. */
-const ENDS_OTHERWISE = /of row sum|, largest|evicted at|stays|forgotten/;
+/** Readouts that do not end in the cell's number: of a share, a block, a key in a cache, a step to come. */
+const ENDS_OTHERWISE = /of row sum|, largest|evicted at|stays|forgotten|NaN, “”$/;
 /** The palette, which `plot.test` compares. */
 const PALETTE = new Set(['colors', 'hidden', 'hatch']);
 
@@ -37,18 +37,31 @@ function textOf(value: unknown): string {
   return `{${fields.map(([name, field]) => `${name}: ${textOf(field)}`).join(', ')}}`;
 }
 
-/** The elements with a class or a role, and their own text. */
+/** What a reader, a pointer or a screen reader can tell of an element. */
+const ATTRIBUTES = [
+  ...['role', 'aria-label', 'aria-pressed', 'aria-selected', 'aria-valuetext', 'tabindex', 'title'],
+  ...['href', 'min', 'max', 'disabled', 'data-busy'],
+];
+
+/** The elements and their own texts. */
 function pageOf(element: Element, indent = ''): string[] {
   const { className, hidden, style } = element as HTMLElement;
-  const attributes = ['role', 'aria-label', 'aria-pressed', 'aria-selected', 'tabindex', 'title']
-    .filter((name) => element.hasAttribute(name))
-    .map((name) => `${name}="${element.getAttribute(name)}"`);
+  const attributes = ATTRIBUTES.filter((name) => element.hasAttribute(name)).map(
+    (name) => `${name}="${element.getAttribute(name)}"`,
+  );
   const own = [...element.childNodes]
     .filter(({ nodeType }) => nodeType === Node.TEXT_NODE)
     .map(({ textContent }) => textContent!.replace(/\s+/g, ' ').trim())
     .join('');
   const shownStyle = style?.cssText?.replace(/background: .*?;/, '');
-  const parts = [element.localName, className, ...attributes, shownStyle, hidden && 'hidden', own];
+  const { value, checked, open } = element as HTMLInputElement & HTMLDetailsElement;
+  const state = [
+    element.matches('input, select') && `value="${value}"`,
+    checked && 'checked',
+    element.localName === 'details' && open && 'open',
+    hidden && 'hidden',
+  ];
+  const parts = [element.localName, className, ...attributes, shownStyle, ...state, own];
   return [
     indent + parts.filter(Boolean).join(' '),
     ...[...element.children].flatMap((child) => pageOf(child, `${indent}  `)),
@@ -138,8 +151,12 @@ export function shows(view: View, frame: Frame, options: Options = {}): void {
   expect(lines.join('\n')).toMatchSnapshot();
 }
 
-/** Compares what a drawn view shows now with the snapshot. */
-export const showsNow = (drawn: Drawn) => expect(pictureOf(drawn)).toMatchSnapshot();
+/** Compares what a drawn view shows now with the snapshot, and its numbers for a frame. */
+export const showsNow = (drawn: Drawn, ...measured: [] | [View, Frame]) => {
+  const [view, frame] = measured;
+  const numbers = view && frame ? numbersText(view, frame, selectedHead(frame, defaults)) : [];
+  expect([pictureOf(drawn), ...numbers].join('\n')).toMatchSnapshot();
+};
 
 /** Compares the elements and texts of a part of a page with the snapshot. */
 export const showsPage = (...roots: Element[]) =>
