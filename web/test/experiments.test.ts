@@ -18,6 +18,7 @@ import { commandOf } from '../src/page/command';
 import { likeness } from '../src/views/likeness';
 import { perturbations } from '../src/views/perturbations';
 import { frameOf, tensor } from './fixture';
+import { showsPage } from './picture';
 
 const POLICIES = ['window', 'first', 'h2o', 'tova', 'lru', 'snapkv', 'random'];
 const describe_ = {
@@ -55,6 +56,18 @@ function planOf(experiment: Experiment, change: Partial<State> = {}, lead?: Fram
     questions: all.map((one) => one.question),
     pair: experiment.pairOf({ state, describe: describe_, question }, lead),
   };
+}
+
+/** Compares an experiment's plan with the snapshot: a line for each setting, then what it measures and the map's pair. */
+function showsPlan(...parameters: Parameters<typeof planOf>) {
+  const { edits, measures, questions, pair } = planOf(...parameters);
+  const settings = edits.map((edit, i) => {
+    const { input, T, repeatedToken, window } = questions[i]!;
+    return [`${input} ${T}`, repeatedToken, window && `window ${window}`, edit]
+      .filter(Boolean)
+      .join(' ');
+  });
+  expect([...settings, ...measures, `pair ${pair.join(' | ')}`].join('\n')).toMatchSnapshot();
 }
 
 function settingFrame(
@@ -104,18 +117,12 @@ function draw(experiment: Experiment, change: Partial<State> = {}, groups: Group
     ],
     root,
   );
-  const rowText = (one: Element): string =>
-    one.tagName === 'TR'
-      ? [...one.children].map(rowText).filter(Boolean).join(' ')
-      : one.textContent!.replace(/\s+/g, ' ').trim();
   return {
     set,
-    texts: (selector: string) => [...root.querySelectorAll(selector)].map(rowText),
+    root,
     ranges: [...root.querySelectorAll<HTMLInputElement>('input[type=range]')].map(
       (input) => `${input.getAttribute('aria-label')} ${input.min}..${input.max}: ${input.value}`,
     ),
-    checks: [...root.querySelectorAll<HTMLInputElement>('input[type=checkbox]')],
-    options: [...root.querySelectorAll('option')].map((element) => element.textContent),
     enter: (selector: string, value: string, event = 'input') => {
       const field = root.querySelector<HTMLInputElement>(selector)!;
       field.value = value;
@@ -126,7 +133,6 @@ function draw(experiment: Experiment, change: Partial<State> = {}, groups: Group
       root.querySelectorAll<HTMLInputElement>('input[type=checkbox]')[i]!.click();
       return set.mock.lastCall![0];
     },
-    isOpen: root.querySelector('details')!.open,
   };
 }
 
@@ -137,23 +143,9 @@ describe('the streaming experiment', () => {
     streaming.says(groups, stateOf(change));
 
   it('measures a cache without the first keys, one with them, and one that is recomputed', () => {
-    expect(planOf(streaming)).toMatchObject({
-      edits: ['', '~evict(window,24)', '~evict(first,24,1)'],
-      measures: ['loss_at,loss_mean'],
-      pair: ['~evict(window,24)', '~evict(first,24,1)'],
-    });
-    const withoutFirst = planOf(streaming, { firstKeys: 0, recentKeys: 9, positions: 'cache' });
-    expect(withoutFirst).toMatchObject({
-      edits: ['', '~evict(window,9,positions=cache)'],
-      pair: ['~evict(window,9,positions=cache)', '~evict(window,9,positions=cache)'],
-    });
-    const recomputed = planOf(streaming, { recompute: 'yes' });
-    expect(recomputed.questions.map((one) => one.window)).toEqual([
-      undefined,
-      undefined,
-      undefined,
-      24,
-    ]);
+    showsPlan(streaming);
+    showsPlan(streaming, { firstKeys: 0, recentKeys: 9, positions: 'cache' });
+    showsPlan(streaming, { recompute: 'yes' });
   });
 
   it('says what evicting the first token costs, and what keeping it recovers', () => {
@@ -165,49 +157,34 @@ describe('the streaming experiment', () => {
         settingFrame(own, window),
         ...(kept === undefined ? [] : [settingFrame(kept, first)]),
       );
-    expect(says([lossGroup(3, 2.25)], state)).toMatchSnapshot();
-    expect(says([lossGroup(5, 2.25)], state).text).toMatchSnapshot();
+    const fitting = groupOf('A', settingFrame(2), settingFrame(2, { ...window, budget: 3 }));
+    const keptFrame = settingFrame(2.25, first, { bytes: { held: 2e6, all: 5e6 } });
+    const memory = groupOf('A', settingFrame(2), settingFrame(3, window), keptFrame);
     // Nothing is said of the rows of a model whose rows need not sum to 100%.
+    const operation = { ...frameOf().operation, normalizes: false };
     const { frames, ...group } = lossGroup(3, 2.25, 'S');
-    const operation = { ...frames[0]!.operation, normalizes: false };
     const sigmoid = { ...group, frames: frames.map((frame) => ({ ...frame, operation })) };
-    expect(says([sigmoid], state).text).not.toContain('share');
-    expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
-      /^Drop the first 4 tokens to save memory: predictions get worse \(red\)\. Keep them: nearly as good as with all \(blue\)\.$/,
-    );
-    expect(says([lossGroup(3, 2)], state).text).toMatch(
-      /Keep that one token: nearly as good as with all/,
-    );
-    const groups = [lossGroup(3, 2.5), lossGroup(1.5, 1.75, 'B'), lossGroup(2.5, undefined, 'C')];
-    const finding = says(groups, state);
-    expect(finding).toMatchSnapshot();
-    expect(notesOf(finding, groups)).toEqual([
-      'B loses less: last 2 (no first) −0.500, not +1.000 nats.',
-      'C loses about as much: last 2 (no first) +0.500 and +1.000 nats.',
-    ]);
+    const three = [lossGroup(3, 2.5), lossGroup(1.5, 1.75, 'B'), lossGroup(2.5, undefined, 'C')];
+    const cases: [Group[], Partial<State>?][] = [
+      ...[[lossGroup(3, 2.25)], [lossGroup(5, 2.25)], [sigmoid], [lossGroup(3, 2)], three].map(
+        (groups): [Group[]] => [groups],
+      ),
+      [[lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }],
+      [[fitting], { firstKeys: 1, recentKeys: 2 }],
+      // What a heading says changes at 0.05 nats.
+      [[lossGroup(2.04, 2)]],
+      [[lossGroup(2.06, 2)]],
+      [[lossGroup(3, 2.96)]],
+      [[lossGroup(3)]],
+      [[]],
+      [[groupOf('A', settingFrame(2))]],
+      [[memory]],
+    ];
+    for (const [groups, change = state] of cases) expect(says(groups, change)).toMatchSnapshot();
+    expect(notesOf(says(three, state), three)).toMatchSnapshot();
     // Of two changes that are both small none is said to be more.
     const small = [lossGroup(2.001, 2.0005), lossGroup(2.009, 2.0005, 'B')];
-    expect(notesOf(says(small, state), small)).toEqual([
-      'B loses about as much: last 2 (no first) +0.009 and +0.001 nats.',
-    ]);
-    expect(says([lossGroup(2.04, 2)], state).heading).toMatchSnapshot();
-    expect(says([lossGroup(3, 2.96)], state).heading).toMatchSnapshot();
-    expect(says([lossGroup(3)], state).heading).toMatch(/^A model that forgets/);
-    expect(says([lossGroup(2.06, 2)], state).heading).toMatch(/^A model can forget old words, but/);
-    expect(says([], state)).toMatchSnapshot();
-    expect(says([groupOf('A', settingFrame(2))], state).text).toBe('');
-    const fittingGroup = groupOf('A', settingFrame(2), settingFrame(2, { ...window, budget: 3 }));
-    expect(says([fittingGroup], { firstKeys: 1, recentKeys: 2 })).toMatchSnapshot();
-    const memory = { bytes: { held: 2e6, all: 5e6 } };
-    const memoryGroup = groupOf(
-      'A',
-      settingFrame(2),
-      settingFrame(3, window),
-      settingFrame(2.25, first, memory),
-    );
-    expect(says([memoryGroup], state).text).toMatch(
-      / Besides the weights, the run needs 2\.0 MB of memory; keeping every key would need 5\.0 MB\.$/,
-    );
+    expect(notesOf(says(small, state), small)).toMatchSnapshot();
   });
 
   it('compares caches for texts longer than the context', () => {
@@ -219,51 +196,36 @@ describe('the streaming experiment', () => {
         settingFrame(own, window, farText),
         ...(kept === undefined ? [] : [settingFrame(kept, first, farText)]),
       );
-    expect(says([farGroup(3, 2.5)], { firstKeys: 1, recentKeys: 1 })).toMatchSnapshot();
-    expect(says([farGroup(3)], { firstKeys: 2, recentKeys: 1 })).toMatchObject({
-      heading: 'What happens when the first token leaves the cache?',
-      text: expect.stringMatching(/A: 3\.000 nats per token\.$/),
-    });
-    expect(says([farGroup(3, 2.96)]).heading).toMatchSnapshot();
-    // 8 tokens are 2.7 times the context of 3 tokens.
-    const shorterGroup = groupOf('A', settingFrame(2), settingFrame(3, window, { T: 8 }));
-    expect(says([shorterGroup]).text).toMatch(/^8 tokens, 3 times the context of A/);
-    expect(says([farGroup(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
+    for (const [group, change] of [
+      [farGroup(3, 2.5), { firstKeys: 1, recentKeys: 1 }],
+      [farGroup(3), { firstKeys: 2, recentKeys: 1 }],
+      [farGroup(3, 2.96), {}],
+      // 8 tokens are 2.7 times the context of 3 tokens.
+      [groupOf('A', settingFrame(2), settingFrame(3, window, { T: 8 })), {}],
+      [farGroup(3, 2.9), { firstKeys: 3 }],
+    ] as const)
+      expect(says([group], change)).toMatchSnapshot();
   });
 
   it('has a table row for each setting, and controls limited by the text', () => {
     const groups = [
       groupOf('A', settingFrame(2), settingFrame(3, window), settingFrame(2.5, first)),
     ];
-    const { texts, ranges, checks, enter, turn, isOpen } = draw(streaming, {}, groups);
-    expect(texts('tbody tr')).toEqual([
-      'A baseline 2.000 (2) – >_',
-      'last 2 (no first) 3.000 (2) +1.000 ± 0.000 >_',
-      'first 1 + last 1 2.500 (2) +0.500 ± 0.000 >_',
-    ]);
-    expect([texts('summary')[0], isOpen, texts('thead th').length]).toEqual([
-      'All numbers (3)',
-      false,
-      5,
-    ]);
-    expect(ranges).toEqual(['keep first 0..8: 1', 'keep last 1..120: 23']);
-    expect(checks.map((one) => one.checked)).toEqual([false, false]);
+    const { root, enter, turn } = draw(streaming, {}, groups);
+    showsPage(root);
     expect(enter('[aria-label="keep first"]', '3')).toEqual({ firstKeys: 3 });
     expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
     expect(turn(0)).toEqual({ recompute: 'yes' });
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
     const farRoom = draw(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
-    expect(farRoom.checks.map((one) => one.checked)).toEqual([true, true]);
-    expect(farRoom.ranges).toEqual(['keep first 0..9: 9', 'keep last 1..2048: 23']);
+    showsPage(farRoom.root);
     expect([farRoom.turn(0), farRoom.turn(1)]).toEqual([
       { recompute: 'no' },
       { length: 120, runs: 8, positions: 'text' },
     ]);
     expect(draw(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('keep last 1..8: 1');
     const longSetting = settingFrame(3, window, { bytes: { held: 2e6, all: 5e6 } });
-    expect(draw(streaming, {}, [groupOf('A', longSetting)]).texts('tbody tr')).toEqual([
-      'A last 2 (no first) 3.000 (2) – 3 2.0 MB >_',
-    ]);
+    showsPage(draw(streaming, {}, [groupOf('A', longSetting)]).root);
   });
 });
 
@@ -277,65 +239,27 @@ describe('the cache experiment', () => {
     );
 
   it('measures the chosen size first, and only the policies that can use it', () => {
-    const { edits, measures, pair } = planOf(cache);
-    expect(edits.slice(0, 6)).toEqual([
-      ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(lru,24)', '~evict(h2o,24)'],
-      '~evict(tova,24)',
-    ]);
-    const budgets = edits.slice(1).map((edit) => Number(/,(\d+)/.exec(edit)![1]));
-    expect([...new Set(budgets)]).toEqual([24, 8, 64]);
-    expect([edits.length, measures, pair]).toEqual([
-      16,
-      ['loss_mean,keeps_first,kl_mean,cache_hits'],
-      ['~evict(window,24)', '~evict(h2o,24)'],
-    ]);
-    expect(planOf(cache, { budget: 1 }, undefined, 24).edits).toEqual([
-      ...['', '~evict(window,1)', '~evict(lru,1)', '~evict(h2o,1)', '~evict(tova,1)'],
-      ...['~evict(window,8)', '~evict(first,8,1)', '~evict(lru,8)', '~evict(h2o,8)'],
-      '~evict(tova,8)',
-    ]);
-    const snapkvPlan = planOf(cache, { policy: 'snapkv', budget: 20 }, undefined, 41);
-    expect(snapkvPlan.pair[1]).toBe('~evict(snapkv,20,prompt=20,queries=16)');
-    expect(snapkvPlan.edits).toContain('~evict(snapkv,8,prompt=20,queries=8)');
-    expect(planOf(cache, { policy: 'snapkv', budget: 99 }, undefined, 9).pair[1]).toBe(
-      '~evict(snapkv,99,prompt=4,queries=4)',
-    );
-    const fullPlan = planOf(cache, { sweep: 'all', policy: 'unknown' });
-    expect(fullPlan.edits.filter((edit) => edit.startsWith('~evict(h2o'))).toEqual(
-      [24, 4, 8, 12, 16, 32, 48, 64].map((budget) => `~evict(h2o,${budget})`),
-    );
-    expect([fullPlan.edits.length, fullPlan.measures]).toEqual([
-      1 + 5 * 8,
-      ['loss_mean,keeps_first'],
-    ]);
-    expect(fullPlan.edits.some((one) => /snapkv|random|unknown/.test(one))).toBe(false);
-    expect(planOf(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual([
-      'loss_mean,keeps_first,kl_mean,cache_hits',
-    ]);
+    showsPlan(cache);
+    showsPlan(cache, { budget: 1 }, undefined, 24);
+    showsPlan(cache, { policy: 'snapkv', budget: 20 }, undefined, 41);
+    showsPlan(cache, { policy: 'snapkv', budget: 99 }, undefined, 9);
+    showsPlan(cache, { sweep: 'all', policy: 'unknown' });
+    expect(planOf(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual(planOf(cache).measures);
   });
 
   it('names the policies with the smallest and the largest loss, and those that keep the first token', () => {
     const says = (...frames: Frame[]) => cache.says([groupOf('A', ...frames)], stateOf());
-    expect(
-      says(
-        settingFrame(2),
-        evictedFrame('window', 3, 0),
-        evictedFrame('h2o', 2.25, 1),
-        evictedFrame('tova', 2.5, 1),
-        evictedFrame('x', 9, 0, 8),
-      ),
-    ).toMatchSnapshot();
-    const closeLosses = [evictedFrame('window', 3, 0.5), evictedFrame('h2o', 2.25, 0.75)];
-    expect(says(settingFrame(2), ...closeLosses).heading).toMatchSnapshot();
-    // In the first case the best cache keeps the first token in few heads; in the second a cache that keeps it has a
-    // higher loss than one that does not.
-    for (const others of [
-      [evictedFrame('h2o', 2.25, 0.29), evictedFrame('window', 3, 0)],
-      [evictedFrame('h2o', 2.25, 1), evictedFrame('window', 2.5, 0), evictedFrame('tova', 3, 1)],
+    const [window, h2o] = [evictedFrame('window', 3, 0), evictedFrame('h2o', 2.25, 1)];
+    const close = [evictedFrame('window', 3, 0.5), evictedFrame('h2o', 2.25, 0.75)];
+    for (const frames of [
+      ...[[window, h2o, evictedFrame('tova', 2.5, 1), evictedFrame('x', 9, 0, 8)], close, [window]],
+      // In the first case the best cache keeps the first token in few heads; in the second a cache that keeps it has a
+      // higher loss than one that does not.
+      [evictedFrame('h2o', 2.25, 0.29), window],
+      [h2o, evictedFrame('window', 2.5, 0), evictedFrame('tova', 3, 1)],
     ])
-      expect(says(settingFrame(2), ...others).heading).toMatchSnapshot();
-    expect(says(settingFrame(2), evictedFrame('window', 3, 0)).text).toBe('');
-    expect(says(...closeLosses).text).toBe('');
+      expect(says(settingFrame(2), ...frames)).toMatchSnapshot();
+    expect(says(...close).text).toBe('');
   });
 
   it('lists KL, hits and the share of heads that keep the first token, and charts KL once all is measured', () => {
@@ -350,13 +274,8 @@ describe('the cache experiment', () => {
         },
       }),
     ];
-    const { texts, ranges, checks, turn, options, enter } = draw(cache, {}, groups);
-    expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 75% 50% >_');
-    expect([ranges, checks.length, options.slice(0, 2)]).toEqual([
-      ['keys kept 1..120: 24'],
-      1,
-      ['WINDOW', 'FIRST'],
-    ]);
+    const { root, turn, enter } = draw(cache, {}, groups);
+    showsPage(root);
     expect([turn(0), enter('select', 'tova', 'change')]).toEqual([
       { sweep: 'all' },
       { policy: 'tova' },
@@ -387,36 +306,12 @@ describe('the quantization experiment', () => {
     );
 
   it('measures the chosen bits first, with the first tokens rounded and exact', () => {
-    const { edits, measures } = planOf(quantization);
-    expect(edits.slice(0, 4)).toEqual([
-      ...[
-        '',
-        '~quantize(hidden,6,tensor)',
-        '~quantize(hidden,6,tensor,first=1)',
-        '~quantize(hidden,8,tensor)',
-      ],
-    ]);
-    expect([edits.length, measures]).toEqual([
-      11,
-      ['loss_mean,sink_ratio,sink_ratio_raw,quantize_error,hidden_change,kl_mean'],
-    ]);
-    expect([...new Set(edits.slice(1).map((edit) => Number(/,(\d),/.exec(edit)![1])))]).toEqual([
-      6, 8, 4, 3, 2,
-    ]);
-    expect(planOf(quantization, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
+    showsPlan(quantization);
+    showsPlan(quantization, { sweep: 'all' });
     // Weights belong to no token, so the plan has no exact first tokens.
-    const weights = planOf(quantization, { quantized: 'weights', granularity: 'token', bits: 5 });
-    expect(weights.edits).toEqual([
-      '',
-      ...[5, 8, 6, 4, 3, 2].map((bits) => `~quantize(weights,${bits},tensor)`),
-    ]);
-    expect(weights.measures[0]).toContain('weight_error');
-    expect(planOf(quantization, { quantized: 'weights', sweep: 'all' }).edits).toHaveLength(
-      1 + 2 * 5,
-    );
-    expect(planOf(quantization, { exactTokens: 4 }).edits[2]).toBe(
-      '~quantize(hidden,6,tensor,first=4)',
-    );
+    showsPlan(quantization, { quantized: 'weights', granularity: 'token', bits: 5 });
+    showsPlan(quantization, { quantized: 'weights', sweep: 'all' });
+    showsPlan(quantization, { exactTokens: 4 });
   });
 
   it('says what rounding costs, and what an exact first token recovers', () => {
@@ -430,47 +325,35 @@ describe('the quantization experiment', () => {
     expect(notesOf(finding, [group, group])).toEqual([
       'A loses about as much: 6 bits +1.000 and +1.000 nats.',
     ]);
-    // An error that hardly falls says nothing of the first token's numbers.
-    expect(says({}, roundedFrame(3, 0, 0.2), roundedFrame(2.25, 1, 0.125)).text).not.toContain(
-      'largest',
-    );
-    expect(
-      says({ exactTokens: 3 }, roundedFrame(3, 0, 0.5), roundedFrame(2.5, 3, 0.125)),
-    ).toMatchObject({
-      heading: 'Numbers cannot be rounded to 6 bits',
-      text: expect.stringMatching(/; with the first 3 tokens kept exact, by \+0\.500/),
-    });
-    expect(says({}, roundedFrame(2.019, 0, 0), roundedFrame(2, 1, 0)).heading).toBe(
-      'Numbers can be rounded to 6 bits',
-    );
-    expect(says({}, roundedFrame(2.021, 0, 0), roundedFrame(2, 1, 0)).heading).toMatchSnapshot();
-    expect(says({}, roundedFrame(3, 0, 0.5)).text).toBe('');
-    expect(says({ bits: 4 }, roundedFrame(3, 0, 0.5), roundedFrame(2, 1, 0)).text).toBe('');
     const weights = { quantized: 'weights', granularity: 'channel' } as const;
-    expect(
-      says(weights, roundedFrame(3, 0, 0.5, { what: 'weights', by: 'channel' })),
-    ).toMatchSnapshot();
+    for (const [change, ...rounded] of [
+      // An error that hardly falls says nothing of the first token's numbers.
+      [{}, roundedFrame(3, 0, 0.2), roundedFrame(2.25, 1, 0.125)],
+      [{ exactTokens: 3 }, roundedFrame(3, 0, 0.5), roundedFrame(2.5, 3, 0.125)],
+      // A loss above the baseline by less than 0.02 nats is none.
+      [{}, roundedFrame(2.019, 0, 0), roundedFrame(2, 1, 0)],
+      [{}, roundedFrame(2.021, 0, 0), roundedFrame(2, 1, 0)],
+      [{}, roundedFrame(3, 0, 0.5)],
+      [{ bits: 4 }, roundedFrame(3, 0, 0.5), roundedFrame(2, 1, 0)],
+      [weights, roundedFrame(3, 0, 0.5, { what: 'weights', by: 'channel' })],
+    ] as [Partial<State>, ...Frame[]][])
+      expect(says(change, ...rounded)).toMatchSnapshot();
   });
 
   it('has errors and sinks in its table, and controls for what is rounded', () => {
     const row = roundedFrame(3, 1, 0.5);
     const tensors = { ...row.tensors, hidden_change: tensor([2], [0.25, 0.5]) };
-    const { texts, ranges, options, turn, enter } = draw(quantization, {}, [
+    const { root, turn, enter } = draw(quantization, {}, [
       groupOf('A', settingFrame(2), { ...row, tensors }),
     ]);
-    expect(texts('tbody tr')).toMatchSnapshot();
-    expect(ranges).toEqual(['bits 2..8: 6', 'first tokens exact 1..8: 1']);
-    expect(options).toEqual(['hidden states', 'weights', 'one scale', 'per token', 'per channel']);
+    showsPage(root);
     expect([turn(0), enter('select', 'weights', 'change')]).toEqual([
       { sweep: 'all' },
       { quantized: 'weights' },
     ]);
-    const weights = draw(quantization, {
-      quantized: 'weights',
-      granularity: 'token',
-      sweep: 'all',
-    });
-    expect([weights.ranges, weights.options.slice(2), weights.turn(0)]).toMatchSnapshot();
+    showsPage(
+      draw(quantization, { quantized: 'weights', granularity: 'token', sweep: 'all' }).root,
+    );
   });
 });
 
@@ -485,25 +368,9 @@ describe('the fragility experiment', () => {
     });
 
   it('repeats a word and the start token, or changes one channel or weight and five others', () => {
-    const repeat = planOf(fragility, { repeats: 9 });
-    expect(
-      repeat.questions.map(({ input, T, repeatedToken }) => [input, T, repeatedToken]),
-    ).toEqual([
-      ...[
-        ['text', 120, undefined],
-        ['repeat', 10, undefined],
-        ['repeat', 10, 'first'],
-      ],
-    ]);
-    expect(planOf(fragility, { first: 'none' }).questions).toHaveLength(2);
-    expect(repeat.measures).toEqual([
-      'loss_mean,sink_ratio,sink_ratio_raw,hidden_ratio,hidden_norm',
-    ]);
-    expect(planOf(fragility, { perturbation: 'channel' }).edits).toEqual([]);
-    expect(planOf(fragility, { perturbation: 'channel' }).pair).toEqual(['', '']);
-    expect(planOf(fragility, { perturbation: 'channel' }, leadFrame()).pair).toEqual([
-      ...['~clamp_channel(2)', ''],
-    ]);
+    showsPlan(fragility, { repeats: 9 });
+    showsPlan(fragility, { first: 'none' });
+    showsPlan(fragility, { perturbation: 'channel' });
     // The map of repeated tokens is of the start token, if there is one.
     const mapQuestion = (change: Partial<State>) => {
       const state = stateOf(change);
@@ -514,7 +381,9 @@ describe('the fragility experiment', () => {
     });
     for (const change of [{ first: 'none' }, { perturbation: 'tag' }] as const)
       expect(mapQuestion(change).input).toBe('text');
-    const channel = planOf(fragility, { perturbation: 'channel' }, leadFrame()).edits;
+    const channelEdits = (change: object = {}, frame = leadFrame(), n = 1) =>
+      planOf(fragility, { perturbation: 'channel', ...change }, frame, 120, n).edits;
+    const channel = channelEdits();
     expect(channel.slice(0, 3)).toEqual(['', '~clamp_channel(2)', '~clamp_channel(2,1,0)']);
     const rest = channel.slice(3);
     expect([rest.length, new Set(rest).size, rest.includes('~clamp_channel(2)')]).toEqual([
@@ -522,19 +391,14 @@ describe('the fragility experiment', () => {
       5,
       false,
     ]);
-    expect(planOf(fragility, { perturbation: 'channel' }, leadFrame()).edits).toEqual(channel);
-    expect(planOf(fragility, { perturbation: 'channel', seed: 9 }, leadFrame()).edits).not.toEqual(
-      channel,
-    );
-    const several = planOf(fragility, { perturbation: 'channel' }, leadFrame(), 120, 2).edits;
-    expect(several[3]).toBe('~clamp_channel(2,1,0,to=value,value=-8.00)');
+    expect(channelEdits()).toEqual(channel);
+    expect(channelEdits({ seed: 9 })).not.toEqual(channel);
+    expect(channelEdits({}, leadFrame(), 2)[3]).toBe('~clamp_channel(2,1,0,to=value,value=-8.00)');
     const weight = planOf(fragility, { perturbation: 'weight' }, leadFrame()).edits;
     expect(weight.slice(0, 2)).toEqual(['', '~scale_weight(down,0,3,5,0)']);
     expect([weight.length, new Set(weight).size]).toEqual([7, 7]);
-    expect(planOf(fragility, { perturbation: 'tag', seed: 3 }, leadFrame()).edits).toEqual([
-      ...['', '~project', '~project(tag,heads)'],
-      ...[3, 4, 5, 6, 7].map((seed) => `~project(random,seed=${seed})`),
-    ]);
+    showsPlan(fragility, { perturbation: 'channel' }, leadFrame());
+    showsPlan(fragility, { perturbation: 'tag', seed: 3 }, leadFrame());
     // If a norm or a gate changes a head's output, its tag is not a direction of the stream.
     for (const turned of [
       { norm_place: 'post' },
@@ -562,14 +426,8 @@ describe('the fragility experiment', () => {
     };
     expect(planOf(fragility, { perturbation: 'weight' }, noSuperWeight).edits).toEqual(['']);
     // A narrow stream has fewer other channels for controls.
-    const narrowFrame = leadFrame({ architecture: { ...frameOf().architecture, D: 8, F: 16 } });
-    expect(
-      planOf(
-        fragility,
-        { perturbation: 'channel' },
-        { ...narrowFrame, architecture: { ...narrowFrame.architecture, D: 4 } },
-      ).edits,
-    ).toHaveLength(6);
+    const narrowFrame = leadFrame({ architecture: { ...frameOf().architecture, D: 4, F: 16 } });
+    expect(channelEdits({}, narrowFrame)).toHaveLength(6);
     expect([
       fragility.viewOf!(stateOf()),
       fragility.viewOf!(stateOf({ perturbation: 'weight' })),
@@ -620,16 +478,14 @@ describe('the fragility experiment', () => {
     expect(notesOf(finding, [groupOf('A', ...frames)])).toEqual([
       'A, heads with a sink: on text 50.0%; on a random word, repeated 25.0%; on “<s>”, repeated 25.0%.',
     ]);
-    expect(says(textFrame(4), copiesFrame(6), copiesFrame(7, 'first')).heading).toMatchSnapshot();
-    expect(says(textFrame(4), copiesFrame(6), copiesFrame(6, 'first')).heading).toMatchSnapshot();
-    expect(says(textFrame(1.5), copiesFrame(19))).toMatchObject({
-      heading: 'What if one token repeats?',
-      text: expect.stringContaining('1.5 times as long as the others’: no copy can stand out.'),
-    });
-    expect(says(textFrame(2), copiesFrame(19))).toMatchObject({
-      heading: 'Copies of any token: they behave like the first',
-      text: expect.stringContaining('2.0 times as long as the others’. At least half as long'),
-    });
+    for (const frames of [
+      [textFrame(4), copiesFrame(6), copiesFrame(7, 'first')],
+      [textFrame(4), copiesFrame(6), copiesFrame(6, 'first')],
+      // A first token that is less than twice as long as the others does not stand out.
+      [textFrame(1.5), copiesFrame(19)],
+      [textFrame(2), copiesFrame(19)],
+    ])
+      expect(says(...frames)).toMatchSnapshot();
     // Without a start token there is none to repeat.
     expect(says(textFrame(4), copiesFrame(7), copiesFrame(9, 'first', [])).text).not.toContain(
       '9 of 19',
@@ -658,13 +514,12 @@ describe('the fragility experiment', () => {
         [frames, frames].map((all) => groupOf('A', ...all)),
       ),
     ).toMatchSnapshot();
-    expect(says({}, settingFrame(2), clampFrame(2.75), clampFrame(2.25)).heading).toMatchSnapshot();
-    expect(says({}, settingFrame(2), clampFrame(2.77), clampFrame(2.25)).heading).toMatch(
-      /^One channel does much more/,
-    );
-    expect(says({}, settingFrame(2), clampFrame(2.019), clampFrame(2)).heading).toMatch(
-      /^This channel does not do much more/,
-    );
+    for (const [effect, random] of [
+      [2.75, 2.25],
+      [2.77, 2.25],
+      [2.019, 2],
+    ] as const)
+      expect(says({}, settingFrame(2), clampFrame(effect), clampFrame(random))).toMatchSnapshot();
     const secondModel = fragility.says(
       [
         groupOf('A', settingFrame(2), clampFrame(2), clampFrame(2)),
@@ -683,71 +538,51 @@ describe('the fragility experiment', () => {
       settingFrame(loss, { kind: 'project', ...more });
     const randomFrame = (loss: number, seed: number) =>
       projectFrame(loss, { direction: 'random', seed });
-    const says = (stream: number, heads: number) =>
+    const says = (stream: number, heads?: number, chances = [2.125, 2.25]) =>
       fragility.says(
         [
           groupOf(
             'A',
-            ...[settingFrame(2), projectFrame(stream), projectFrame(heads, { from: 'heads' })],
-            ...[randomFrame(2.125, 1), randomFrame(2.25, 2)],
+            ...[settingFrame(2), projectFrame(stream)],
+            ...(heads === undefined ? [] : [projectFrame(heads, { from: 'heads' })]),
+            ...chances.map((chance, i) => randomFrame(chance, i + 1)),
           ),
         ],
         stateOf({ perturbation: 'tag' }),
       );
     expect(says(3, 2.03125)).toMatchSnapshot();
-    expect(says(3, 2.75).heading).toMatchSnapshot();
-    expect(
-      fragility.says(
-        [
-          groupOf(
-            'A',
-            settingFrame(2),
-            projectFrame(3),
-            randomFrame(2.125, 1),
-            randomFrame(2.25, 2),
-          ),
-        ],
-        stateOf({ perturbation: 'tag' }),
-      ).heading,
-    ).toMatchSnapshot();
     // The heading changes at half of the stream's loss, at three times chance (0.25 here), and at 0.02 nats.
-    expect(says(3, 2.5).heading).toMatchSnapshot();
-    expect(says(3, 2.5625).heading).toMatchSnapshot();
-    expect(says(2.8125, 2).heading).toMatchSnapshot();
-    const smallEffect = (stream: number, chance: number) =>
-      fragility.says(
-        [
-          groupOf(
-            'A',
-            ...[settingFrame(2), projectFrame(stream), projectFrame(2, { from: 'heads' })],
-            ...[randomFrame(chance, 1), randomFrame(chance, 2)],
-          ),
-        ],
-        stateOf({ perturbation: 'tag' }),
-      ).heading;
-    expect(smallEffect(2.015625, 2)).toMatchSnapshot();
-    expect(smallEffect(2.03125, 2)).toMatchSnapshot();
-    expect(smallEffect(2.03125, 1.5)).toMatchSnapshot();
-    expect(says(2.75, 2.75).heading).toMatchSnapshot();
-    expect(
-      fragility.says([groupOf('A', settingFrame(2))], stateOf({ perturbation: 'tag' })).text,
-    ).toMatchSnapshot();
+    for (const [stream, heads] of [
+      [3, 2.75],
+      [3],
+      [3, 2.5],
+      [3, 2.5625],
+      [2.8125, 2],
+      [2.75, 2.75],
+    ])
+      expect(says(stream!, heads).heading).toMatchSnapshot();
+    for (const [stream, chance] of [
+      [2.015625, 2],
+      [2.03125, 2],
+      [2.03125, 1.5],
+    ] as const)
+      expect(says(stream, 2, [chance, chance]).heading).toMatchSnapshot();
+    const unmeasured = fragility.says(
+      [groupOf('A', settingFrame(2))],
+      stateOf({ perturbation: 'tag' }),
+    );
+    expect(unmeasured.text).toMatchSnapshot();
   });
 
   it('lists norms in its table, and counts of copies if a token is repeated', () => {
     const ratio = { hidden_ratio: tensor([2], [1, 4.25]) };
-    const { texts, ranges, enter } = draw(fragility, {}, [
+    const { root, enter } = draw(fragility, {}, [
       groupOf('A', settingFrame(2, undefined, {}, ratio)),
     ]);
-    expect(texts('tbody tr')).toEqual(['A baseline 2.000 (2) – 50.0% 4.3 >_']);
-    expect(ranges).toEqual(['repetitions 1..127: 100']);
+    showsPage(root);
     expect(enter('input', '7')).toEqual({ repeats: 7 });
     expect(draw(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
-    const channel = draw(fragility, { perturbation: 'channel' });
-    expect([channel.ranges, channel.texts('[aria-pressed=true]')]).toEqual([
-      [],
-      ['zero a channel'],
-    ]);
+    showsPage(draw(fragility, { perturbation: 'channel' }).root);
   });
 });
 
@@ -764,57 +599,43 @@ describe('the command for an experiment', () => {
     );
 
   it('names the model, the prompts and the edits', () => {
-    expect(commandOfFrame({ question: question({ first: 'bos' }) })).toMatchSnapshot();
-    expect(commandOfFrame({ question: question({ prompt: "it's" }) })).toContain(
-      `--text 'it'\\''s' --tokens`,
-    );
     const edits = [
       { kind: 'evict', policy: 'window', budget: 8, first: undefined },
       { kind: 'operation', operation: 'sigmoid', parameters: { bias: -4 } },
     ];
-    expect(commandOfFrame({ edits, bytes: { held: 1, all: 2 }, eps: 0.5 })).toMatch(
-      /--edit 'evict\(policy=window,budget=8\)' --edit 'operation\(operation=sigmoid,bias=-4\)' --eps 0\.5 --streaming$/,
-    );
-    const model = { id: 'x', title: 'X' };
-    const step = { step: 40 };
+    const modelFrom = (source: string, more = {}) => ({ id: 'x', title: 'X', source, ...more });
     expect(
-      commandOfFrame({ model: { ...model, source: 'zoo', step }, subject: 'softmax@41' }),
-    ).toMatch(/^models\/zoo\/softmax@40 /);
-    expect(
-      commandOfFrame({ model: { ...model, source: 'hub' }, subject: 'hub:a/b@r~silence(0,0)' }),
-    ).toMatch(/^a\/b@r /);
-    expect(
-      commandOfFrame({ model: { ...model, source: 'disk' }, subject: 'disk:0123456789abcdef/a' }),
-    ).toMatch(/^FOLDER /);
+      [
+        { question: question({ first: 'bos' }) },
+        { question: question({ prompt: "it's" }) },
+        { edits, bytes: { held: 1, all: 2 }, eps: 0.5 },
+        { model: modelFrom('zoo', { step: { step: 40 } }), subject: 'softmax@41' },
+        { model: modelFrom('hub'), subject: 'hub:a/b@r~silence(0,0)' },
+        { model: modelFrom('disk'), subject: 'disk:0123456789abcdef/a' },
+      ].map((change) => commandOfFrame(change)),
+    ).toMatchSnapshot();
   });
 
   it('names the file of the prompts or their ids, and is absent if it cannot', () => {
-    const heldout = (T: number) =>
-      commandOfFrame({ question: question({ input: 'heldout', T }), sequences: 9 });
-    expect(heldout(64)).toMatchSnapshot();
-    expect(heldout(301)).toMatchSnapshot();
-    const fileQuestion = question({ input: 'file' });
-    expect(
-      commandOfFrame({ question: fileQuestion }, { name: 'my file', splitting: 'lines' }),
-    ).toMatchSnapshot();
-    expect(commandOfFrame({ question: fileQuestion }, { name: 'a', splitting: 'whole' })).toContain(
-      '--text-file a --tokens',
-    );
-    expect(commandOfFrame({ question: fileQuestion })).toContain('--text-file FILE --tokens');
-    expect(
-      commandOfFrame({ question: fileQuestion }, { name: 'a', splitting: 'blocks' }),
-    ).toBeUndefined();
-    const randomQuestion = question({ input: 'random', first: 'bos' });
-    expect(commandOfFrame({ question: randomQuestion })).toBe(
-      'models/zoo/softmax --ids 0,1 --eps 0.3',
-    );
-    expect(commandOfFrame({ question: question({}), generated: 2 })).toContain('--ids 0,1');
+    const ofInput = (input: string, change: object = {}, file?: object) =>
+      commandOfFrame({ question: question({ input, first: 'bos' }), ...change }, file);
+    const heldout = (T: number) => ({ question: question({ input: 'heldout', T }), sequences: 9 });
     const ids = Array.from({ length: 11 }, (_, i) => [i]);
-    expect(commandOfFrame({ question: randomQuestion, ids, sequences: 11 })).toBeUndefined();
-    expect(
-      commandOfFrame({ question: randomQuestion, ids: ids.slice(0, 10), sequences: 10 }),
-    ).toContain('--ids 9');
-    expect(commandOfFrame({ question: question({ window: 8 }) })).toBeUndefined();
+    expect({
+      heldout: [64, 301].map((T) => commandOfFrame(heldout(T))),
+      file: [
+        { name: 'my file', splitting: 'lines' },
+        { name: 'a', splitting: 'whole' },
+        undefined,
+      ].map((file) => ofInput('file', {}, file)),
+      ids: [ofInput('random'), ofInput('random', { ids: ids.slice(0, 10), sequences: 10 })],
+      generated: commandOfFrame({ question: question({}), generated: 2 }),
+    }).toMatchSnapshot();
+    expect([
+      ofInput('file', {}, { name: 'a', splitting: 'blocks' }),
+      ofInput('random', { ids, sequences: 11 }),
+      commandOfFrame({ question: question({ window: 8 }) }),
+    ]).toEqual([undefined, undefined, undefined]);
     expect(
       commandOf(frameOf({ recording: {}, model: { id: 'recording:my run.safetensors' } } as never)),
     ).toMatchSnapshot();
