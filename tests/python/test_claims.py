@@ -281,15 +281,25 @@ def test_second_looks_that_the_table_prices_are_those_of_the_queue() -> None:
     assert due_recipes <= queued_recipes | further_recipes
 
 
-def test_only_logs_that_have_a_later_column_count_as_seeds_of_it() -> None:
+def test_only_logs_that_have_a_later_column_count_as_seeds_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = claims.runs_b()
     for id, column in (("key-bias", "alpha_bias"), ("key-value-bias", "alpha_bias"), ("sink-token", "alpha_of_1")):
-        logs = claims.runs_b()[id][1]
-        count = sum(all(column in point for point in log["points"]) for log in logs.values())
-        effect = claims.build_effect({"recipe": id, "outcome": column, "says": "a sink"})
-        assert 0 < count == effect.seeds < len(logs)
-        needed = protocol.B_FIRST_SEEDS if count < protocol.B_FIRST_SEEDS else len(protocol.B_SECOND_SEEDS)
-        assert effect.missing_runs in (0, needed - count)
-        assert (effect.difference is None) == (count < protocol.B_FIRST_SEEDS)
+        recipe, logs = runs[id]
+        have = [seed for seed, log in logs.items() if all(column in point for point in log["points"])]
+        for lacking in range(len(have)):
+            stripped = {
+                seed: {**log, "points": [{k: v for k, v in point.items() if k != column} for point in log["points"]]}
+                if seed in have[:lacking]
+                else log
+                for seed, log in logs.items()
+            }
+            monkeypatch.setattr(claims, "runs_b", lambda runs={**runs, id: (recipe, stripped)}: runs)
+            effect = claims.build_effect({"recipe": id, "outcome": column, "says": "a sink"})
+            count = len(have) - lacking
+            assert count == effect.seeds
+            needed = protocol.B_FIRST_SEEDS if count < protocol.B_FIRST_SEEDS else len(protocol.B_SECOND_SEEDS)
+            assert effect.missing_runs in (0, needed - count)
+            assert (effect.difference is None) == (count < protocol.B_FIRST_SEEDS)
 
 
 def test_verdicts_expected_by_chance_are_counted() -> None:
