@@ -220,16 +220,24 @@ describe('sentences of a lab', () => {
     const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
     const sinkLab = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
-    expect(shortVerdictWords([softmax, sigmoid])).toMatchSnapshot();
-    expect(shortVerdictWords([sigmoid, softmax])).toMatchSnapshot();
-    expect(shortVerdictWords([softmax, weakLab])).toMatchSnapshot();
-    expect(shortVerdictWords([weakLab, sinkLab])).toMatchSnapshot();
-    expect(shortVerdictWords([softmax, sinkLab])).toMatch(/^Both models have a sink\. On the/);
+    const runs = { leftRun: '', rightRun: 'operation:sigmoid' };
+    expect(shortVerdictWords([softmax, sigmoid], runs)).toMatchSnapshot();
+    // The questions have answers, by which model has a sink.
+    for (const preset of [...fromScratch, ...fineTune].filter(({ answers }) => answers))
+      for (const left of [softmax, weakLab])
+        for (const right of [sinkLab, sigmoid])
+          expect(shortVerdictWords([left, right], preset)).toMatchSnapshot();
+    expect(shortVerdictWords([sigmoid, softmax], runs)).toMatchSnapshot();
+    expect(shortVerdictWords([softmax, weakLab], runs)).toMatchSnapshot();
+    expect(shortVerdictWords([weakLab, sinkLab], runs)).toMatchSnapshot();
+    expect(shortVerdictWords([softmax, sinkLab], runs)).toMatch(
+      /^Both models have a sink\. On the/,
+    );
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
-    expect(shortVerdictWords([running, sinkLab])).toBe('Both models have a sink.');
-    expect(shortVerdictWords([weakLab, sigmoid])).toMatchSnapshot();
+    expect(shortVerdictWords([running, sinkLab], runs)).toBe('Both models have a sink.');
+    expect(shortVerdictWords([weakLab, sigmoid], runs)).toMatchSnapshot();
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
-    expect(shortVerdictWords([untrainedLab, sigmoid])).toBe('');
+    expect(shortVerdictWords([untrainedLab, sigmoid], runs)).toBe('');
   });
 
   it('explain two rows of the map, which has a mark at each', () => {
@@ -241,9 +249,12 @@ describe('sentences of a lab', () => {
     const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
     expect(notesOf()).toMatchSnapshot();
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
-    expect(captionOf(0.6)).toBe('60% on the first token, ordinary letters of this text');
-    // Rows of two, four and five tokens.
-    expect(captionOf((1 / 2 + 1 / 4 + 1 / 5) / 3)).toMatch(/, even share$/);
+    expect(captionOf(0.6)).toBe('60% on the first token, ordinary letters, last batches');
+    // An untrained model has the number of its map: rows of two, four and five tokens.
+    const untrained = { ...labOf('', (1 / 2 + 1 / 4 + 1 / 5) / 3), log: [] } as unknown as Lab;
+    expect(captionWords(withName(untrained, 'softmax'))).toBe(
+      '32% on the first token, ordinary letters of this text; untrained: even share',
+    );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
     expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);
@@ -318,7 +329,7 @@ describe('the head whose map is shown', () => {
       command: '',
     });
     expect(captionWords(namedLab(labOf()))).toMatchSnapshot();
-    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; head L1H0$/);
+    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
     expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('head');
     const withoutMap = { ...labOf(), picture: undefined } as unknown as Lab;
     expect(captionWords(namedLab(withoutMap))).toBe('');

@@ -10,6 +10,7 @@ import { captionWords, shortVerdictWords, verdictWords, type NamedLab } from '..
 import { isWritten, mean } from './said';
 
 const TRIGGERS = 3;
+const NO_QUESTION = { leftRun: 'seed:1', rightRun: 'seed:2' };
 const draw = randomGenerator(7);
 const below = (n: number) => Math.floor(draw() * n);
 
@@ -109,9 +110,16 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     /value norm is ([\d.]+)× that of the others/,
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
-  'the map of a head': [/; head (L\dH\d)/, (pair, i, name) => name === shownHeadOf(pair[i]!).name],
-  'the number of a map': [
-    /^(<?[\d.]+)% on the first token/,
+  'the map of a head': [
+    /map: head (L\dH\d)/,
+    (pair, i, name) => name === shownHeadOf(pair[i]!).name,
+  ],
+  'the number of a map, the end of its curve': [
+    /^(<?[\d.]+)% on the first token, ordinary letters, last batches/,
+    (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'first_most')),
+  ],
+  'the number of a chosen head': [
+    /^(<?[\d.]+)% on the first token, ordinary letters of this text/,
     (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).weight),
   ],
 };
@@ -147,12 +155,11 @@ describe('the lab', () => {
       pair.forEach((namedLab, i) =>
         errors.push(...falseClaims(captionWords(namedLab), pair, i, seenClaims)),
       );
-      const short = shortVerdictWords(pair);
-      const [, ...weights] = /first token: \S+ (\S+)%, \S+ (\S+)% \(mean/.exec(short) ?? [];
-      const [, ...chances] = /circled digit: \S+ (\S+)%, \S+ (\S+)% likely/.exec(short)!;
+      const short = shortVerdictWords(pair, NO_QUESTION);
+      const [, ...weights] = /first token: (\S+)% \(\S+\), (\S+)% \(/.exec(short) ?? [];
+      const [, ...chances] = /circled digit: (\S+)% \(\S+\), (\S+)% \(\S+\) likely/.exec(short)!;
       if (weights.length) toldCount++;
       pair.forEach((namedLab, i) => {
-        const { weight } = shownHeadOf(namedLab);
         const chance = Math.exp(-lastOf(namedLab, 'loss_triggers'));
         // The numbers are those that decide who has a sink, and those of the curve.
         const attention = lastOf(namedLab, 'first_most');
@@ -160,11 +167,6 @@ describe('the lab', () => {
           errors.push(short);
         const isSaid = new RegExp(`Both models|${namedLab.name} has a sink`, 'i').test(short);
         if (pair[0].name !== pair[1].name && isSaid && !(attention > 0.3)) errors.push(short);
-        const rows = namedLab.lab.sample.flatMap((id, t) =>
-          t && id > TRIGGERS ? [1 / (t + 1)] : [],
-        );
-        if (captionWords(namedLab).includes('even share') !== Math.abs(weight - mean(rows)) < 0.03)
-          errors.push(captionWords(namedLab));
       });
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
         .exec(text)!

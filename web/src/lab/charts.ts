@@ -48,7 +48,7 @@ const blindLoss = ({ settings }: Lab) =>
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'Attention on the first token (strongest head, batch)',
+    title: 'Attention on the first token',
     lines: [{ column: 'first_most' }],
     levels: {
       'even share': (lab) => (lab.picture ? evenShare(lab) : uniformShare(lab.settings)),

@@ -192,8 +192,9 @@ class EmbeddedLab {
     const hasTrained = pair.isReady && pair.step > 0;
     const hasResult = hasTrained && !pair.isRunning;
     const claim = `${isFineTune(state.leftRun) ? '' : TASK_WORDS}${claimWords(state, pair.isRunning)}`;
-    const wordsOf = this.#isEmbed ? verdictWords : shortVerdictWords;
-    setText(finding, hasResult ? wordsOf(pair.namedLabs()) : claim);
+    const resultWords = () =>
+      this.#isEmbed ? verdictWords(pair.namedLabs()) : shortVerdictWords(pair.namedLabs(), state);
+    setText(finding, hasResult ? resultWords() : claim);
     finding.hidden = !allows(state, 'finding');
     if (numbers) numbers.parentElement!.hidden = !hasTrained;
     if (numbers && hasResult) setText(numbers, verdictWords(pair.namedLabs()));

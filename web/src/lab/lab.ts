@@ -30,6 +30,8 @@ const STEP_COST = 3.3;
 interface Picture {
   readonly data: Float32Array;
   readonly shape: readonly number[];
+  /** The weights of the extra key, which belongs to no token, [L, H, T]; absent without one. */
+  readonly extraKey?: Float32Array;
 }
 
 /** Returns the seconds of a forward pass; the first one may include compilation. */
@@ -55,9 +57,18 @@ async function chooseSample(
   return bestSample;
 }
 
-async function pictureOf(training: Training, sample: readonly number[]): Promise<Picture> {
-  const [att] = await training.read(sample, [{ field: 'att' }]);
-  return att as Picture;
+async function pictureOf(
+  training: Training,
+  sample: readonly number[],
+  { options: { config } }: Setup,
+): Promise<Picture> {
+  const { bias_key } = (config as { sinkscope?: { bias_key?: string } }).sinkscope ?? {};
+  const fields = bias_key ? ['att', 'att_bias'] : ['att'];
+  const [att, extraKey] = await training.read(
+    sample,
+    fields.map((field) => ({ field })),
+  );
+  return { ...att, extraKey: extraKey?.data } as Picture;
 }
 
 async function measureHeldOut(
@@ -224,7 +235,7 @@ export class Lab {
       const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
       training = await engine.train({ ...setup.options, ...state, workers });
       const sample = await chooseSample(training, settings);
-      const picture = await pictureOf(training, sample);
+      const picture = await pictureOf(training, sample, setup);
       const forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
       const current = this.step ? await measureCurrent(training, setup) : undefined;
       // Here a start takes effect, if no later one has begun.
@@ -263,7 +274,7 @@ export class Lab {
     let drawnAt = performance.now();
     let savedAt = drawnAt;
     const drawFrame = async () => {
-      run.picture = await pictureOf(training, run.sample);
+      run.picture = await pictureOf(training, run.sample, run.setup!);
       const time = performance.now();
       run.seconds += (time - drawnAt) / 1000;
       drawnAt = time;

@@ -14,6 +14,9 @@ import { captionWords, labelsOf, mapNumber, rowNotes, shownHead, type NamedLab }
 /** The pixels of a word along a map; a map that has fewer for each token shows no words. */
 const WORD_WIDTH = 10;
 
+/** The label of the column of the extra key, which belongs to no token. */
+const EXTRA_KEY = '∗';
+
 export interface Actions {
   readonly explore: (namedLab: NamedLab) => void;
   readonly saveModel: (namedLab: NamedLab) => void;
@@ -84,27 +87,40 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
   if (!headShown) return;
   const labels = labelsOf(lab);
   const T = labels.length;
+  const { extraKey, weights, shares } = headShown;
+  // The column of the extra key is before that of the first token.
+  const [shift, cols] = extraKey ? [1, T + 1] : [0, T];
   map.draw({
     rows: T,
-    cols: T,
-    data: headShown.weights,
+    cols,
+    data: extraKey
+      ? Array.from(extraKey).flatMap((weight, t) => [
+          weight,
+          ...weights.subarray(t * T, (t + 1) * T),
+        ])
+      : weights,
     scale: scaleOf([namedLab], theme),
-    outlined: [{ row: -1, col: 0 }],
+    outlined: [{ row: -1, col: shift }],
     // Later rows leave no room for a note.
     rowMarks: rowNotes(namedLab)
       .filter(({ row }) => row < T / 2)
       .map(({ row, mark }) => [row, mark] as const),
-    wordPx: WORD_WIDTH,
+    wordPx: (WORD_WIDTH * T) / cols,
     rowTitle: 'attending token',
     colTitle: 'attended to',
     label: `Attention map of ${name} after ${lab.step} steps: ${captionWords(namedLab)}`,
-    ...(width >= T * WORD_WIDTH ? { rowWords: labels, colWords: labels } : {}),
+    ...(width >= T * WORD_WIDTH
+      ? { rowWords: labels, colWords: extraKey ? [EXTRA_KEY, ...labels] : labels }
+      : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
-      if (col > row) return `“${labels[row]}” cannot attend to later tokens`;
-      const share = formatPercent(headShown.shares[row * T + col]!, 1);
-      const weight = formatValue(headShown.weights[row * T + col]!, 3);
-      return `query ${row} “${labels[row]}” → key ${col} “${labels[col]}”: ${share} of the row, weight ${weight}`;
+      const key = col - shift;
+      if (key > row) return `“${labels[row]}” cannot attend to later tokens`;
+      const query = `query ${row} “${labels[row]}”`;
+      if (key < 0) return `${query} → the extra key: weight ${formatValue(extraKey![row]!, 3)}`;
+      const share = formatPercent(shares[row * T + key]!, 1);
+      const weight = formatValue(weights[row * T + key]!, 3);
+      return `${query} → key ${key} “${labels[key]}”: ${share} of the row, weight ${weight}`;
     },
   });
 }

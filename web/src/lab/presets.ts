@@ -8,7 +8,12 @@ interface Preset {
   readonly leftRun: string;
   readonly rightRun: string;
   readonly claim: string;
+  /** The answers to the question, by which model has a sink in the end. */
+  readonly answers?: Readonly<Partial<Record<'left' | 'right' | 'both' | 'neither', string>>>;
 }
+
+/** What the pairs that train in seconds have in common. */
+const FAST = 'batch:16,steps:400';
 
 /** Presets with random initial weights; the first one is the page's default and trains in seconds. */
 export const fromScratch: readonly Preset[] = [
@@ -19,6 +24,11 @@ export const fromScratch: readonly Preset[] = [
     rightRun: defaults.rightRun,
     claim:
       'Softmax rows must sum to 100%, sigmoid rows need not. Press Train, watch the framed column.',
+    answers: {
+      left:
+        'Only softmax grows a sink: after an ordinary letter there is nothing to look up, and its rows must still sum ' +
+        'to 100%.',
+    },
   },
   {
     title: 'softmax or sigmoid, wider',
@@ -39,11 +49,14 @@ export const fromScratch: readonly Preset[] = [
   {
     title: 'with a key bias',
     question: 'An extra key?',
-    leftRun: '',
-    rightRun: 'bias_key:head',
+    leftRun: defaults.leftRun,
+    rightRun: `width:32,bias_key:head,learning_rate:0.01,${FAST}`,
     claim:
-      'The right model has one more key, with value 0, that every query can attend to and that belongs ' +
-      'to no token. Does the first token still become a sink?',
+      'The right model has an extra key, column ∗, which belongs to no token. Press Train: does it replace the sink?',
+    answers: {
+      left: 'Yes, the extra key replaces the sink.',
+      both: 'No, the first token stays a sink beside the extra key.',
+    },
   },
   {
     title: 'with a sink logit',
@@ -64,28 +77,37 @@ export const fromScratch: readonly Preset[] = [
   {
     title: 'AdamW or SGD',
     question: 'SGD or AdamW?',
-    leftRun: '',
-    rightRun: 'optimizer:sgd,learning_rate:1',
-    claim:
-      'Guo et al. find that with Adam the hidden norm of the first token grows large, while SGD only ' +
-      'produces the sink. Watch the hidden norm: does it grow in a model of one layer?',
+    leftRun: defaults.leftRun,
+    rightRun: `width:32,optimizer:sgd,learning_rate:0.5,${FAST}`,
+    claim: 'Same model, another optimizer. Press Train: does the sink depend on AdamW?',
+    answers: {
+      left: 'In so few steps, only AdamW grows a sink.',
+      both: 'No, both optimizers grow a sink.',
+    },
   },
   {
     title: 'no fixed first token',
     question: 'No start token?',
-    leftRun: '',
-    rightRun: 'first:any',
+    leftRun: defaults.leftRun,
+    rightRun: `width:32,learning_rate:0.01,first:any,${FAST}`,
     claim:
-      'On the right sequences begin with a random token. Does the sink belong to the position or to ' +
-      'the start token?',
+      'On the right each text begins with a random token. Press Train: does the sink need a start token?',
+    answers: {
+      left: 'Yes: without a start token no sink grows here.',
+      both: 'No, the first position is enough: any token there becomes a sink.',
+    },
   },
   {
     title: 'weight decay 0.01 or 2',
     question: 'Strong weight decay?',
-    leftRun: '',
-    rightRun: 'weight_decay:2',
+    leftRun: defaults.leftRun,
+    rightRun: `width:32,learning_rate:0.01,weight_decay:2,${FAST}`,
     claim:
-      'The right model has 200 times the weight decay. Does the sink appear sooner or later, weaker or stronger?',
+      'The right model keeps its weights 200 times as strongly small. Press Train: does a sink still grow?',
+    answers: {
+      left: 'No: with strong weight decay no sink grows here.',
+      both: 'Yes, a sink grows with strong weight decay, too.',
+    },
   },
   {
     title: '32 or 64 tokens',
@@ -120,9 +142,12 @@ export const fineTune: readonly Preset[] = [
     leftRun: 'from:relu',
     rightRun: 'from:relu,operation:softmax',
     claim:
-      'Both start from a model that was trained with ReLU attention, whose raw weights have no sink: its rows ' +
-      'sum to far less than 1. The right one continues with softmax, whose rows must sum to 1. Press Train: ' +
-      'does a sink appear?',
+      'Both continue a trained ReLU model without a sink; the right one now with softmax, whose rows must sum to 100%. ' +
+      'Press Train: does a sink appear?',
+    answers: {
+      right: 'Yes, with softmax a sink appears; unchanged, the model has none.',
+      neither: 'Not yet: neither model has a sink.',
+    },
   },
   {
     title: 'softmax model, continue with sigmoid',

@@ -153,23 +153,28 @@ export function commandOf(settings: Settings, tables: Tables): string {
   return ['sinkscope train', ...options, '--json'].join(' ');
 }
 
-/** Names two labs: each by its operation, and by the other settings that differ. */
+/** Names two labs by the settings that differ; by their operation if none does. A fine-tuned model has its source's name. */
 export function namesOf(
   pair: readonly [Settings, Settings],
   tables: Tables,
 ): readonly [string, string] {
   const wordOf = ({ name, label, values }: Setting, settings: Settings) => {
-    const valueLabel = values?.find(([value]) => value === settings[name])?.[1];
-    const standsAlone = name === 'operation' || name === 'from';
-    return standsAlone ? (valueLabel ?? '') : `${label} ${valueLabel ?? settings[name]}`;
+    const word = values?.find(([value]) => value === settings[name])?.[1] ?? settings[name];
+    if (word === 'none') return `no ${label}`;
+    if (settings[name] === 'head') return label;
+    const isChanged = name === 'operation' && isFineTune(settings) && settings[name] !== 'own';
+    if (isChanged) return `now ${word}`;
+    const standsAlone = ['operation', 'from', 'optimizer'].includes(name);
+    return standsAlone || settings[name] === 'own' ? String(word) : `${label} ${word}`;
   };
   const nameOf = (settings: Settings, otherSettings: Settings) => {
-    const nameRow = isFineTune(settings) ? 'from' : 'operation';
-    return settingsOf(settings, tables)
-      .filter((row) => row.name === nameRow || settings[row.name] !== otherSettings[row.name])
-      .filter(({ isDisplayOnly }) => !isDisplayOnly)
-      .map((row) => wordOf(row, settings))
-      .join(', ');
+    const rows = settingsOf(settings, tables);
+    const named = rows.filter(
+      ({ name, isDisplayOnly }) =>
+        name === 'from' || (!isDisplayOnly && settings[name] !== otherSettings[name]),
+    );
+    const words = (named.length ? named : rows.slice(0, 1)).map((row) => wordOf(row, settings));
+    return [...new Set(words)].join(', ');
   };
   return [nameOf(...pair), nameOf(pair[1], pair[0])];
 }

@@ -53,7 +53,7 @@ function wholeRow(name: string, label: string, range: Range, more: More = {}): R
   return realRow(name, label, range, { isWhole: true, step: 1, ...more });
 }
 
-const OPTIMIZERS = choicesOf({ adamw: 'AdamW', sgd: 'SGD, momentum .9' });
+const OPTIMIZERS = choicesOf({ adamw: 'AdamW', sgd: 'SGD (momentum .9)' });
 const OPTIMIZER = choiceRow('optimizer', 'optimizer', OPTIMIZERS);
 const LEARNING_RATE = realRow('learning_rate', 'learning rate', [0, 1e30]);
 const WEIGHT_DECAY = realRow('weight_decay', 'weight decay', [0, 1000]);
@@ -102,8 +102,8 @@ export const FROM_SCRATCH: readonly Row[] = [
   modelRow('activation', 'activation', choicesOf({ gelu_new: 'GELU', relu: 'ReLU', silu: 'SiLU' })),
   modelRow(
     'bias_key',
-    'key bias',
-    choicesOf({ none: 'none', head: 'one a head', shared: 'shared' }),
+    'extra key',
+    choicesOf({ none: 'none', head: 'in each head', shared: 'shared' }),
   ),
   modelRow('gate', 'gate', [
     ['none', 'none'],
@@ -124,7 +124,7 @@ export const FROM_SCRATCH: readonly Row[] = [
     ['conditional', 'mean of the past at triggers, nothing elsewhere'],
   ]),
   wholeRow('triggers', 'triggers', [1, 20]),
-  choiceRow('first', 'first token', choicesOf({ fixed: 'always the same', any: 'random' }), {
+  choiceRow('first', 'start token', choicesOf({ fixed: '<s>', any: 'none' }), {
     default: 'fixed',
   }),
   LENGTH,
@@ -153,11 +153,15 @@ export const FINE_TUNE: readonly Row[] = [
   // tablesOf adds the models of the zoo; a link always states the model.
   choiceRow('from', 'model', [], { default: '' }),
   choiceRow('operation', 'operation', UNCHANGED),
-  choiceRow('bias_key', 'key bias', [...UNCHANGED, ['head', 'one per head'], ['shared', 'shared']]),
+  choiceRow('bias_key', 'extra key', [
+    ...UNCHANGED,
+    ['head', 'in each head'],
+    ['shared', 'shared'],
+  ]),
   choiceRow('gate', 'gate', [...UNCHANGED, ...OUTPUT_GATES]),
   // The training step of the checkpoint to start from; the nearest stored one is used.
   wholeRow('at', 'from step', [0, TRAINED_STEPS], { default: TRAINED_STEPS, step: 'any' }),
-  choiceRow('first', 'first token', [...UNCHANGED, ['fixed', 'start token'], ['any', 'none']], {
+  choiceRow('first', 'start token', [...UNCHANGED, ['fixed', '<s>'], ['any', 'none']], {
     default: 'own',
   }),
   OPTIMIZER,

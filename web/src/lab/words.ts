@@ -58,6 +58,8 @@ interface ShownHead extends Head {
   readonly share: number;
   /** The first token's weight, averaged over the same positions as `share`. */
   readonly weight: number;
+  /** The extra key's weight in each row; absent without one. */
+  readonly extraKey?: Float32Array;
 }
 
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
@@ -79,7 +81,8 @@ export function shownHead(lab: Lab): ShownHead | undefined {
       weights.fill(NaN, t * T + t + 1, (t + 1) * T);
     }
     const meanOf = (numbers: Float32Array) => mean(nonTriggers.map((t) => numbers[t * T]!));
-    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights) };
+    const extraKey = picture.extraKey?.slice(i * T, (i + 1) * T);
+    const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights), extraKey };
     // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
       strongest = { ...headAt(i, H), ...candidate };
@@ -114,22 +117,33 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
   return amountWords(namedLab, recentMean(namedLab.lab, 'first_most'), share);
 }
 
-const rowsWords = (settings: Settings): string =>
-  isFineTune(settings) ? 'mean of the rows' : 'ordinary letters of this text';
+/** Returns the extra key's weight in the map, averaged over the same rows as the first token's; NaN without one. */
+function extraKeyWeight(lab: Lab): number {
+  const { extraKey } = shownHead(lab) ?? {};
+  return extraKey ? mean(nonTriggersOf(lab).map((t) => extraKey[t]!)) : NaN;
+}
 
-/** Returns the number of a lab's map, and what it is the mean of; undefined without a map. */
+/**
+ * Returns the number above a lab's map, and what it is the mean of; undefined without a map. Once the lab trains it is
+ * the end of the curve; that of a head that the reader chose, and of an untrained model, is of the map.
+ */
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
-  const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const evenNote = Math.abs(weight - evenShare(lab)) < EVEN ? ', even share' : '';
-  const headNote = L * H > 1 ? `; head ${modelHeadName(headShown)}` : '';
-  const untrained = lab.log.length || isFineTune(lab.settings) ? '' : 'untrained: ';
-  return [
-    `${weightWords(weight)} on the first token`,
-    `${untrained}${rowsWords(lab.settings)}${evenNote}${headNote}`,
+  const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
+  const isRecent = Number.isFinite(recent);
+  const isEven = !lab.log.length && Math.abs(headShown.weight - evenShare(lab)) < EVEN;
+  const rows = isFineTune(lab.settings) ? 'all rows' : 'ordinary letters';
+  const extraKey = extraKeyWeight(lab);
+  const notes = [
+    `${rows}${isRecent ? ', last batches' : ' of this text'}`,
+    ...(isEven ? ['untrained: even share'] : []),
+    ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
+    ...(Number.isFinite(extraKey) ? [`extra key (∗) ${weightWords(extraKey)}`] : []),
   ];
+  const weight = isRecent ? recent : headShown.weight;
+  return [`${weightWords(weight)} on the first token`, notes.join('; ')];
 }
 
 export const captionWords = (namedLab: NamedLab): string => mapNumber(namedLab)?.join(', ') ?? '';
@@ -161,13 +175,13 @@ export function rowNotes({ lab }: NamedLab) {
       row: trigger,
       example: `${copied} ${word} → ${copied}`,
       note: 'any circled digit: repeat the token before',
-      mark: `◀ ${word}: repeat ${copied}, the token before`,
+      mark: `◀ repeat ${copied}`,
     },
     {
       row: ordinary,
       example: `${lab.words[ordinary]} → ?`,
       note: 'ordinary letter: nothing to look up',
-      mark: `◀ ${lab.words[ordinary]}: nothing to look up`,
+      mark: '◀ nothing to look up',
     },
   ];
 }
@@ -230,15 +244,16 @@ const DEFAULT_CLAIM =
 const DEFAULT_FINE_TUNE_CLAIM =
   'Both models start from trained weights. Press Train: how do the first columns of their maps change?';
 
+type Runs = Pick<State, 'leftRun' | 'rightRun'>;
+
+const presetOf = ({ leftRun, rightRun }: Runs) =>
+  [...fromScratch, ...fineTune].find((one) => one.leftRun === leftRun && one.rightRun === rightRun);
+
 /** Says what to look for while the models train, and before that also to press Train. */
-export function claimWords(
-  { leftRun, rightRun }: Pick<State, 'leftRun' | 'rightRun'>,
-  isRunning: boolean,
-): string {
-  const preset = [...fromScratch, ...fineTune].find(
-    (one) => one.leftRun === leftRun && one.rightRun === rightRun,
-  );
-  const claim = preset?.claim ?? (isFineTune(leftRun) ? DEFAULT_FINE_TUNE_CLAIM : DEFAULT_CLAIM);
+export function claimWords({ leftRun, rightRun }: Runs, isRunning: boolean): string {
+  const claim =
+    presetOf({ leftRun, rightRun })?.claim ??
+    (isFineTune(leftRun) ? DEFAULT_FINE_TUNE_CLAIM : DEFAULT_CLAIM);
   return isRunning
     ? claim.replace(/Press Train(?:: |, and )(.)/, (_, letter: string) => letter.toUpperCase())
     : claim;
@@ -252,36 +267,38 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   return `${capitalize(withSink.name)} has a sink; ${withoutSink.name} has none.`;
 }
 
+/** Answers the question of the preset, as far as its answer depends on which models have a sink; '' for other settings. */
+function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
+  const [left, right] = pair.map(hasSink);
+  const outcome = left ? (right ? 'both' : 'left') : right ? 'right' : 'neither';
+  // An extra key that gets as little as the first token replaces no sink.
+  const isUnused = pair.some(({ lab }) => extraKeyWeight(lab) <= EPS);
+  return (!isUnused && presetOf(runs)?.answers?.[outcome]) || '';
+}
+
 /**
- * States which models have a sink, and why if only the left one has, whose rows must sum to 1; the numbers of their maps,
- * and how likely they find the right token where there is one to look up. Returns '' before both have trained a step.
+ * Answers the question of the preset, or states which models have a sink, with the numbers of both models, and how likely
+ * they find the right token where there is one to look up. Returns '' before both have trained a step.
  */
-export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
+export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   // The numbers change with every step, and a screen reader reads each new sentence.
   if (pair.some(({ lab }) => lab.isRunning)) return sinkWords(pair);
-  const [left, right] = pair;
-  const { settings } = left.lab;
-  const isExpected =
-    !isFineTune(settings) && left.operation?.normalizes && !right.operation?.normalizes;
-  const weights = pair.map(({ lab }) => recentMean(lab, 'first_most'));
-  const shares = pair.map(({ name }, i) => `${name} ${weightWords(weights[i]!)}`);
+  const { settings } = pair[0].lab;
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
+  const listOf = (values: readonly number[]) =>
+    pair.map(({ name }, i) => `${weightWords(values[i]!)} (${name})`).join(', ');
+  const weights = pair.map(({ lab }) => recentMean(lab, 'first_most'));
+  const [extraKey] = pair.map(({ lab }) => extraKeyWeight(lab)).filter(Number.isFinite);
+  const extraKeyNote = extraKey === undefined ? '' : `; on the extra key ${weightWords(extraKey)}`;
   return [
-    sinkWords(pair),
-    ...(isExpected && hasSink(left) && !hasSink(right)
-      ? [
-          `After an ordinary letter there is nothing to look up: ${left.name} must still hand out 100%, ${right.name} need not.`,
-        ]
-      : []),
+    answerWords(pair, runs) || sinkWords(pair),
     ...(weights.every(Number.isFinite)
-      ? [`On the first token: ${shares.join(', ')} (mean of the last batches).`]
+      ? [`On the first token: ${listOf(weights)}${extraKeyNote}.`]
       : []),
     ...(hasAnswer && likely.every(Number.isFinite)
-      ? [
-          `Right token after a circled digit: ${pair.map(({ name }, i) => `${name} ${formatPercent(likely[i]!, 0)}`).join(', ')} likely.`,
-        ]
+      ? [`Right token after a circled digit: ${listOf(likely)} likely.`]
       : []),
   ].join(' ');
 }
@@ -307,7 +324,7 @@ export function explanationWords({ settings, setup }: Lab): string {
   return (
     `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of a cell is its weight, on a ` +
     'square-root scale; pointing at it also gives its share of the row. Before training attention is even, so the first ' +
-    'rows, which see few tokens, are dark. The curves are means over the batches of training. ' +
+    'rows, which see few tokens, are dark. The curves are means over the batches of training, of the strongest head. ' +
     'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
   );
 }

@@ -314,7 +314,8 @@ class DrawnHeatmap implements Heatmap {
     while (marks.length < rowMarks.length) marks.push(addDiv('row-mark', this.#plot));
     rowMarks.forEach(([row, text], i) => {
       marks[i]!.style.top = `${(100 * (row + 0.5)) / rows}%`;
-      marks[i]!.style.left = `${(100 * (row + 1.5)) / cols}%`;
+      // The diagonal ends in the last column.
+      marks[i]!.style.left = `${(100 * (row + 1.5 + cols - rows)) / cols}%`;
       marks[i]!.textContent = text;
     });
   }

@@ -64,7 +64,7 @@ function problemsTemplate(pair: Pair) {
 }
 
 function headTemplate({ state }: Context, pair: Pair): TemplateResult {
-  const verdict = shortVerdictWords(pair.namedLabs());
+  const verdict = shortVerdictWords(pair.namedLabs(), state.value);
   const finding = verdict || claimWords(state.value, pair.isRunning);
   return html`<h1>Train two models and see who grows a sink</h1>
     <p class="lead">
