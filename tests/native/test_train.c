@@ -224,53 +224,6 @@ static void check_finite_differences(const char *folder, float embedding_scale) 
     CHECK_NEAR((above - below) / (2 * (double)step) * SEQUENCES / square, 1, 1e-2);
 }
 
-#define ROW_N 6
-
-/* Returns the dot product of d and row(x), in double. */
-static double dot_with_row(const ss_operation *operation, const float *x, const float *d,
-                           const float *parameters) {
-    float w[ROW_N];
-    double sum = 0;
-    memcpy(w, x, sizeof w);
-    operation->normalize_row(w, ROW_N, parameters);
-    for (int i = 0; i < ROW_N; i++) sum += (double)w[i] * (double)d[i];
-    return sum;
-}
-
-static void check_row_derivatives(void) {
-    CASE("an operation's derivative with respect to each score equals the finite difference");
-    static const float x[ROW_N] = {0.3f, -0.8f, 1.1f, 0.05f, -0.4f, 0.7f};
-    static const float d[ROW_N] = {0.9f, -0.2f, 0.4f, -1.3f, 0.6f, 0.25f};
-    int operations_n;
-    const ss_operation *operations = ss_operations(&operations_n);
-    for (int i = 0; i < operations_n; i++) {
-        const ss_operation *operation = &operations[i];
-        float parameters[SS_PARAMETERS_MAX] = {0}, w[ROW_N], derivatives[ROW_N + 2],
-              moved_scores[ROW_N];
-        if (!operation->back || !operation->normalize_row) continue;
-        for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-            parameters[p] = operation->parameters[p].default_value;
-        memcpy(w, x, sizeof w);
-        operation->normalize_row(w, ROW_N, parameters);
-        memcpy(derivatives + 1, d, sizeof d);
-        derivatives[0] = derivatives[ROW_N + 1] = 77;
-        operation->back(derivatives + 1, x, w, ROW_N, parameters);
-        CHECK(derivatives[0] == 77 && derivatives[ROW_N + 1] == 77);
-        for (int j = 0; j < ROW_N; j++) {
-            const float step = 1.0f / 256;
-            memcpy(moved_scores, x, sizeof moved_scores);
-            moved_scores[j] = x[j] + step;
-            double above = dot_with_row(operation, moved_scores, d, parameters);
-            moved_scores[j] = x[j] - step;
-            double below = dot_with_row(operation, moved_scores, d, parameters);
-            double expected = (above - below) / (2 * (double)step);
-            if (check_failed(is_within(fabs((double)derivatives[1 + j] - expected), 2e-3), __FILE__,
-                             __LINE__, operation->name))
-                printf("    score %d: %g, expected %g\n", j, (double)derivatives[1 + j], expected);
-        }
-    }
-}
-
 typedef struct opened_train {
     ss_arch arch;
     ss_recipe recipe;
@@ -1090,7 +1043,6 @@ int main(void) {
     check_golden_training("tests/golden/training/onward");
     check_golden_training("tests/golden/training/value-gradient");
     check_golden_training("tests/golden/training/planted");
-    check_row_derivatives();
     check_backcopy();
     check_conditional();
     check_conditional_draws();

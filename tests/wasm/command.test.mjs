@@ -6,7 +6,6 @@ import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { differencesText, recordingAt } from '../../wasm/command/recording.ts';
-import { runCommand } from '../../wasm/command/command.ts';
 import { measureAblation, ablationText } from '../../wasm/command/loaded.ts';
 import { speedText } from '../../wasm/command/measure.ts';
 import { specialOf, readInput } from '../../wasm/command/open.ts';
@@ -22,7 +21,7 @@ import { searchOpenedModel } from '../../wasm/command/suffix.ts';
 import { promptsText, toCsv } from '../../wasm/command/sheet.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
 import { codeOf, parseTextList, readText } from '../../wasm/command/text_file.ts';
-import { failure, softmax, errorOf } from './helper.mjs';
+import { errorOf, failure, runCli, softmax } from './helper.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-command-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -31,32 +30,6 @@ const writeInput = (name, data) => {
   writeFileSync(path, data);
   return path;
 };
-
-/** Returns a command's output and messages; restores the exit code. */
-async function outputOf(...args) {
-  const streams = [process.stdout, process.stderr];
-  const outputs = ['', ''];
-  const saved = streams.map((stream) => [stream.write, stream.listeners('error')]);
-  streams.forEach((stream, i) => {
-    stream.write = (data, ...rest) => {
-      if (typeof data !== 'string') return saved[i][0].call(stream, data, ...rest);
-      outputs[i] += data;
-      rest.at(-1)?.();
-      return true;
-    };
-  });
-  try {
-    await runCommand(args);
-    return { status: process.exitCode ?? 0, stdout: outputs[0], stderr: outputs[1] };
-  } finally {
-    process.exitCode = 0;
-    streams.forEach((stream, i) => {
-      stream.write = saved[i][0];
-      for (const listener of stream.listeners('error'))
-        if (!saved[i][1].includes(listener)) stream.off('error', listener);
-    });
-  }
-}
 
 test('a mean over key/value heads omits heads that a layer lacks', () => {
   const metric = { name: 'value_ratio', shape: ['L', 'G'], unit: 'ratio' };
@@ -202,10 +175,10 @@ const path = fileURLToPath(softmax);
 const ids = ['--ids', '0,5,9,7,3,8,2,6,4,11', '--workers', '1'];
 
 test('a measurement says whether its texts are long enough, and lists thresholds only if there are several', async () => {
-  const json = async (...args) => JSON.parse((await outputOf(...args, '--json')).stdout);
+  const json = async (...args) => JSON.parse((await runCli(...args, '--json')).stdout);
   const otherIds = ids.with(1, '0,5,9,7,3,8,2,6,4');
   const recording = join(folder, 'own.safetensors');
-  await outputOf('record', path, ...ids, '--out', recording);
+  await runCli('record', path, ...ids, '--out', recording);
   for (const [args, T, conclusive, thresholds] of [
     [[path, ...ids], 10, true, undefined],
     [[path, ...otherIds], 9, false, undefined],
@@ -229,14 +202,14 @@ test('a measurement says whether its texts are long enough, and lists thresholds
 });
 
 test('a measurement begins with the model, its size and its text, and omits its speed', async (t) => {
-  const { status, stdout, stderr } = await outputOf('measure', path, ...ids);
+  const { status, stdout, stderr } = await runCli('measure', path, ...ids);
   assert.equal(status, 0);
   assert.match(stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
   const lines = stdout.split('\n');
   assert.equal(lines[0], `${path}: llama, 6 layers, 4 heads`);
   t.assert.snapshot(lines[1]);
   assert.ok(!lines[2].startsWith('too short') && !/deviation/.test(stdout), stdout);
-  const other = await outputOf('measure', path, ...ids, '--ids', '5,1,2,3,4,5,6,7,8,9');
+  const other = await runCli('measure', path, ...ids, '--ids', '5,1,2,3,4,5,6,7,8,9');
   assert.match(other.stdout.split('\n')[1], /over 2 sequences .*, no common first token$/);
 });
 
@@ -246,8 +219,8 @@ test('a wrong option is rejected in one line, and nothing is printed', async (t)
     ['train', '--workers'],
     ['train', '--workers', ''],
   ])
-    t.assert.snapshot(await outputOf(...args));
-  const unknownOption = await outputOf('measure', '--depth');
+    t.assert.snapshot(await runCli(...args));
+  const unknownOption = await runCli('measure', '--depth');
   assert.match(unknownOption.stderr, /^sinkscope: --depth: measure has no such option/);
 });
 
@@ -255,11 +228,11 @@ test('training can be interrupted at any time', async () => {
   const before = process.listeners('SIGINT');
   const size = ['--width', '8', '--inner', '8', '--vocabulary', '16', '--context', '8'];
   const recipe = ['--length', '8', '--batch', '2', '--triggers', '2', '--steps', '2'];
-  const { status, stdout, stderr } = await outputOf('train', ...size, ...recipe);
+  const { status, stdout, stderr } = await runCli('train', ...size, ...recipe);
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
-  const longerTraining = await outputOf('train', ...size, ...recipe.with(-1, '12'));
+  const longerTraining = await runCli('train', ...size, ...recipe.with(-1, '12'));
   assert.deepEqual(
     longerTraining.stdout
       .match(/^step +\d+/gm)
@@ -267,7 +240,7 @@ test('training can be interrupted at any time', async () => {
       .map((line) => line.slice(4).trim()),
     ['0', '10'],
   );
-  const noInterval = await outputOf('train', '--every', '0');
+  const noInterval = await runCli('train', '--every', '0');
   assert.match(
     noInterval.stderr,
     /^sinkscope: --every: expected a whole number above 0, got "0"\n$/,

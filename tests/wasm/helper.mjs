@@ -1,8 +1,6 @@
 // Exports folders of the repository, models, and functions that several test files use.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { createEngine } from '../../wasm/index.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
@@ -168,19 +166,42 @@ export async function refuses(t, calls) {
 export const withModelOf = (folder, use, options = {}) =>
   withEngine(options, async (engine) => use(await engine.open(files(folder))));
 
+/** Commands of this process run one at a time, since their output is read from its streams. */
+let lastCommand = Promise.resolve();
+
 /**
- * Runs the command line. The status is null if a signal ended it.
+ * Runs the command line in this process, which starts no Node.js for it; cli.test.mjs starts the program itself.
  * @param {string[]} args
- * @returns {Promise<{ status: number | null, stdout: string, stderr: string }>}
+ * @returns {Promise<{ status: number, stdout: string, stderr: string }>}
  */
-export const runCli = (...args) =>
-  new Promise((done) => {
-    const cli = fileURLToPath(new URL('wasm/cli.js', root));
-    const options = { timeout: 120_000 };
-    const child = execFile(process.execPath, [cli, ...args], options, (_, stdout, stderr) =>
-      done({ status: child.exitCode, stdout, stderr }),
-    );
+export const runCli = (...args) => (lastCommand = lastCommand.then(() => outputOf(args)));
+
+/** Returns a command's output and messages; restores the streams and the exit code. @param {string[]} args */
+async function outputOf(args) {
+  const { runCommand } = await import('../../wasm/command/command.ts');
+  const streams = [process.stdout, process.stderr];
+  const outputs = ['', ''];
+  const saved = streams.map((stream) => [stream.write, stream.listeners('error')]);
+  streams.forEach((stream, i) => {
+    stream.write = (data, ...rest) => {
+      if (typeof data !== 'string') return saved[i][0].call(stream, data, ...rest);
+      outputs[i] += data;
+      rest.at(-1)?.();
+      return true;
+    };
   });
+  try {
+    await runCommand(args);
+    return { status: process.exitCode ?? 0, stdout: outputs[0], stderr: outputs[1] };
+  } finally {
+    process.exitCode = 0;
+    streams.forEach((stream, i) => {
+      stream.write = saved[i][0];
+      for (const listener of stream.listeners('error'))
+        if (!saved[i][1].includes(listener)) stream.off('error', listener);
+    });
+  }
+}
 
 export const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { judge, measure, openTokenizer } from '../../wasm/index.ts';
-import { cutText, fieldsFor, leastTokens, sweep } from '../../wasm/internal.ts';
+import { cutText, fieldsFor, leastTokens } from '../../wasm/internal.ts';
 import { failure, files, golden, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
@@ -42,104 +42,6 @@ test('each sequence ends with the tokens that the tokenizer appends', async () =
     [start, ...allIds.slice(0, 11)],
     [start, ...ids(texts[2]).slice(0, 11)],
   ]);
-});
-
-test('the deviation over sequences is that of a sample, head by head, and undefined for one sequence', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const sequences = await cut(texts.join(' '), { tokens: 8, sequences: 5 });
-    assert.ok(sequences.length >= 4);
-    for (const n of [1, 2, sequences.length]) {
-      const tensorsBySequence = [];
-      const { metrics } = await measure(model, sequences.slice(0, n), {
-        metrics: ['value_ratio', 'loss_mean'],
-        onSequence: (tensors) => tensorsBySequence.push(tensors),
-      });
-      for (const name of ['value_ratio', 'loss_mean'])
-        metrics[name].deviation.forEach((deviation, i) => {
-          const values = tensorsBySequence.map((tensors) => tensors[name].data[i]);
-          const mean = values.reduce((a, b) => a + b) / n;
-          const squares = values.reduce((a, b) => a + (b - mean) ** 2, 0);
-          if (n === 1) assert.equal(deviation, null);
-          else
-            assert.ok(Math.abs(deviation - Math.sqrt(squares / (n - 1))) < 1e-6 * Math.abs(mean));
-        });
-    }
-  });
-});
-
-test('one run measures a list of thresholds, with the numbers of separate runs', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const sequences = await cut(texts);
-    let runs = 0;
-    const countedModel = {
-      ...model,
-      replicas: undefined,
-      run: (...args) => (runs++, model.run(...args)),
-    };
-    const eps = [0.5, 0.1, 0.3];
-    const result = await measure(countedModel, sequences, { eps });
-    assert.equal(runs, sequences.length);
-    assert.deepEqual([result.eps, result.byEps.map((entry) => entry.eps)], [0.5, eps]);
-    const thresholdMetrics = engine.describe.metrics.filter((row) => row.arguments.includes('eps'));
-    assert.ok(thresholdMetrics.length >= 4);
-    for (const [i, threshold] of eps.entries()) {
-      const singleResult = await measure(model, sequences, { eps: threshold });
-      assert.equal(singleResult.byEps, undefined);
-      for (const { name } of thresholdMetrics)
-        assert.deepEqual(result.byEps[i].metrics[name], singleResult.metrics[name], name);
-      if (i === 0) assert.deepEqual(result.metrics, singleResult.metrics);
-    }
-    const [low, high] = [1, 0].map((i) => result.byEps[i].metrics.sink_ratio.mean[0]);
-    assert.ok(low > high);
-    for (const wrongEps of [[], [0.1, 0.1], ['0.1'], '0.1', NaN, {}])
-      await assert.rejects(measure(model, sequences, { eps: wrongEps }), { code: 'argument' });
-  });
-});
-
-test('metrics that compare two runs compare with the unedited run', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const sequences = await cut(texts);
-    const cases = [
-      [],
-      [{ kind: 'silence', layer: 0 }],
-      [{ kind: 'scale_value', key: 0, factor: 1 }],
-    ];
-    const indices = [];
-    const results = await sweep(model, sequences, cases, {
-      metrics: ['loss_mean', 'loss_change', 'kl_mean', 'hidden_change'],
-      onSequence: (_, index, caseIndex) => indices.push([index, caseIndex]),
-    });
-    const meanOf = (caseIndex, name) => results[caseIndex].metrics[name].mean;
-    const change = meanOf(1, 'loss_mean')[0] - meanOf(0, 'loss_mean')[0];
-    assert.ok(Math.abs(change) > 0.01);
-    assert.ok(Math.abs(meanOf(1, 'loss_change')[0] - change) < 1e-5);
-    assert.ok(meanOf(1, 'kl_mean')[0] > 0.01);
-    assert.ok(meanOf(1, 'hidden_change').some((x) => x > 0.01));
-    for (const caseIndex of [0, 2])
-      for (const name of ['loss_change', 'kl_mean', 'hidden_change'])
-        assert.ok(
-          meanOf(caseIndex, name).every((x) => x === 0),
-          name,
-        );
-    assert.deepEqual(
-      indices,
-      sequences.flatMap((_, i) => cases.map((__, caseIndex) => [i, caseIndex])),
-    );
-    // A summary includes metrics of comparison if some case has edits.
-    const summaries = await sweep(model, sequences, cases);
-    assert.deepEqual(
-      summaries[1],
-      await measure(model, sequences, {
-        edits: cases[1],
-        metrics: Object.keys(summaries[1].metrics),
-      }),
-    );
-    assert.ok('kl_mean' in summaries[1].metrics);
-    assert.ok(!('kl_mean' in (await measure(model, sequences)).metrics));
-  });
 });
 
 test('two runs can be compared only if model, number of tokens and fields agree', async () => {

@@ -143,7 +143,13 @@ test('the unedited run is made once if edited runs begin from it or are compared
     [[[]], comparedOptions, 4, ['logits'], []],
   ]) {
     const { model, runs, countOpen } = fakeModel();
-    await sweep(model, [Array(T).fill(1)], cases, { metrics: ['loss'], ...options });
+    const calls = [];
+    const onSequence = (_, ...indices) => calls.push(indices);
+    await sweep(model, [Array(T).fill(1)], cases, { metrics: ['loss'], onSequence, ...options });
+    assert.deepEqual(
+      calls,
+      cases.map((_, caseIndex) => [0, caseIndex]),
+    );
     const where = JSON.stringify([cases, options, T]);
     const editedRuns = fields ? runs.slice(1) : runs;
     if (fields) {
@@ -863,6 +869,9 @@ test('unmasking in one step reports no move, and ties go to the leftmost positio
   };
   assert.equal(await keys({}), await keys({ seed: 0 }));
   assert.notEqual(await keys({}), await keys({ seed: 1 }));
+  const silence = { kind: 'silence' };
+  await keys({ edits: [silence] });
+  assert.ok(runs.every(({ edits }) => edits[0] === silence));
   // The likeliest token may be the first of the vocabulary.
   const zeroLogits = async (...args) => {
     const modelRun = await run(...args);

@@ -47,30 +47,6 @@ async function guesses(model, tokens) {
   return { likeliest, alpha };
 }
 
-test('each step fills the masked positions at which the model is most certain', () =>
-  withModel(async (model) => {
-    const steps = await unmask(model, MASKED_TOKENS, { steps: 3 });
-    assert.deepEqual(
-      steps.map(({ filled }) => filled.length),
-      [3, 2, 2],
-    );
-    let tokens = MASKED_TOKENS;
-    for (const step of steps) {
-      const { likeliest } = await guesses(model, tokens);
-      const sortedGuesses = likeliest.toSorted((a, b) => b.probability - a.probability);
-      const expectedTokens = sortedGuesses.slice(0, step.filled.length);
-      step.filled.forEach(({ place, token, probability }, i) => {
-        assert.deepEqual([place, token], [expectedTokens[i].place, expectedTokens[i].token]);
-        assert.ok(Math.abs(probability - expectedTokens[i].probability) < 1e-5);
-      });
-      tokens = tokens.slice();
-      for (const { place, token } of step.filled) tokens[place] = token;
-      assert.deepEqual(step.tokens, tokens);
-    }
-    assert.ok(!tokens.includes(MASK));
-    assert.deepEqual(tokens.slice(0, PROMPT.length), PROMPT);
-  }));
-
 test('alpha is the mean over all heads for the tokens before the step', () =>
   withModel(async (model) => {
     const steps = await unmask(model, MASKED_TOKENS, { steps: 2 });
@@ -120,14 +96,6 @@ test('a token that is not allowed is never filled in, and its probability goes t
     const [step] = await unmask(model, MASKED_TOKENS, { steps: 1, never: otherIds });
     for (const { token, probability } of step.filled)
       assert.deepEqual([token, probability], [5, 1]);
-  }));
-
-test('an edit applies to every step', () =>
-  withModel(async (model) => {
-    const edits = [{ kind: 'operation', operation: 'sigmoid' }];
-    const [baseStep] = await unmask(model, MASKED_TOKENS, { steps: 1 });
-    const [editedStep] = await unmask(model, MASKED_TOKENS, { steps: 1, edits });
-    assert.notDeepEqual(editedStep.alpha.data, baseStep.alpha.data);
   }));
 
 test('an encoder with the given mask token has the predictions of transformers', () =>

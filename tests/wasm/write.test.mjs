@@ -10,7 +10,6 @@ import {
   toHalfBits,
   addPrompt,
   selectFields,
-  makeFileTensor,
   putMeans,
 } from '../../wasm/recording/write.ts';
 import { tensorsOf } from '../safetensors.mjs';
@@ -113,24 +112,6 @@ test('every finite half is converted to itself', () => {
     assert.equal(toHalfBits([number])[0], bits);
     assert.equal(toHalfBits([-number])[0], bits | 0x8000);
   }
-});
-
-test('a tensor is stored in I32, F32 or F16', () => {
-  const shape = [2];
-  const [integers, floats] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
-  assert.deepEqual(makeFileTensor({ shape, data: integers }, true), {
-    dtype: 'I32',
-    shape,
-    data: integers,
-  });
-  assert.equal(makeFileTensor({ shape, data: floats }).data, floats);
-  assert.equal(makeFileTensor({ shape, data: floats }).dtype, 'F32');
-  assert.deepEqual(makeFileTensor({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: floats });
-  assert.deepEqual(makeFileTensor({ shape, data: floats }, true), {
-    dtype: 'F16',
-    shape,
-    data: Uint16Array.of(0x3c00, 0x4000),
-  });
 });
 
 test('the header is padded to 8 bytes, and tensors follow without gaps, widest type first', () => {
@@ -490,21 +471,6 @@ test('maps of other programs get default conditions, which the caller can replac
     const { dtype, shape, data } = fullRecording.tensors.get(`${i}.att`);
     assert.deepEqual([dtype, shape, [...data]], ['F32', att.shape, bytesOf(att.data)]);
   });
-});
-
-test('maps given per layer are joined, with or without a batch dimension', () => {
-  const layers = [maps([2, 2, 2]), maps([2, 2, 2], 100)];
-  const batches = layers.map(({ data }) => ({ dims: [1, 2, 2, 2], data }));
-  const lists = layers.map(({ shape, data }) => ({ shape, data: [...data] }));
-  for (const att of [layers, batches, lists]) {
-    const { tensors, conditions } = parse(recordMaps([{ att }]));
-    assert.deepEqual(tensors.get('0.att').shape, [2, 2, 2, 2]);
-    assert.deepEqual(
-      [...tensors.get('0.att').data],
-      layers.flatMap(({ data }) => bytesOf(data)),
-    );
-    assert.deepEqual([conditions.model.L, conditions.model.H, conditions.prompts.T], [2, 2, 2]);
-  }
 });
 
 test('invalid maps are rejected with their place', (t) => {
