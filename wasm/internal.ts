@@ -11,7 +11,6 @@ export { csvField, csvOf } from './study/csv.ts';
 export { cutText, cutTokens, splitText } from './study/cut.ts';
 export { fieldsFor, sweep } from './study/measure.ts';
 export { headEffects } from './study/effects.ts';
-export { groupsOf } from './study/labels.ts';
 export { labelHead, leastTokens, uniformAlphas } from './study/judge.ts';
 export { markOf, openSeries } from './recording/series.ts';
 export type { Series } from './recording/series.ts';

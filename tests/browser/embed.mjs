@@ -78,9 +78,7 @@ async function fitsAllSizes(stage, views) {
   );
   const problems = [];
   for (const [view, shown] of views) {
-    const parameters =
-      { attention: '&controls=text,step,save,generate', domains: `&n=4&prompt=${LABELS}` }[view] ??
-      '';
+    const parameters = view === 'attention' ? '&controls=text,step,save,generate' : '';
     await page.evaluate(
       (source) => {
         const frame = document.createElement('iframe');
@@ -179,7 +177,6 @@ const FITTING = {
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
   ),
-  domains: 'softmax,sigmoid',
   change: 'softmax~hide_key(0)',
   bias: 'key-bias',
   gate: 'gated',
@@ -191,14 +188,6 @@ const FITTING = {
   masked: 'diffusion',
   patches: 'recording:images.safetensors',
 };
-const LABELS = encodeURIComponent(
-  [
-    'story\tOnce upon a time there was a girl who lived in a small house.',
-    'story\tThe old man sat at the door and looked over the water.',
-    'play\tWhat light through yonder window breaks? It is the east.',
-    'play\tTo be, or not to be, that is the question that men must answer.',
-  ].join('\n'),
-);
 const FRAME_PAGE =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
 const SIZES = [

@@ -192,13 +192,6 @@ test('a measurement says whether its texts are long enough, and lists thresholds
       [T, conclusive, 10, thresholds],
     );
   }
-  const list = writeInput(
-    'labelled.txt',
-    ['a', 'a', 'b', 'b'].map((x) => `${x}\tOnce upon a time`).join('\n'),
-  );
-  const labelled = ['--text-file', list, '--label', '--tokens', '2', '--sequences', '3'];
-  const { byLabel, byEps } = await json('measure', path, ...labelled, '--workers', '1');
-  assert.deepEqual([byEps, byLabel.map(({ sequences }) => sequences)], [undefined, [1, 1]]);
 });
 
 test('a measurement begins with the model, its size and its text, and omits its speed', async (t) => {
@@ -276,8 +269,8 @@ test('numbers of options are accepted up to their bounds', (t) => {
     t.assert.snapshot(errorOf(() => read(text, '--x')));
 });
 
-test('texts are joined up to the requested number of sequences, or grouped by label', async (t) => {
-  const inputOf = (values) => readInput({ lines: false, label: false, join: '1', ...values });
+test('texts are joined up to the requested number of sequences', async (t) => {
+  const inputOf = (values) => readInput({ lines: false, join: '1', ...values });
   const list = writeInput('lines.txt', 'a\n \nb\r\nc\n');
   const json = writeInput('list.json', '["a\\nb","","c"]');
   const file = { 'text-file': list };
@@ -290,21 +283,12 @@ test('texts are joined up to the requested number of sequences, or grouped by la
   assert.deepEqual(await inputOf({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
   assert.deepEqual(await inputOf({ text: '' }), { text: '' });
   assert.deepEqual(await inputOf({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
-  const labeled = writeInput('labels.txt', 'x\ta\ny\tb');
-  assert.deepEqual(await inputOf({ 'text-file': labeled, label: true }), {
-    text: 'x\ta\ny\tb',
-    groups: [
-      { label: 'x', texts: ['a'] },
-      { label: 'y', texts: ['b'] },
-    ],
-  });
   const objectFile = writeInput('object.json', '{}');
   for (const values of [
     {},
     { text: 'a', ids: ['1'] },
     { ...lines, join: '0' },
     { 'text-file': objectFile, lines: true },
-    { ...file, label: true },
   ])
     t.assert.snapshot((await failure(inputOf(values))).text);
 });
@@ -442,16 +426,6 @@ test('a summary shows each metric as its shape allows', (t) => {
     ...lines.slice(1),
     '',
   ]);
-  const byLabel = [
-    { label: 'x', sequences: 2, metrics },
-    { label: 'y', sequences: 1, metrics: { sink_ratio: metricMean([1], [null]) } },
-  ];
-  assert.deepEqual(summaryLines({ byLabel }).slice(9), [
-    'Sink_1 by label',
-    '  x: 25.0% ± 12.5%, 2 sequences',
-    '  y: -, 1 sequences',
-    '',
-  ]);
 });
 
 /** A measurement of two layers, two heads and three keys, in the form that the sheets read. */
@@ -501,7 +475,7 @@ test('CSV states the place of each number: the layer number of the model, the he
       .trimEnd()
       .split('\n')
       .filter((line) => !line.startsWith('#'));
-  const head = 'subject,class,metric,mean,deviation,layer,head,key,prompts,index,eps,label';
+  const head = 'subject,class,metric,mean,deviation,layer,head,key,prompts,index,eps';
   const firstLines = (start, layers = [1, 4]) =>
     layers.flatMap((layer, l) =>
       [0, 1].flatMap((h) =>
@@ -514,11 +488,11 @@ test('CSV states the place of each number: the layer number of the model, the he
     ...['groups,0,0.5,1,0,', 'groups,1,0.5,1,1,', 'groups,2,0.5,4,0,', 'groups,,0.5,4,1,'],
   ];
   const kinds = [1, 4].flatMap((layer, l) =>
-    [0, 1, 2].map((index) => `kinds,${3 * l + index},0.5,${layer},,,2,${index},,`),
+    [0, 1, 2].map((index) => `kinds,${3 * l + index},0.5,${layer},,,2,${index},`),
   );
   const expectedLines = [
-    ...firstLines(0).map((line) => `${line},2,,0.3,`),
-    ...otherLines.map((line) => `${line},2,,,`),
+    ...firstLines(0).map((line) => `${line},2,,0.3`),
+    ...otherLines.map((line) => `${line},2,,`),
     ...kinds,
   ].map((line) => `mine,MEASURED,${line}`);
   assert.deepEqual(lines({}), [head, ...expectedLines]);
@@ -528,29 +502,24 @@ test('CSV states the place of each number: the layer number of the model, the he
       { eps: 0.3, metrics: {} },
       { eps: 0.5, metrics: { alpha } },
     ],
-    byLabel: [{ label: '=x', sequences: 1, metrics: { alpha } }],
   };
-  assert.deepEqual(lines(thresholdMetrics).slice(1 + expectedLines.length), [
-    ...firstLines(100).map((line) => `mine,MEASURED,${line},2,,0.5,`),
-    ...firstLines(100).map((line) => `mine,MEASURED,${line},1,,0.3,"'=x"`),
-  ]);
+  assert.deepEqual(
+    lines(thresholdMetrics).slice(1 + expectedLines.length),
+    firstLines(100).map((line) => `mine,MEASURED,${line},2,,0.5`),
+  );
 });
 
 test('each row of a prompt has one number per metric, the mean over layers and heads at the first key and index', () => {
   const { describe, result, ofPrompt } = sheetOf();
-  const byPrompt = [
-    { metrics: ofPrompt(0), label: 'a' },
-    { metrics: ofPrompt(0.25), label: 'b\n' },
-  ];
+  const byPrompt = [{ metrics: ofPrompt(0) }, { metrics: ofPrompt(0.25) }];
   assert.deepEqual(
     toCsv({ ...result, byPrompt }, describe)
       .split('\n')
-      .slice(-5),
+      .slice(-4),
     [
-      'subject,class,prompt,alpha,keys,one,hidden,groups,kinds,label',
-      'mine,MEASURED,0,4.5,0,0,1,1,1.5,a',
-      'mine,MEASURED,1,4.75,0.25,0.25,1.25,1.25,1.75,"b',
-      '"',
+      'subject,class,prompt,alpha,keys,one,hidden,groups,kinds',
+      'mine,MEASURED,0,4.5,0,0,1,1,1.5',
+      'mine,MEASURED,1,4.75,0.25,0.25,1.25,1.25,1.75',
       '',
     ],
   );
@@ -558,8 +527,8 @@ test('each row of a prompt has one number per metric, the mean over layers and h
     promptsText({ ...result, byPrompt }, describe),
     [
       'prompt  alpha_1  keys_1   one_1',
-      '     0  450.00%   0.000   0.00%  a',
-      '     1  475.00%   0.250  25.00%  b\\u000a',
+      '     0  450.00%   0.000   0.00%',
+      '     1  475.00%   0.250  25.00%',
       '',
     ].join('\n'),
   );

@@ -154,7 +154,6 @@ test('an option that another option makes ineffective is rejected', async () => 
     /needs a model, and .*r\.safetensors is a recording, which prints what it holds/;
   for (const [args, message] of [
     [['measure', model, '--text', 'a', '--lines'], /--lines: needs --text-file/],
-    [['measure', model, '--ids', '0,1', '--label'], /--label: needs --text-file/],
     [['measure', model, ...size, '--join', '2'], /--join: needs --lines/],
     [['measure', model, '--ids', '0,1', '--tokens', '2'], /--tokens: needs a text/],
     [['measure', model, '--ids', '0,1', '--special', 'bos'], /--special: needs a text/],
@@ -205,24 +204,18 @@ function parseCsv(csv) {
   };
 }
 
-test('values per prompt have the reported means, with ids and grouped by label', async () => {
-  const lines = join(folder, 'labels.txt');
+test('values per prompt have the reported means, with ids', async () => {
+  const lines = join(folder, 'prompts.txt');
   const words = ['Once upon a time there was a king', 'The license grants a patent to each of you'];
-  writeFileSync(
-    lines,
-    words.flatMap((text, i) => [`=a${i}\t${text}`, `=a${i}\tSo ${text}`]).join('\n'),
-  );
-  const args = ['measure', model, '--text-file', lines, '--label', '--tokens', '8', '--per-prompt'];
+  writeFileSync(lines, words.flatMap((text) => [text, `So ${text}`]).join('\n'));
+  const args = ['measure', model, '--text-file', lines, '--lines', '--tokens', '8', '--per-prompt'];
   const [text, csv, json] = await Promise.all([
     runCli(...args),
     runCli(...args, '--csv'),
     runCli(...args, '--json'),
   ]);
   const { byPrompt, metrics } = JSON.parse(json.stdout);
-  assert.deepEqual(
-    byPrompt.map(({ label }) => label),
-    ['=a0', '=a0', '=a1', '=a1'],
-  );
+  assert.equal(byPrompt.length, 4);
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   assert.deepEqual(
     byPrompt[2].ids,
@@ -241,8 +234,8 @@ test('values per prompt have the reported means, with ids and grouped by label',
   const { head, rows } = parseCsv(csv.stdout);
   assert.deepEqual(head.slice(0, 5), ['subject', 'class', 'prompt', 'alpha', 'sink_ratio']);
   assert.deepEqual(
-    rows.map(({ prompt, label }) => [prompt, label]),
-    [0, 0, 1, 1].map((i, n) => [`${n}`, `'=a${i}`]),
+    rows.map(({ prompt }) => prompt),
+    ['0', '1', '2', '3'],
   );
   rows.forEach((row, i) => {
     const { alpha, loss_mean: loss } = byPrompt[i].metrics;
@@ -257,7 +250,6 @@ test('values per prompt have the reported means, with ids and grouped by label',
       .split(/ +/);
     assert.equal(line[0], `${i}`);
     assert.equal(line[1], `${(100 * Number(row.alpha)).toFixed(2)}%`);
-    assert.equal(line.at(-1), `=a${i >> 1}`);
   });
   assert.match(text.stdout, /^prompt +alpha_1 +Sink_1 .* loss +accuracy$/m);
 });

@@ -8,7 +8,6 @@ import { judge, measure, spread, unmask } from '../../wasm/index.ts';
 import {
   copyTask,
   cutText,
-  groupsOf,
   headEffects,
   labelHead,
   leastTokens,
@@ -447,14 +446,6 @@ test('a judgment counts weights and says the count of shares beside it, and labe
   ]);
   assert.equal(labelHead({ ...head, effect: -0.01 }).dormant, false);
   assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
-});
-
-test('labels of at most 60 characters are accepted, and labels and texts are trimmed', () => {
-  const label = 'a'.repeat(60);
-  assert.deepEqual(groupsOf([` ${label} \t one `, 'b\ttwo']), [
-    { label: label, texts: ['one'] },
-    { label: 'b', texts: ['two'] },
-  ]);
 });
 
 /** Returns a fake model whose next token is always the successor; with a hidden key it repeats the token. */

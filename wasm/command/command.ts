@@ -113,7 +113,7 @@ async function main(args: string[], print: (text: string) => Promise<void>) {
  */
 function refuseUnusedOptions(command: string, givenOptions: GivenOptions) {
   if (givenOptions['text-file'] === undefined)
-    refuse(givenOptions, ['lines', 'label', 'join'], 'needs --text-file');
+    refuse(givenOptions, ['lines', 'join'], 'needs --text-file');
   if (!givenOptions.lines) refuse(givenOptions, ['join'], 'needs --lines');
   // `tasks` reads --special with --ids too: it adds special tokens to the prompts it makes.
   const cutOptions = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];

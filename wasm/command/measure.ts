@@ -45,24 +45,19 @@ export async function measureModelOrRecording(
 async function measureModel(engine: Engine, name: string, values: Values) {
   const { describe } = engine;
   const openedModel = await openModel(engine, name, values);
-  const { model, tokenizer, sequences, groups, thresholds, edits, cut } = openedModel;
+  const { model, tokenizer, sequences, thresholds, edits, cut } = openedModel;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const options = { eps, edits, streaming: values.streaming === true };
   const isPerPrompt = values['per-prompt'] === true;
   expect(!isPerPrompt || thresholds.length === 1, '--per-prompt', 'one --eps', thresholds.length);
-  const byPrompt: {
-    ids: readonly number[];
-    label?: string;
-    metrics: ReturnType<typeof plainTensors>;
-  }[] = [];
-  const labels = (groups ?? []).flatMap((group) => group.sequences.map(() => group.label));
+  const byPrompt: { ids: readonly number[]; metrics: ReturnType<typeof plainTensors> }[] = [];
   const statusLine = createStatusLine();
   let lastRate = NaN;
   const result = await measure(model, sequences, {
     ...options,
     onSequence(metrics, i) {
       if (!isPerPrompt) return;
-      byPrompt.push({ ids: sequences[i], label: labels[i], metrics: plainTensors(metrics) });
+      byPrompt.push({ ids: sequences[i], metrics: plainTensors(metrics) });
     },
     onProgress({ done, total, rate = NaN }) {
       statusLine.show('measuring', `${done} of ${total} sequences`);
@@ -70,11 +65,6 @@ async function measureModel(engine: Engine, name: string, values: Values) {
     },
   }).finally(statusLine.end);
   process.stderr.write(speedText(lastRate, model));
-  const byLabel = [];
-  for (const { label, sequences: labelSequences } of groups ?? []) {
-    const { metrics, byEps } = await measure(model, labelSequences, options);
-    byLabel.push({ label, sequences: labelSequences.length, metrics, byEps });
-  }
   const firstId = commonFirst(sequences);
   const first = firstId === null ? null : tokenizer.piece(firstId);
   const least_tokens = leastTokens(result.eps, model.architecture);
@@ -90,7 +80,6 @@ async function measureModel(engine: Engine, name: string, values: Values) {
     conclusive: result.T >= least_tokens,
     least_tokens,
     ...result,
-    byLabel: groups && byLabel,
     byPrompt: isPerPrompt ? byPrompt : undefined,
   };
 }

@@ -6,7 +6,6 @@ import { readEdit } from '../engine/edit_text.ts';
 import { findPlan } from '../loading/find.ts';
 import { parseHubId } from '../loading/hub.ts';
 import { modelFiles } from '../loading/plan.ts';
-import { groupsOf } from '../study/labels.ts';
 import { cutText, splitText } from '../study/cut.ts';
 import { idTokenizer } from '../text/ids.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
@@ -16,7 +15,7 @@ import { parseTextList, readText } from './text_file.ts';
 import { readModelFolder } from './train.ts';
 import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
 import type { Model } from '../engine/types.ts';
-import type { Cut, CutOptions, LabeledTexts, Task } from '../study/types.ts';
+import type { Cut, Task } from '../study/types.ts';
 import type { AnyTokenizer, Tokenizer } from '../text/types.ts';
 import type { SpecialTokens, Values } from './values.ts';
 import type { Engine } from '../load/types.ts';
@@ -46,12 +45,8 @@ export async function openModel(
   let cut: Cut | undefined;
   const onCut = (result: Cut) => (cut = result);
   const special = specialOf(tokenizer, values.special);
-  const groups =
-    texts.groups && (await cutGroups(tokenizer, texts.groups, { ...cutOptions, special }));
   const sequences =
-    groups?.flatMap((group) => group.sequences) ??
-    texts.ids ??
-    (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
+    texts.ids ?? (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
   const tasks = (await makeTasks?.(model, tokenizer, special)) ?? [];
   tokenizer.close();
   return {
@@ -61,7 +56,6 @@ export async function openModel(
     model,
     tokenizer,
     sequences,
-    groups,
     thresholds,
     edits,
     cut,
@@ -113,25 +107,6 @@ function fallBackToIds(reason: unknown) {
   throw reason;
 }
 
-async function cutGroups(
-  tokenizer: AnyTokenizer,
-  groups: readonly LabeledTexts[],
-  { sequences, ...options }: CutOptions,
-) {
-  const perGroup = Math.max(1, Math.floor(sequences / groups.length));
-  const labeledGroups = [];
-  for (const { label, texts } of groups) {
-    try {
-      const cutOptions = { ...options, lines: false, sequences: perGroup };
-      labeledGroups.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
-    } catch (error) {
-      if (!(error instanceof SinkscopeError)) throw error;
-      throw new SinkscopeError(error.code, `label “${label}”`, error.message);
-    }
-  }
-  return labeledGroups;
-}
-
 export function specialOf(
   tokenizer: Pick<Tokenizer, 'bos' | 'piece'>,
   special: string,
@@ -146,8 +121,8 @@ export function specialOf(
 
 export async function readInput(
   values: Values,
-): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
-  const { 'text-file': path, text, ids, lines, label, join } = values;
+): Promise<{ ids?: number[][]; text: string | string[] }> {
+  const { 'text-file': path, text, ids, lines, join } = values;
   const sources = [path, text, ids].filter((source) => source !== undefined);
   const expectedSource = 'one of --text-file, --text and --ids';
   if (sources.length === 0) throw missingError('text', expectedSource);
@@ -158,12 +133,6 @@ export async function readInput(
   const isJson = /\.json$/i.test(String(path));
   const list = isJson ? parseTextList(String(path), content) : splitText(content, 'lines');
   const textsPerJoin = parsePositive(join, '--join');
-  if (label) {
-    const groups = groupsOf(list ?? []);
-    if (groups) return { text: content, groups };
-    const expected = 'expected a label, a tab and a text in each line, and two labels or more';
-    throw new SinkscopeError('read', `--text-file: ${path}`, expected);
-  }
   if (!lines) return { text: content };
   if (list) {
     const count = Math.max(1, Math.floor(list.length / textsPerJoin));

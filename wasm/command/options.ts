@@ -41,7 +41,7 @@ const CSV_OPTION: Options = {
   csv: {
     meaning:
       'prints CSV, one line for each number, with the columns of the page: subject, class, metric, mean, deviation, ' +
-      'layer, head, key, prompts; then index (of a further dimension), eps and label. Layers, heads and keys count ' +
+      'layer, head, key, prompts; then index (of a further dimension) and eps. Layers, heads and keys count ' +
       'from 0; hidden states begin at layer -1',
   },
 };
@@ -163,11 +163,6 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
              checkpoints FILE@STEP, by default the last; of the options below only --eps, --json, --csv and --workers go with it`,
     options: (describe) => ({
       ...TEXT_OPTIONS,
-      label: {
-        meaning:
-          'with --text-file: each line is a label, a tab and a text, as with --lines; the sequences are shared evenly ' +
-          'among the labels, and the measurements of each label are reported too',
-      },
       ...cutOptions(describe),
       ...epsOptions(describe),
       ...modelOptions(describe),

@@ -1,7 +1,6 @@
 /** Writes a measurement, or the values of each prompt, as CSV. README.md describes the columns. */
 import { editLabel } from '../engine/edit_text.ts';
 import { csvOf, type Cell } from '../study/csv.ts';
-import { oneLine } from './output.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
@@ -18,7 +17,6 @@ const COLUMNS = [
   'prompts',
   'index',
   'eps',
-  'label',
 ] as const;
 
 function placeOf(
@@ -49,8 +47,7 @@ export function editLabelsOf({ edits }: Pick<MeasureResult, 'edits'>, describe: 
 
 function factsOf(result: MeasureResult, describe: Describe): [string, string][] {
   const { metrics: _, ...facts } = result;
-  for (const name of ['byEps', 'byLabel', 'byPrompt', 'conditions'])
-    Reflect.deleteProperty(facts, name);
+  for (const name of ['byEps', 'byPrompt', 'conditions']) Reflect.deleteProperty(facts, name);
   const edits = editLabelsOf(result, describe);
   return [
     ['indices', 'counted from 0'],
@@ -69,40 +66,33 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   const modelClass = result.class.toUpperCase();
   if ('byPrompt' in result && result.byPrompt) {
     const columns = columnsOf(result, describe);
-    const records = result.byPrompt.map(({ label, metrics }, i) => [
+    const records = result.byPrompt.map(({ metrics }, i) => [
       ...[result.model, modelClass, i],
       ...columns.map(({ name, shape }) => promptValue(shape, metrics[name])),
-      ...(label === undefined ? [] : [label]),
     ]);
-    const labels = result.byPrompt.some(({ label }) => label !== undefined) ? ['label'] : [];
     const names = columns.map(({ name }) => name);
-    return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
+    return csvOf(facts, ['subject', 'class', 'prompt', ...names], records);
   }
   const records: Cell[][] = [];
-  const addMetrics = (
-    { metrics, byEps }: Pick<MeasureResult, 'metrics' | 'byEps'>,
-    prompts: number,
-    label?: string,
-  ) => {
-    for (const thresholdResult of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
-      for (const { name, shape: letters, arguments: argumentNames } of describe.metrics) {
-        if (!(name in thresholdResult.metrics)) continue;
-        const { shape, mean, deviation } = thresholdResult.metrics[name];
-        const eps = argumentNames.includes('eps') ? thresholdResult.eps : null;
-        mean.forEach((value, i) => {
-          const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
-          if (key !== undefined && key >= describe.defaults.keys) return;
-          const record: Record<(typeof COLUMNS)[number], Cell> = {
-            ...{ subject: result.model, class: modelClass, metric: name, mean: value },
-            ...{ deviation: deviation[i], layer, head, key, prompts, index, eps, label },
-          };
-          records.push(COLUMNS.map((column) => record[column]));
-        });
-      }
-  };
-  addMetrics(result, result.sequences);
-  if ('byLabel' in result)
-    for (const group of result.byLabel ?? []) addMetrics(group, group.sequences, group.label);
+  const { metrics: ownMetrics, byEps, sequences: prompts } = result;
+  for (const { eps: threshold, metrics } of [
+    { eps: result.eps, metrics: ownMetrics },
+    ...(byEps?.slice(1) ?? []),
+  ])
+    for (const { name, shape: letters, arguments: argumentNames } of describe.metrics) {
+      if (!(name in metrics)) continue;
+      const { shape, mean, deviation } = metrics[name];
+      const eps = argumentNames.includes('eps') ? threshold : null;
+      mean.forEach((value, i) => {
+        const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
+        if (key !== undefined && key >= describe.defaults.keys) return;
+        const record: Record<(typeof COLUMNS)[number], Cell> = {
+          ...{ subject: result.model, class: modelClass, metric: name, mean: value },
+          ...{ deviation: deviation[i], layer, head, key, prompts, index, eps },
+        };
+        records.push(COLUMNS.map((column) => record[column]));
+      });
+    }
   return csvOf(facts, COLUMNS, records);
 }
 
@@ -136,14 +126,13 @@ export function promptsText(result: MeasureResult, describe: Describe) {
     ({ name, shape: [letter] }) => name === 'alpha' || letter === 'T' || letter === '1',
   );
   const isShare = ({ unit = '' }) => unit.startsWith('share');
-  const rows = result.byPrompt.map(({ label, metrics }, i) => [
+  const rows = result.byPrompt.map(({ metrics }, i) => [
     String(i),
     ...columns.map((row) => {
       const value = promptValue(row.shape, metrics[row.name]);
       if (value === null) return '-';
       return isShare(row) ? `${(100 * value).toFixed(2)}%` : value.toFixed(3);
     }),
-    ...(label === undefined ? [] : [oneLine(label)]),
   ]);
   const titles = ['prompt', ...columns.map(({ label }) => label.replace('_k', '_1'))];
   const widths = titles.map((name, i) =>

@@ -2,7 +2,6 @@
 import { hasShares, leastTokens, operationOf } from '../study/judge.ts';
 import { oneLine } from './output.ts';
 import { editLabelsOf } from './sheet.ts';
-import { percentText } from './tasks.ts';
 import { whyNoLoss } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
@@ -40,7 +39,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
 ${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
-${labelLines(result, describe)}`;
+`;
 }
 
 /** The metrics of a key's weight and of its share of the row: where they differ, attention is the weight. */
@@ -71,17 +70,6 @@ function sizeText(architecture: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layer
   const { L, H, blocks = L, layers = [] } = architecture;
   const attentionText = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
   return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionText}, ${H} heads`;
-}
-
-function labelLines(result: MeasureResult, describe: Describe) {
-  const row = describe.metrics.find(({ name }) => name === 'sink_ratio');
-  if (!row || !('byLabel' in result) || !result.byLabel) return '';
-  const lines = result.byLabel.map(({ label, sequences, metrics }) => {
-    const { mean, deviation } = metrics[row.name];
-    const deviationText = typeof deviation[0] === 'number' ? ` ± ${percentText(deviation[0])}` : '';
-    return `  ${oneLine(label)}: ${percentText(mean[0])}${deviationText}, ${sequences} sequences\n`;
-  });
-  return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
 }
 
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {

@@ -8,7 +8,6 @@ export type Values = {
   text?: string;
   ids?: string[];
   lines?: boolean;
-  label?: boolean;
   join: string;
   tokens?: string;
   sequences: string;

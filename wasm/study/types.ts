@@ -39,11 +39,6 @@ export interface Cut {
 /** What a file is split into: its lines, its blocks between blank lines, or the file as one text. */
 export type Splitting = 'lines' | 'blocks' | 'whole';
 
-export interface LabeledTexts {
-  readonly label: string;
-  readonly texts: readonly string[];
-}
-
 /** The members of a model that a study needs. The study uses all `replicas` if there are any. */
 export type StudyModel = Replica & Partial<Pick<Model, 'replicas'>>;
 

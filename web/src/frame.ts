@@ -110,7 +110,6 @@ export interface Frame {
   readonly special: SpecialWords;
   /** Only for a masked model whose description or tokenizer names a mask token. */
   readonly maskToken?: number;
-  readonly groups?: readonly string[];
   /** How many prompts were measured. */
   readonly sequences: number;
   /**

@@ -267,10 +267,6 @@ describe('a frame without measurements', () => {
       operation: { name: 'softmax' },
       special: { automatic: [], bos: null, choices: [] },
     });
-    expect(await frameFor('m')).not.toHaveProperty('groups');
-    expect(await frameFor('m', 'softmax', { groups: ['x', 'y'] })).toMatchObject({
-      groups: ['x', 'y'],
-    });
   });
 
   it('has the mask token of the model, or else of its tokenizer', async () => {

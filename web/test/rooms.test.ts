@@ -284,7 +284,6 @@ describe('Explore', () => {
       cache: { ...frameWith({}), edits: evict },
       context: { ...frameWith({}), T: 17 },
       change: { ...frameWith({}), base: { ...frameWith({}) } } as never,
-      domains: { ...frameWith({}), groups: ['a', 'b', 'a'] } as never,
       patches: withImage({}),
     };
     for (const { name, needsSeveralSettings: isOfMany } of views) {

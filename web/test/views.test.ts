@@ -10,7 +10,6 @@ import { bias } from '../src/views/bias';
 import { change } from '../src/views/change';
 import { channels } from '../src/views/channels';
 import { length, threshold } from '../src/views/curves';
-import { domains } from '../src/views/domains';
 import { effects } from '../src/views/effects';
 import { likeness } from '../src/views/likeness';
 import { gate } from '../src/views/gate';
@@ -817,7 +816,7 @@ it('each view declares how figures draw it, and which models and texts it fits',
   const namesWhere = (holds: (view: View) => unknown) =>
     views.filter(holds).map(({ name }) => name);
   const namesFitting = (change: object) =>
-    namesWhere(({ fits }) => fits?.(mapFrame({ groups: undefined, model, ...change } as never)));
+    namesWhere(({ fits }) => fits?.(mapFrame({ model, ...change } as never)));
   const model = { id: 'hub:a/b', title: 'B', source: 'hub' };
   const withParts = (more: object) => ({
     architecture: architecture({ E: 0, gate: null, ...more }),
@@ -837,7 +836,6 @@ it('each view declares how figures draw it, and which models and texts it fits',
     encoder: namesFitting(encoder),
     maskedEncoder: namesFitting({ ...encoder, maskToken: 7 }),
     recordedEncoder: namesFitting({ ...encoder, maskToken: 7, recording: {} }),
-    labels: namesFitting({ groups: ['a'] }),
     evicting: namesFitting({ edits: [{ kind: 'evict' }] }),
     eightTokens: namesFitting({ T: 8, ...withParts({}) }),
     smallestT: Object.fromEntries(views.map((view) => [view.name, smallestT(view)])),
@@ -855,24 +853,6 @@ describe('further views of a frame', () => {
     ];
     shows(next, mapFrame({ next: predictions, generated: 2, sequences: 3 } as never));
     shows(next, mapFrame());
-  });
-
-  it('Sink₁ by label: draws a row per label with a dot per prompt', () => {
-    const labeled = (groups: string[], ...sink_ratio: number[]) =>
-      mapFrame({ groups, perPrompt: { sink_ratio } } as never);
-    const frame = labeled(['prose', 'code', 'prose'], 0.25, 0.5, 0.75);
-    shows(domains, frame);
-    const [row] = drawView(domains, frame).all('tbody tr');
-    const coordinatesOf = (selector: string, name: string) =>
-      [...row!.querySelectorAll(selector)].map((element) => Number(element.getAttribute(name)));
-    // The strip is 240 wide, with 6 at each side.
-    expect([
-      coordinatesOf('circle', 'cx'),
-      coordinatesOf('.mean', 'x1'),
-      coordinatesOf('.mean', 'x2'),
-    ]).toEqual([[63, 177], [120], [120]]);
-    expect(domains.says(labeled(['a', 'b', 'c', 'b'], 0.5, 0.75, 0.25, 1), at)).toMatchSnapshot();
-    expect(domains.says(mapFrame({ groups: [] } as never), at)).toBe('');
   });
 
   it('all heads: names the prompts of the numbers on the maps', () => {

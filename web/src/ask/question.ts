@@ -4,13 +4,12 @@
  */
 import {
   sha256,
-  type LabeledTexts,
   type AnyTokenizer as Tokenizer,
   type SpecialToken,
   type Splitting,
   type Token,
 } from 'sinkscope';
-import { cutText, cutTokens, groupsOf, splitText } from 'sinkscope/internal';
+import { cutText, cutTokens, splitText } from 'sinkscope/internal';
 import { InputError } from './errors';
 import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';
@@ -184,7 +183,6 @@ export interface Prompts {
   readonly dropped: number;
   /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
-  readonly groups?: readonly string[];
   /** How many of the last tokens are generated; absent: none. */
   readonly generated?: number;
 }
@@ -201,39 +199,7 @@ async function promptsOfText(
         `${PROMPT_MAX.toLocaleString('en')}.`,
     );
   if (!prompt.trim()) throw new InputError(NO_TEXT);
-  const groups = prompt.includes('\t') && groupsOf(splitText(prompt, 'lines'));
-  if (groups) return promptsOfGroups(tokenizer, groups, { ...question, n: Infinity }, special);
   return cutPrompts(tokenizer, prompt, question, special);
-}
-
-/** Cuts at most the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
-async function promptsOfGroups(
-  tokenizer: Tokenizer,
-  groups: readonly LabeledTexts[],
-  { T, n }: Pick<Question, 'T' | 'n'>,
-  special: Special,
-): Promise<Prompts> {
-  const promptsPerGroup = Math.max(1, Math.floor(n / groups.length));
-  const selection = groups.map(({ label, texts }) => ({
-    label,
-    texts: texts.slice(0, promptsPerGroup),
-  }));
-  let promptLength = T;
-  for (const text of selection.flatMap(({ texts }) => texts))
-    promptLength = Math.min(promptLength, (await tokenizer.encode(text, { special })).length);
-  const ids: number[][] = [];
-  const labels: string[] = [];
-  for (const { label, texts } of selection) {
-    const sequences = await cutText(tokenizer, texts, {
-      tokens: promptLength,
-      sequences: texts.length,
-      special,
-    });
-    ids.push(...sequences);
-    labels.push(...sequences.map(() => label));
-  }
-  const firstPrompt = tokensOf(tokenizer, ids[0]!, await affixesOfText(tokenizer, special));
-  return { tokens: firstPrompt, dropped: 0, ids, groups: labels };
 }
 
 /** Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot. */
@@ -298,8 +264,6 @@ export async function promptsOf(
     };
   }
   if (!texts.length) throw new InputError(NO_FILE);
-  const groups = question.input === 'file' && groupsOf(texts);
-  if (groups) return promptsOfGroups(tokenizer, groups, boundedQuestion, special);
   if (texts.length === 1)
     return { ...(await cutPrompts(tokenizer, texts[0]!, boundedQuestion, special)), dropped: 0 };
   const ids = await cutText(tokenizer, texts, { tokens: T, sequences: question.n, special });

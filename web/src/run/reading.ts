@@ -263,7 +263,6 @@ export async function emptyFrame(
     special: await specialWords(tokenizer),
     ...(maskToken === undefined ? {} : { maskToken }),
     sequences: prompts.ids.length,
-    ...(prompts.groups ? { groups: prompts.groups } : {}),
     tensors: {},
     spread: {},
     perPrompt: {},

@@ -10,7 +10,6 @@ import { change } from './change';
 import { channels } from './channels';
 import { length, threshold } from './curves';
 import { diagonal } from './diagonal';
-import { domains } from './domains';
 import { effects } from './effects';
 import { likeness } from './likeness';
 import { gate } from './gate';
@@ -71,7 +70,7 @@ export const QUESTIONS: readonly Question[] = [
         ...createTab('Image', patches),
         isOffered: ({ image }) => Boolean(image?.rows),
       },
-      createTab('All heads', sinks, heads, threshold, length, domains),
+      createTab('All heads', sinks, heads, threshold, length),
       createTab('Other tokens', scores, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
     ],
