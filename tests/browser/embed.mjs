@@ -265,48 +265,6 @@ const waitUntilDrawn = (frame) =>
   );
 
 export const embed = {
-  async 'attributes, properties and events of the element stay consistent'(stage) {
-    const page = await visit(stage, `${stage.origin}/examples/plain.html`);
-    await waitForRuns(page, 1);
-    assert.match(await page.textContent('#said'), /Softmax model: T = \d+; Sigmoid model: T = \d+/);
-    const element = page.locator('sink-scope');
-    assert.equal(await element.evaluate((figure) => figure.T), 64);
-    const alternative = await element.evaluate((figure) => figure.internals.ariaLabel);
-    assert.match(alternative, /Attention.*\d/);
-    await page.click('#short');
-    await waitForRuns(page, 2);
-    const prompts = await element.evaluate((figure) => [
-      figure.getAttribute('prompt'),
-      figure.prompt,
-    ]);
-    assert.deepEqual(prompts, ['The old man sat at the door.', 'The old man sat at the door.']);
-    await element.locator('textarea').fill('He looked over the water.');
-    await page.waitForFunction(() =>
-      /water/.test(document.querySelector('sink-scope').getAttribute('prompt')),
-    );
-    await waitForRuns(page, 3);
-    const selection = page.evaluate(
-      () =>
-        new Promise((done) =>
-          addEventListener('select', ({ detail }) => done(detail), { once: true }),
-        ),
-    );
-    await element.locator('.heatmap').first().focus();
-    await page.keyboard.press('ArrowDown');
-    await page.keyboard.press('Enter');
-    assert.ok((await selection).query >= 0);
-    const errorMessage = page.evaluate(
-      () =>
-        new Promise((done) =>
-          addEventListener('error', ({ detail }) => detail && done(detail.message), { once: true }),
-        ),
-    );
-    await element.evaluate((figure) => figure.setAttribute('eps', 'many'));
-    assert.match(await errorMessage, /eps.*many/);
-    assert.deepEqual(await violations(page), []);
-    assert.deepEqual(page.troubles, []);
-  },
-
   async 'the lab in another site’s page starts on request, ends by itself, and leaves no workers'(
     stage,
   ) {

@@ -181,35 +181,6 @@ export const open = {
     assert.equal(hub.log.length, 0);
   },
 
-  async 'a download shows bytes and rate, stops, keeps the frame, and resumes'(stage) {
-    const { page, hub } = await openPage(stage);
-    const oldFinding = await findingText(page);
-    hub.fault({ host: 'cdn', path: WEIGHTS, slow: 100_000 });
-    await openDialog(page);
-    await lookUp(page, 'sinkscope/sigmoid');
-    await page.click('#open .primary');
-    const progressPattern = /[\d.]+ [kM]B of 2\.9 MB · [\d.]+ [kM]B\/s · \d+ s left/;
-    await page.waitForFunction(
-      (source) => new RegExp(source).test(document.querySelector('.open-loaded')?.textContent),
-      progressPattern.source,
-    );
-    const progressText = await text(page, '.open-loaded');
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.waitForSelector('#open-name');
-    assert.equal(await findingText(page), oldFinding);
-    hub.reset();
-    await lookUp(page, 'sinkscope/sigmoid');
-    await page.waitForSelector('.open-plan');
-    assert.match(await planText(page), /are cached/);
-    await page.click('#open .primary');
-    await page.waitForSelector('#open', { state: 'hidden' });
-    await settled(page);
-    assert.match(hub.seen(WEIGHTS, 'cdn')[0].headers.range, /^bytes=[1-9]\d*-$/);
-    assert.match(await stampText(page), /sinkscope\/sigmoid/);
-    assert.match(await text(page, '.about code'), /exp\(-/);
-    return progressText;
-  },
-
   async 'a link with a model on the disk omits it, or identifies it for readers with the same files'(
     stage,
   ) {
@@ -261,26 +232,6 @@ export const open = {
     await thirdPage.waitForSelector('#open[open]');
     assert.match(await text(thirdPage, '#open'), /on that of whoever shared the link/);
     assert.equal(hub.log.length, 0);
-    assert.deepEqual(troublesOf(page, hub), []);
-  },
-
-  async 'downloaded files that cannot be read are reported as removed, and fetched again'(stage) {
-    const { page, hub } = await openPage(stage);
-    hub.fault({ path: /resolve-cache.*tokenizer\.json$/, times: 1, garbage: true });
-    await openDialog(page);
-    await lookUp(page, 'sinkscope/sigmoid');
-    await page.waitForSelector('.open-plan');
-    await page.click('#open .primary');
-    await page.waitForSelector('.open-error:not([hidden])');
-    assert.match(
-      await errorText(page),
-      /its downloaded files were removed, as Clear would: try again/,
-    );
-    await page.waitForSelector('.open-plan');
-    await page.click('#open .primary');
-    await page.waitForFunction(() => /sinkscope\/sigmoid/.test(document.body.textContent));
-    await page.waitForFunction(() => !document.querySelector('#open[open]'));
-    await settled(page);
     assert.deepEqual(troublesOf(page, hub), []);
   },
 

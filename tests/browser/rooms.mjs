@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { createEngine, judge, openTokenizer } from '../../wasm/index.ts';
+import { createEngine, openTokenizer } from '../../wasm/index.ts';
 import { fieldsFor } from '../../wasm/internal.ts';
 import {
   WATCHES_SHIFTS,
@@ -27,7 +27,8 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const findingOf = (page) => text(page, '[data-finding]');
 const mapOf = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-async function openInNode(id, prompt) {
+/** Returns what the package reads of a model of the zoo in Node.js. */
+async function readInNode(id, prompt, reads, edits = []) {
   const engine = await createEngine({ worker: false });
   const [config, weights] = await Promise.all([
     zoo(`${id}/config.json`),
@@ -35,23 +36,14 @@ async function openInNode(id, prompt) {
   ]);
   const model = await engine.open({ config, weights });
   const tokenizer = openTokenizer(String(await zoo(`${id}/tokenizer.json`)));
-  const tokens = tokenizer.encode(prompt).slice(0, 64);
-  return { engine, model, ids: tokens.map((token) => token.id) };
-}
-
-async function readInNode(id, prompt, reads, edits = []) {
-  const { engine, model, ids } = await openInNode(id, prompt);
-  const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
+  const ids = tokenizer.encode(prompt).map((token) => token.id);
+  const run = await model.run(ids.slice(0, 64), {
+    edits,
+    fields: fieldsFor(engine.describe, reads),
+  });
   const tensors = await run.read(reads);
-  const { operations } = engine.describe;
-  const { attention, H } = model.architecture;
   await engine.close();
-  return {
-    tensors,
-    H,
-    T: ids.length,
-    operation: operations.find(({ name }) => name === attention.operation),
-  };
+  return tensors;
 }
 
 /** Counts the distinct colors of a canvas; a blank canvas has one or two. */
@@ -327,56 +319,9 @@ const start = {
     await page.locator('.mark.lit:visible').nth(1).waitFor();
     assert.equal(await page.locator('.mark.lit:visible').count(), 2);
   },
-
-  async 'a hovered token is marked in the map'(stage) {
-    const page = await stage.open('room=explore');
-    await openSection(page, 'tokens');
-    await page.locator('.chip', { hasText: 'door' }).hover();
-    await page.locator('.mark.lit:visible').first().waitFor();
-  },
 };
 
 const reading = {
-  async 'the page has the numbers of the package in Node.js'(stage) {
-    const page = await stage.open('room=explore&shown=softmax,sigmoid');
-    const prompt = await page.inputValue('textarea');
-    for (const [at, id] of ['softmax', 'sigmoid'].entries()) {
-      await page.locator('.subject-list button').nth(at).click();
-      await settled(page);
-      const names = ['sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'alpha'];
-      const { tensors, H, T, operation } = await readInNode(id, prompt, [
-        ...names.map((metric) => ({ metric })),
-        { field: 'att' },
-      ]);
-      const [sink, raw, even, alpha, weights] = tensors.map(({ data }) => data);
-      const verdict = judge({
-        eps: 0.3,
-        even: even[0],
-        normalizes: operation.normalizes,
-        sink: sink[0],
-        sinkRaw: raw[0],
-      });
-      const firstAlphas = [...alpha].filter((_, i) => i % T === 0);
-      // The head is chosen by its weight, which is a share only if rows sum to 1.
-      const firstWeights = firstAlphas.map((_, head) => {
-        const rows = Array.from({ length: T }, (_, row) => weights[(head * T + row) * T]);
-        return rows.reduce((a, b) => a + b) / T;
-      });
-      const best = firstWeights.indexOf(Math.max(...firstWeights));
-      const name = `L${Math.floor(best / H)}H${best % H}`;
-      const [share, most] = [firstAlphas[best], firstWeights[best]].map((x) => 100 * x);
-      const count = Math.round(verdict.sink * firstAlphas.length);
-      const sentence = await findingOf(page);
-      const mean = firstAlphas.reduce((a, b) => a + b) / firstAlphas.length;
-      const numbers = operation.normalizes
-        ? `^Head ${name} gives the start token <s> ${share.toFixed(0)}% of its attention\\. The mean over all 24 heads is ${(100 * mean).toFixed(0)}%;`
-        : `^No head gives the start token <s> more than ${Math.ceil(most)}%; head ${name} gives it the most\\. Rows need not sum to 100%: those of this head sum to`;
-      assert.match(sentence, new RegExp(numbers));
-      assert.match(sentence, new RegExp(`On this text, ${count || 'none'} of the 24 heads`));
-      assert.match(await text(page, '.room-head .hint'), new RegExp(`\\(${name}\\);`));
-    }
-  },
-
   async 'Explore shows the heads, the picture of one question and all six questions on one screen'(
     stage,
   ) {
@@ -407,29 +352,6 @@ const reading = {
     });
     assert.deepEqual(page.troubles, []);
     return openedViews.join(', ');
-  },
-
-  async 'a new text updates the shown charts and maps, and replaces none of them'(stage) {
-    const page = await stage.open('room=explore&view=norms');
-    await page.evaluate(() => {
-      for (const element of document.querySelectorAll(
-        '.chart-picture, .chart-picture path, .heatmap',
-      ))
-        element.isTheSame = true;
-    });
-    const paths = () =>
-      page.$$eval('.chart-picture path', (all) => all.map((path) => path.getAttribute('d')).join());
-    const oldPaths = await paths();
-    await page.locator('.stage .how summary').first().focus();
-    await page.fill('textarea', 'A bird sang in the garden, and the king heard it all the night.');
-    await settled(page);
-    assert.notEqual(await paths(), oldPaths);
-    const selector = '.chart-picture, .chart-picture path, .heatmap';
-    assert.deepEqual(
-      await page.$$eval(selector, (all) => all.filter((element) => !element.isTheSame)),
-      [],
-    );
-    await page.close();
   },
 
   async 'the map is operated by the keyboard, and all tokens are one tab stop'(stage) {
@@ -519,19 +441,11 @@ const reading = {
     assert.match(await hash(), /shown=softmax~hide_key\(0\)/);
     assert.match(await badge(), /COUNTERFACTUAL/);
     const sentence = await text(page, '.view-change .caption');
-    const { tensors } = await readInNode('softmax', await page.locator('textarea').inputValue(), [
-      { metric: 'loss_at' },
-      { metric: 'alpha' },
-    ]);
-    const editedRun = await readInNode(
-      'softmax',
-      await page.locator('textarea').inputValue(),
-      [{ metric: 'loss_mean' }],
-      [{ kind: 'hide_key', key: 0 }],
-    );
-    const oldLosses = tensors[0].data.slice(1);
-    const rise =
-      editedRun.tensors[0].data[0] - oldLosses.reduce((a, b) => a + b) / oldLosses.length;
+    const prompt = await page.locator('textarea').inputValue();
+    const [oldLosses] = await readInNode('softmax', prompt, [{ metric: 'loss_mean' }]);
+    const edits = [{ kind: 'hide_key', key: 0 }];
+    const [newLosses] = await readInNode('softmax', prompt, [{ metric: 'loss_mean' }], edits);
+    const rise = newLosses.data[0] - oldLosses.data[0];
     assert.ok(sentence.includes(`+${rise.toFixed(3)} nats per token`), sentence);
     assert.match(
       sentence,
@@ -672,32 +586,6 @@ const comparing = {
       (region) => region.scrollWidth - region.clientWidth,
     );
     assert.ok(excess <= 0, `the table has ${excess} px too many`);
-  },
-
-  async 'models, steps and what-ifs are selected, added and removed'(stage) {
-    const page = await stage.open('room=compare');
-    await page.getByRole('button', { name: 'Your models' }).click();
-    await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
-    await page.waitForSelector('#pick select[name="step"]');
-    await page.locator('#pick select[name="step"]').selectOption('1000');
-    await page.getByRole('button', { name: 'Add checkpoint' }).click();
-    const offered = await page.locator('#pick select[name="edit"] option').allTextContents();
-    assert.ok(!offered.includes('softmax'), 'what a model was trained with is no counterfactual');
-    const groups = page.locator('#pick optgroup');
-    assert.equal(await groups.first().getAttribute('label'), 'operation');
-    assert.ok((await groups.count()) > 5);
-    await page.locator('#pick select[name="edit"]').selectOption('softpick');
-    await page.getByRole('button', { name: 'Add counterfactual' }).click();
-    await page.getByRole('button', { name: 'Done' }).click();
-    await page.waitForFunction(() => document.querySelectorAll('.runs tbody tr').length === 5);
-    await settled(page);
-    assert.match(
-      decodeURIComponent(page.url()),
-      /shown=softmax,sigmoid,softmax1,softmax@1000,softmax~softpick/,
-    );
-    await page.getByRole('button', { name: 'Sigmoid model', exact: true }).click();
-    await page.waitForFunction(() => document.querySelectorAll('.runs tbody tr').length === 4);
-    assert.deepEqual(page.troubles, []);
   },
 };
 
@@ -879,22 +767,6 @@ const links = {
       Promise.all([chips(target), findingOf(target), text(target, 'h1'), text(target, '.stage')]);
     assert.deepEqual(await readPage(otherPage), await readPage(page));
     await page.waitForFunction(() => document.querySelector('.message').hidden);
-  },
-
-  async 'a link pasted over the current address is followed'(stage) {
-    const page = await stage.open('room=explore&shown=key-bias&first=none&T=30');
-    assert.equal(await page.getAttribute('main', 'data-room'), 'explore');
-    assert.match(await text(page, '[data-view="attention"] .stamp'), /no start token .* Key bias/);
-    await page.evaluate(
-      () => (location.hash = '#room=compare&shown=softmax,softmax~sigmoid(-4.8)'),
-    );
-    await page.waitForFunction(() => document.querySelectorAll('.runs tbody tr').length === 2);
-    assert.equal(await page.getAttribute('main', 'data-room'), 'compare');
-    await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&input=file'));
-    await page.getByText('Choose a file of prompts').first().waitFor();
-    await page.evaluate(() => (location.hash = '#room=explore&shown=alibi&n=1'));
-    await page.waitForSelector('[data-view="attention"] canvas');
-    assert.deepEqual(page.troubles, []);
   },
 
   async 'menus and dialogs of a figure stay in the window, and close by a click elsewhere'(stage) {

@@ -443,6 +443,17 @@ describe('axes', () => {
   });
 });
 
+it('keeps its elements when its values change', () => {
+  const { root } = chartOf([line([0, 1, 4]), line([2, 2, 2])]);
+  const elements = [...root.querySelectorAll('svg, path')];
+  drawChart(root, {
+    ...{ kind: 'lines', xLabel: 'x', yLabel: 'y', label: 'A chart.' },
+    series: [line([4, 1, 0]), line([1, 2, 3])],
+  });
+  expect([...root.querySelectorAll('svg, path')]).toEqual(elements);
+  expect(elements.map((element) => root.contains(element))).not.toContain(false);
+});
+
 describe('a chart whose width changes', () => {
   it('is redrawn once per width, and never narrower than is readable', () => {
     const { root } = chartOf([line([0, 1, 4])]);

@@ -52,7 +52,8 @@ function pageOf(element: Element, indent = ''): string[] {
   const own = [...element.childNodes]
     .filter(({ nodeType }) => nodeType === Node.TEXT_NODE)
     .map(({ textContent }) => textContent!.replace(/\s+/g, ' ').trim())
-    .join('');
+    .filter(Boolean)
+    .join(' ');
   const shownStyle = style?.cssText?.replace(/background: .*?;/, '');
   const { value, checked, open } = element as HTMLInputElement & HTMLDetailsElement;
   const state = [

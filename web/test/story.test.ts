@@ -26,6 +26,7 @@ import {
 import { chartsIn, drawView } from './drawn';
 import { PATIENCE, frameOf, tensor, turn } from './fixture';
 import { pageOf, roomOf } from './page';
+import { shows, showsNow, showsPage } from './picture';
 
 const buildLab = vi.hoisted(() => vi.fn());
 vi.mock('../src/lab/embedded', () => ({ build: buildLab }));
@@ -72,22 +73,14 @@ describe('queries and keys as arrows', () => {
       firstCosine: expect.closeTo(0.2, 6),
       otherCosine: expect.closeTo(-0.4167, 4),
     });
-    expect(answerTo()).toMatchSnapshot();
-    expect(answerTo(cosines(0.5, 0.2, 0.2))).toMatchSnapshot();
-    expect(answerTo(cosines(0.5, 0.1, 0.2), [4, 4, 4])).toMatchSnapshot();
-    expect(answerTo(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toMatchSnapshot();
-    expect(answerTo(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toMatchSnapshot();
-    expect(
-      answerOf({
-        rowCount: 8,
-        winCount: 7,
-        alignedCount: 7,
-        alignedWinCount: 7,
-        firstCosine: 0.2,
-        otherCosine: -0.1,
-        normRatio: 1,
-      }),
-    ).toMatch(/^Almost every/);
+    for (const parameters of [
+      [],
+      [cosines(0.5, 0.2, 0.2)],
+      [cosines(0.5, 0.1, 0.2), [4, 4, 4]],
+      [cosines(0.5, 0.6, 0.7), [8, 1, 1]],
+      [cosines(0.5, 0.4, 0.9), [1, 1, 1]],
+    ] as Parameters<typeof withKeys>[])
+      expect(answerTo(...parameters)).toMatchSnapshot();
     // The answer changes at a quarter and at three quarters of the rows, and at right angles.
     const answerAt = (change: object) =>
       answerOf({
@@ -100,9 +93,8 @@ describe('queries and keys as arrows', () => {
         normRatio: 1,
         ...change,
       });
-    expect(answerAt({})).toMatch(/^Almost every .* and away from the others\.$/);
-    expect(answerAt({ winCount: 5 })).toMatch(/wins for some tokens only/);
-    expect(answerAt({ winCount: 2 })).toMatch(/does not win/);
+    const changes = [{}, { winCount: 5 }, { winCount: 2 }, { firstCosine: 0 }, { otherCosine: 0 }];
+    expect(changes.map(answerAt)).toMatchSnapshot();
     // With all keys of one length the first key would still win some of its rows, or a quarter of them at most.
     const reasonAt = (winCount: number, alignedWinCount: number) =>
       answerAt({ winCount, alignedCount: 5, alignedWinCount });
@@ -111,21 +103,19 @@ describe('queries and keys as arrows', () => {
     expect(compareKeys(withKeys(cosines(0.5, 0.4, 0.3), [1, 4, 4]), at)).toMatchObject({
       ...{ winCount: 0, alignedCount: 2, alignedWinCount: 0 },
     });
-    for (const change of [{ firstCosine: 0 }, { otherCosine: 0 }])
-      expect(answerAt(change)).toMatch(/points more towards the first key than towards any other/);
     // A first key that only equals another key does not win, nor is it better aligned.
     expect(compareKeys(withKeys(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
       ...{ rowCount: 2, winCount: 0, alignedCount: 0 },
     });
     const saysShort = (cos: Parameters<typeof withKeys>[0], norm: number) =>
       arrows.says(withKeys(cos, [norm, 5, 5]), at).includes('It wins although it is short');
+    // The caption does not say “although it is short” if the mean cosine with the first key, or with the others, is 0.
     expect([
       saysShort(cosines(0.5, -0.5, -0.5), 1),
       saysShort(cosines(0.5, -0.5, -0.5), 4),
-    ]).toEqual([...[true, false]]);
-    // The caption does not say “although it is short” if the mean cosine with the first key, or with the others, is 0.
-    expect(saysShort(cosines(0, -0.5, -0.5), 1)).toBe(false);
-    expect(saysShort(cosines(0.5, 0, 0), 1)).toBe(false);
+      saysShort(cosines(0, -0.5, -0.5), 1),
+      saysShort(cosines(0.5, 0, 0), 1),
+    ]).toEqual([true, false, false, false]);
     expect(arrows.says(withKeys(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // In a recording another key may count as the first.
     const laterFirst = {
@@ -153,9 +143,7 @@ describe('queries and keys as arrows', () => {
 
   it('show each key at its angle and length, for the selected query', () => {
     const view = drawView(arrows, withKeys());
-    expect(view.text('.caption')).toMatch(
-      /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in all 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
-    );
+    showsNow(view, arrows, withKeys());
     for (const [cos, norm] of [
       [withKeys(), 9],
       [withKeys(cosines(0.9, 0.25, 0.9)), undefined],
@@ -172,10 +160,7 @@ describe('queries and keys as arrows', () => {
         .slice(1)
         .map(Number);
     // The query of token 1 sees two keys. The longest key is drawn as long as the query's arrow.
-    expect([view.all('path.other').length, view.text('.range span')]).toEqual([
-      1,
-      'Query of token 1: “a”',
-    ]);
+    expect(view.all('path.other')).toHaveLength(1);
     const [radius] = tipOf('query') as [number];
     const [x, y] = tipOf('first') as [number, number];
     expect(x).toBeCloseTo(radius * 0.25 * 0.5, 3);
@@ -187,23 +172,14 @@ describe('queries and keys as arrows', () => {
     input.dispatchEvent(new Event('input'));
     expect(view.set).toHaveBeenLastCalledWith({ query: 2 });
     view.draw(withKeys(), { query: 2 });
-    expect([view.all('path.other').length, input.getAttribute('aria-valuetext')]).toEqual([
-      2,
-      'query of token 2, =1,"x"↵',
-    ]);
+    showsNow(view);
     expect(tipOf('other', 1)[0]).toBeCloseTo(-0.75 * radius, 3);
-    expect(view.all('svg')[0]!.getAttribute('aria-label')).toMatch(
-      /^Arrows for the query of token 2/,
-    );
-    expect(view.texts('svg text')[1]).toBe('2 other keys');
     // In a shorter text, which lacks the selected token, the last one is drawn.
     view.draw({ ...withKeys(), T: 2, tokens: withKeys().tokens.slice(0, 2) } as Frame, {
       query: 2,
     });
-    expect(view.texts('svg text')[1]).toBe('key of “a”');
-    expect(view.text('.range span')).toMatch(/^Query of token 1/);
+    showsNow(view);
     expect(drawView(arrows, withKeys(), { isPlain: true }).all('.caption')[0]!.hidden).toBe(true);
-    expect(arrows.numbers(withKeys(), at).map(({ name }) => name)).toEqual(['cos', 'key_norm']);
   });
 });
 
@@ -278,28 +254,8 @@ describe('what each head writes', () => {
 
   it('is drawn as a bar on the grid of heads, which selects a head', () => {
     const view = drawView(outputs, frameOfOutputs(2, 1, 0.5, 4));
-    const bars = view.all('button');
-    expect(view.texts('.outputs > span').join(' ')).toBe(' H0 H1 L0 L1');
-    expect(bars.map((bar) => bar.style.getPropertyValue('--share').trim())).toEqual([
-      '0.5',
-      '0.25',
-      '0.125',
-      '1',
-    ]);
-    expect(bars.map((bar) => bar.className)).toEqual([
-      'output',
-      'output sink',
-      'output sink',
-      'output',
-    ]);
-    expect(bars.map((bar) => bar.getAttribute('aria-pressed'))).toEqual([
-      'false',
-      'false',
-      'true',
-      'false',
-    ]);
-    expect(bars[1]!.getAttribute('aria-label')).toBe('L0H1 writes 1.00 and gives <s> 40%');
-    bars[3]!.click();
+    shows(outputs, frameOfOutputs(2, 1, 0.5, 4));
+    view.all('button')[3]!.click();
     expect(view.set).toHaveBeenCalledExactlyOnceWith({ layer: 1, head: 1 });
   });
 });
@@ -379,43 +335,35 @@ describe('the worked row', () => {
       [2, 1],
     ]);
     expect(workOutRow(frameOfLength(6), 5)!.othersOutput).toBeCloseTo(0.06, 5);
-    const view = drawView(row, frameOfLength(6), { query: 5 });
-    expect(view.texts('tbody tr')).toEqual([
-      '“t0” 0.50 50.0% 2.00 1.00',
-      '“t5” 0.05 5.0% 2.00 0.10',
-      '“t4” 0.04 4.0% 2.00 0.08',
-      '“t3” 0.03 3.0% 2.00 0.06',
-      '2 others 0.01 to 0.02 3.0% 2.00 each 0.06 together',
-    ]);
-    expect(view.text('tfoot')).toBe('in all 65.0% as vectors 1.30');
-    expect(view.all('.first')).toHaveLength(1);
-    expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
+    shows(row, frameOfLength(6), { query: 5 });
   });
 
   it('states only conclusions that its numbers support', () => {
     const answerWith = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
-    const opening = 'In this row of the softmax model <s> has the highest score';
-    expect(answerWith([3, 1, -1])).toBe(
-      `${opening}, so most of the attention goes to it, but its small value adds little for that weight: without it the head would write more.`,
-    );
-    expect(answerWith([0.1, 0, 0])).toBe(
-      `${opening}, but its small value adds little for that weight: without it the head would write more.`,
-    );
-    expect(answerWith([0, 0, 1])).toMatchSnapshot();
     const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
-    expect(answerWith([3, 1, -1], { tensors: longValues })).toBe(
-      `${opening}, so most of the attention goes to it.`,
-    );
+    expect([
+      ...[
+        [3, 1, -1],
+        [0.1, 0, 0],
+        [0, 0, 1],
+      ].map((scores) => answerWith(scores)),
+      answerWith([3, 1, -1], { tensors: longValues }),
+    ]).toMatchSnapshot();
     const sumWordsOf = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
     const { output, outputWithoutFirst } = workOutRow(withRow(), 2)!;
-    expect(sumWordsOf(withRow())).toBe(
-      `The weights must sum to 100%: what <s> does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
+    expect(sumWordsOf(withRow())).toContain(
+      `${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
-    expect(sumWordsOf(withRow({ tensors: longValues }))).toMatch(/the other 2 tokens take\.$/);
-    expect(sumWordsOf(withSigmoid(withRow()))).toMatchSnapshot();
     const otherOperation = { ...withRow().operation, name: 'softpick', normalizes: false };
-    expect(sumWordsOf(withRow({ operation: otherOperation }))).toMatchSnapshot();
+    expect(
+      [
+        withRow(),
+        withRow({ tensors: longValues }),
+        withSigmoid(withRow()),
+        withRow({ operation: otherOperation }),
+      ].map(sumWordsOf),
+    ).toMatchSnapshot();
     expect(row.says(withKeys(), at)).toBe('');
   });
 });
@@ -598,28 +546,14 @@ describe('the story', () => {
           sink_ratio_raw: tensor([3], [ratio, 0, 0]),
         },
       }) as Frame;
-    const answerFor = async (ratio: number) => {
-      const { text, texts } = renderStory(1, [longFrame(ratio)]);
+    const showsStep = async (ratio: number, sequences = 1) => {
+      const { all, needs } = renderStory(1, [{ ...longFrame(ratio), sequences } as Frame]);
       await turn();
-      return [text('.answer'), texts('.step-words p')[1]];
+      showsPage(...all('.answer, .step-words'));
+      expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
     };
-    expect(await answerFor(0.75)).toMatchSnapshot();
-    expect((await answerFor(0.5))[0]).toMatchSnapshot();
-    expect((await answerFor(0.25))[0]).toMatchSnapshot();
-    expect((await answerFor(0))[0]).toMatchSnapshot();
-    const { texts, needs } = renderStory(1, [longFrame(0.5)]);
-    await turn();
-    expect(texts('.step-words p')[2]).toMatchSnapshot();
-    expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
-    const several = renderStory(1, [{ ...longFrame(0.6), sequences: 5 } as Frame]);
-    await turn();
-    expect(several.texts('.step-words p').slice(1)).toEqual([
-      expect.stringContaining(' Over 5 prompts, an average of 60% of the 4 heads give <s>'),
-      expect.stringMatching(/ 90% on average over 5 prompts\.$/),
-    ]);
-    const none = renderStory(1, [{ ...longFrame(0), sequences: 5 } as Frame]);
-    await turn();
-    expect(none.text('.answer')).toMatchSnapshot();
+    for (const ratio of [0.75, 0.5, 0.25, 0]) await showsStep(ratio);
+    for (const ratio of [0.6, 0]) await showsStep(ratio, 5);
   });
 
   it('step 3: removes generated texts only if the model or the question changes', async () => {
@@ -656,42 +590,27 @@ describe('the story', () => {
   });
 
   it('step 3: compares hiding the first token with hiding the second, in each model', async () => {
-    const lossRows = async (frames: Frame[], ...losses: number[]) => {
-      const { texts } = renderStory(3, frames, { losses });
+    const showsLosses = async (frames: Frame[], ...losses: number[]) => {
+      const { all } = renderStory(3, frames, { losses });
       await turn();
-      return [texts('.costs tbody tr'), texts('.costs details > p')];
+      showsPage(...all('.costs'));
     };
     // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
-    expect(
-      await lossRows([withKeys(), withSigmoid(withKeys())], 2, NaN, 2.3, 2.05),
-    ).toMatchSnapshot();
-    expect(await lossRows([withKeys()], 2, NaN, 1.9, 2.1)).toEqual([
-      ['the softmax model 2.000 1.900 (−0.100) 2.100 (+0.100)'],
-      [''],
-    ]);
-    expect(await lossRows([withKeys()], 2, NaN, 2.3, 2.25)).toEqual([
-      ['the softmax model 2.000 2.300 (+0.300) 2.250 (+0.250)'],
-      [''],
-    ]);
-    expect(await lossRows([withKeys()], 2, NaN, 2.3, NaN)).toEqual([
-      ['the softmax model 2.000 2.300 (+0.300) –'],
-      [''],
-    ]);
-    expect((await lossRows([withKeys()]))[0]).toEqual(['the softmax model 2.000 … …']);
-    expect(await lossRows([withKeys()], 2, NaN, NaN, NaN)).toEqual([[], []]);
+    await showsLosses([withKeys(), withSigmoid(withKeys())], 2, NaN, 2.3, 2.05);
+    for (const losses of [
+      [2, NaN, 1.9, 2.1],
+      [2, NaN, 2.3, 2.25],
+      [2, NaN, 2.3, NaN],
+      [],
+      [2, NaN, NaN, NaN],
+    ])
+      await showsLosses([withKeys()], ...losses);
   });
 
   it('step 2: works out one row of each model, and folds the arrows', async () => {
-    const { texts, text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
+    const { text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
-    expect(text('.answer')).toMatchSnapshot();
-    expect(texts('.step-words > p')[1]).toMatch(
-      /^Softmax must hand out 100% .* the place for it\.$/,
-    );
-    expect(texts('.step-words > p')[2]).toMatch(/^A score says how well .* fits the query\.$/);
-    expect(texts('details > p')[0]).toMatch(
-      /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
-    );
+    showsPage(...all('.answer, .step-words'));
     expect(needs().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
     expect(text('.query-range')).toBe('Row of token 2: “=1,"x"↵”');
     const input = all('.query-range input')[0] as HTMLInputElement;
@@ -718,9 +637,8 @@ describe('the story', () => {
     const outputTensors = frameOfOutputs(2, 1, 0.5, 4.5).tensors;
     const createFrame = () =>
       ({ ...withKeys(), tensors: { ...withKeys().tensors, ...outputTensors } }) as Frame;
-    const wordsOf = async (
-      ...parameters: Parameters<typeof renderStory> extends [number, ...infer Rest] ? Rest : never
-    ) => {
+    type Rest = Parameters<typeof renderStory> extends [number, ...infer Rest] ? Rest : never;
+    const wordsOf = async (...parameters: Rest) => {
       const story = renderStory(4, ...parameters);
       await turn();
       return [...story.texts('.late :is(tr, p)'), ...story.texts('.step-words > p').slice(1)];
@@ -735,20 +653,20 @@ describe('the story', () => {
     ).toMatchSnapshot();
     const lossWords = async (...losses: number[]) =>
       (await wordsOf([ownFrame], { losses })).slice(0, -1).join(' | ');
-    expect(await lossWords()).toBe('Ablating it …');
-    expect(await lossWords(2.5, 2)).toMatchSnapshot();
-    expect(await lossWords(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
-    expect(await lossWords(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
-    expect(await lossWords(0, NaN)).toBe('');
-    expect(await lossWords(2, 2.001, 2.3)).toMatch(
-      /to 0 \+0\.001 \| first token hidden from all heads \+0\.300, worse \| .* barely uses .* Hiding the token costs more:/,
-    );
-    expect(await lossWords(2, 2.2, 2.3)).not.toMatch(/costs more/);
-    // A token whose loss makes the text easier is not drawn as a cost without a word.
-    expect(await lossWords(2, 2.001, 1.5)).toMatch(
-      /heads −0\.500, better \| .* With the token hidden this model predicts this text better: .* another model\.$/,
-    );
-    expect(await lossWords(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
+    for (const losses of [
+      [],
+      [2.5, 2],
+      [0, 0.0023],
+      [0, 1e-9],
+      [0, NaN],
+      // Hiding the token costs more than ablating the head, or not.
+      [2, 2.001, 2.3],
+      [2, 2.2, 2.3],
+      // A token whose loss makes the text easier is not drawn as a cost without a word.
+      [2, 2.001, 1.5],
+      [2, 2.001, 1.995],
+    ])
+      expect(await lossWords(...losses)).toMatchSnapshot();
     const chance = Math.log(V);
     const guess = `An even guess among all tokens would do better (${chance.toFixed(3)})`;
     const wordsAt = async (loss: number) => {
@@ -760,17 +678,10 @@ describe('the story', () => {
     const several = { ...ownFrame, sequences: 5 } as Frame;
     const story = renderStory(4, [several], { losses: [2, 2.001, 1.5] });
     await turn();
-    expect(story.text('.answer')).toMatchSnapshot();
-    const severalWords = story.texts('.step-words *').join('\n');
-    expect(severalWords).toMatchSnapshot();
-    expect(severalWords).toMatchSnapshot();
-    expect(severalWords).toMatchSnapshot();
-    expect(severalWords).toMatchSnapshot();
+    showsPage(...story.all('.answer, .step-words'));
     const { all } = renderStory(4, [ownFrame], { losses: [2, 2.15, 2.3] });
     await turn();
-    expect(
-      all('.bars td').map((bar) => (bar as HTMLElement).style.getPropertyValue('--share')),
-    ).toEqual([expect.stringMatching(/^0\.(5|49)/), '1']);
+    showsPage(...all('.bars'));
     const { needs } = renderStory(4, [ownFrame]);
     await turn();
     expect(needs().views).toEqual([outputs]);
@@ -851,13 +762,7 @@ describe('the story', () => {
       know([...[...entries.value.values()].map(({ frame }) => frame!), checkpointFrame]);
       return text('.more p');
     };
-    const ownSentence =
-      'The strength of the sink depends on the seed: with 2 random seeds, over 100 passages, 50% and 60% of the heads end up giving the ' +
-      'start token more than 30%';
-    expect(await seedSentence([60], [])).toBe(`${ownSentence}. The first seed is shown.`);
-    expect(await seedSentence([60], [12.5])).toBe(
-      `${ownSentence}; in its sigmoid twin at most 50.0%, even by shares of the row. The first seed is shown.`,
-    );
+    expect([await seedSentence([60], []), await seedSentence([60], [12.5])]).toMatchSnapshot();
     expect(await seedSentence([], [12.5])).toBe('');
   });
 
@@ -881,14 +786,9 @@ describe('the story', () => {
       return [text('footer .answer'), ...texts('footer dd')];
     };
     const twins = [withKeys(), withSigmoid(withKeys())];
-    const [answer, ...takeaway] = takeawaysOf(twins, [
-      createCard('softmax', 3.411),
-      createCard('sigmoid', 3.489, 0.42),
-    ]);
-    expect(answer).toMatchSnapshot();
-    expect(takeaway[0]).toMatch(/^Softmax must hand out 100% in every row/);
-    expect(takeaway[1]).toMatch(/^Not by itself, but who drops old tokens/);
-    expect(takeaway[2]).toMatchSnapshot();
+    expect(
+      takeawaysOf(twins, [createCard('softmax', 3.411), createCard('sigmoid', 3.489, 0.42)]),
+    ).toMatchSnapshot();
     expect(
       takeawaysOf(twins, [createCard('softmax', 3), createCard('sigmoid', 2.9, 0)])[3],
     ).toMatch(/^Yes\. .* 10% lower\.$/);
@@ -901,19 +801,7 @@ describe('the story', () => {
   });
 
   it('ends with links to the first lesson and to every other room', () => {
-    const { text, texts, all } = renderStory(3, [withKeys()], {
-      ...defaults,
-      shown: ['softmax@40'],
-    });
-    expect(text('footer .button')).toMatch(/^Lesson 1: /);
-    expect(texts('footer li a')).toEqual([
-      'Explore',
-      'Compare',
-      'Training',
-      'Why it matters',
-      'Lab',
-      'Learn',
-    ]);
-    expect(all('footer li a')[0]!.getAttribute('href')).toContain('"shown":["softmax"]');
+    const { all } = renderStory(3, [withKeys()], { ...defaults, shown: ['softmax@40'] });
+    showsPage(...all('footer .button, footer li a'));
   });
 });
