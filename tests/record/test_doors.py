@@ -57,6 +57,14 @@ UNCALLABLE_MODEL.register_forward_pre_hook(lambda *_: pytest.fail("the model ran
         (PROMPTS, {"tolerance": 0}),
         (PROMPTS, {"part": "modal"}),
         ([[5]], {"tokens": None}),
+        (torch.tensor(PROMPTS[0]), {}),
+        (np.array(PROMPTS[0]), {}),
+        (range(3, 9), {}),
+        ([torch.ones(9)], {}),
+        ([[3.0, 4.0]], {}),
+        (torch.tensor(5), {}),
+        ([PROMPTS[0][:9]], {}),
+        ([], {}),
     ],
 )
 def test_invalid_arguments_are_rejected_before_the_model_runs(texts: Any, options: dict[str, Any]) -> None:
@@ -379,8 +387,9 @@ def test_steps_of_generation_are_refused_by_a_sentence_that_names_watching() -> 
         return_dict_in_generate=True,
         pad_token_id=0,
     )
-    with refused(ValueError):
-        sinkscope.record_maps(out.attentions, [out.sequences[0].tolist()])
+    for maps in (out.attentions, [out.attentions], [out.attentions[1]], out):
+        with refused(ValueError):
+            sinkscope.record_maps(maps, [out.sequences[0].tolist()])
 
 
 @pytest.mark.parametrize("maps", [None, (), [None], [()], ((), ()), [((), ())], [(None, None)]])

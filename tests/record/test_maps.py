@@ -250,6 +250,10 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
         (np.ones((1, 1, 1, 1, 1)), [["a"]], {}),
         (np.full((1, 1, 1, 4, 4), 1 / 4), [list("abcd")], {"layers": [3], "blocks": 3}),
         (np.full((1, 1, 1, 4, 4), 1 / 4), [list("abcd")], {"operation": "magic"}),
+        (np.full((1, 1, 1, 4, 4), 1 / 4), [5, 6, 7, 8], {}),
+        (np.full((2, 1, 1, 4, 4), 1 / 4), [list("abcd")], {}),
+        (np.full((1, 1, 1, 1, 4), 1 / 4), [list("abcd")], {}),
+        (np.full((1, 1, 1, 4, 4), 7e4), [list("abcd")], {"operation": "identity"}),
     ],
 )
 def test_maps_of_wrong_shapes_are_rejected(maps: Any, tokens: Any, options: dict[str, Any]) -> None:

@@ -270,11 +270,21 @@ test('load() opens the URL of a GGUF file, and rejects an unknown name', async (
     assert.equal(where, name);
     assert.match(text, /^no such path exists here, and as a model of the hub: /);
   }
-  for (const bytes of [Buffer.from('GGUF'), new Uint8Array(4), new ArrayBuffer(4)]) {
+  for (const bytes of [
+    Buffer.from('GGUF'),
+    new Uint8Array(4),
+    new ArrayBuffer(4),
+    [Buffer.of(1)],
+  ]) {
     const { text } = await failure(findPlan(bytes));
     assert.match(text, /^expected a name, a path, .*, got bytes: new Blob\(\[bytes\]\) is a file$/);
   }
   assert.match((await failure(findPlan(3))).text, /^expected a name, a path, .*, got 3$/);
+  for (const other of [{}, { model_type: 'llama' }, Promise.resolve('softmax'), new Response('x')])
+    assert.match(
+      (await failure(findPlan(other))).text,
+      /^expected a name, a path, .*, got an object/,
+    );
   const twoModelsError = await failure(
     findPlan([...(await pickFiles()), { path: 'b.gguf', file: new Blob() }]),
   );

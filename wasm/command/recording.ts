@@ -179,7 +179,12 @@ export async function compare(engine: Engine, { names, values, givenOptions }: C
   const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
   const files = await Promise.all(names.map(recordingAt));
   for (const [i, name] of names.entries()) if (!files[i]) await expectExists(name);
-  expect(files.some(Boolean), 'A B', 'a recording among the two', 'two models');
+  expect(
+    files.some(Boolean),
+    'A B',
+    'a recording among the two (`sinkscope record` makes one)',
+    'two models',
+  );
   if (files.every(Boolean)) {
     const otherOptions = Object.keys(givenOptions).filter(
       (option) => !['tolerance', 'json', 'workers'].includes(option),

@@ -30,13 +30,15 @@ export async function findPlan(source: ModelSource, options: FindOptions = {}): 
     return source;
   }
   if ('stream' in source) return planSingleModel('source', [asDiskFile(source)]);
-  if (ArrayBuffer.isView(source) || source instanceof ArrayBuffer)
+  const isList = Symbol.iterator in source || 'length' in source;
+  const list = isList ? Array.from(source) : [];
+  if ([source, ...list].some((one) => ArrayBuffer.isView(one) || one instanceof ArrayBuffer))
     throw new SinkscopeError(
       'argument',
       'source',
       `expected ${SOURCES}, got bytes: new Blob([bytes]) is a file`,
     );
-  const list = Array.from(source);
+  if (!isList) throw argumentError('source', SOURCES, source);
   checkList(list, 'object', 'source');
   return planSingleModel('source', list.map(asDiskFile));
 }

@@ -205,7 +205,12 @@ class HeadMetrics:
     def _keep_rows(self, maps: dict[str, Tensor], chunk: Chunk) -> None:
         att = chunk.att[: self.keep]
         if self.maps == "full":
-            maps["att"][:, :, chunk.rows] = att.to(torch.float16).cpu()
+            maps["att"][:, :, chunk.rows] = stored = att.to(torch.float16).cpu()
+            if stored.isinf().any():
+                largest = f"{att.abs().max().item():.3g}"
+                raise ValueError(
+                    f"maps: expected weights below 65520, which float16 holds, found {largest}; keep=0 stores none"
+                )
             return
         row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.row_block
         maps["sum"].index_add_(2, row, self._sum_columns(att.float()))

@@ -125,7 +125,8 @@ def _prompts_of(
         of_prompt = {"tokens": next(prompts, None)} | {name: next(x, None) for name, x in vectors.items()}
         for name, x in of_prompt.items():
             if x is None:
-                raise ValueError(f"{name}: expected those of each prompt of maps, found {count - 1}")
+                advice = "; of one prompt pass [maps]" if count == 2 else ""
+                raise ValueError(f"{name}: expected those of each prompt of maps, found {count - 1}{advice}")
         prompt_tokens = of_prompt.pop("tokens")
         yield layer_maps, prompt_tokens, of_prompt
     if count and next(prompts, None) is not None:
@@ -163,29 +164,32 @@ def _measure_states(hidden: Any, facts: Facts, settings: Settings) -> tuple[int,
     return states.shape[2], {name: x.numpy() for name, x in metrics.items()}
 
 
+WATCH = (
+    "watch the model instead: with sinkscope.watching(model) as sequences: out = model.generate(...); then "
+    "sequences.recording(out.sequences)"
+)
+STEPS = f"expected the maps of one prompt after another, found the steps of generate(), each with one query; {WATCH}"
+
+
 def _refuse_outputs(maps: Any) -> None:
     """Names what a model returned in place of its maps. `generate(output_attentions=True)` returns the maps of each
     step: those of the prompt, then rows of one query."""
     for output in [maps, *(maps[:1] if isinstance(maps, list | tuple) else [])]:
         if isinstance(output, Mapping):
+            advice = "pass [out.attentions], where out = model(..., output_attentions=True)"
             raise ValueError(
                 "maps: expected the maps of one prompt after another, found "
-                f"{type(output).__name__}: pass [out.attentions], where out = model(..., output_attentions=True)"
+                f"{type(output).__name__}: {WATCH if 'sequences' in output else advice}"
             )
     if isinstance(maps, Sequence) and len(maps) > 1 and isinstance(maps[1], Sequence) and maps[1]:
         shape = getattr(maps[1][0], "shape", ())
         if len(shape) == 4 and shape[-2] == 1 < shape[-1]:
-            raise ValueError(
-                "maps: expected the maps of one prompt after another, found the steps of generate(), each with one "
-                "query; watch the model instead: with sinkscope.watching(model) as sequences: "
-                "out = model.generate(...); then sequences.recording(out.sequences)"
-            )
+            raise ValueError(f"maps: {STEPS}")
     layers = next(iter(maps), None) if isinstance(maps, Sequence) else maps
     if layers is None or isinstance(layers, Sequence) and all(isinstance(x, Sequence | None) and not x for x in layers):
         raise ValueError(
             "maps: expected weights, found none; a model returns them only with attn_implementation='eager' and "
-            "output_attentions=True. Watch the model instead: with sinkscope.watching(model) as sequences: "
-            "out = model.generate(...); then sequences.recording(out.sequences)"
+            f"output_attentions=True. {WATCH.capitalize()}"
         )
 
 
@@ -201,12 +205,16 @@ def _to_array(x: Any) -> Array:
 def _read_layers(x: Any, place: str) -> Iterator[Array]:
     x = getattr(x, "value", x)
     for i, layer in enumerate(x):
+        # A list of generate()'s attentions has steps in place of layers.
+        if isinstance(layer, list | tuple) and getattr(layer[0], "ndim", 0) == 4:
+            raise ValueError(f"{place}: {STEPS}")
         layer_map = _to_array(layer)
         if layer_map.ndim == 4 and len(layer_map) == 1:
             layer_map = layer_map[0]
         if layer_map.ndim != 3:
             raise ValueError(
                 f"{place}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape {list(layer_map.shape)}"
+                f"{'; of one prompt pass [maps]' if place == 'maps[0]' and layer_map.ndim < 3 else ''}"
             )
         if not np.isfinite(layer_map).all():
             raise ValueError(f"{place}: expected finite weights, found others in layer {i}")
@@ -217,6 +225,8 @@ def _read_calls(layer_maps: Any, prompt_vectors: Mapping[str, Any], place: str) 
     vectors = {name: _read_layers(prompt_vectors[name], name) for name in VECTORS if name in prompt_vectors}
     for i, att in enumerate(_read_layers(layer_maps, place)):
         H, T, S = att.shape
+        if T == 1 < S:
+            raise ValueError(f"{place}: {STEPS}")
         if T != S:
             raise ValueError(f"{place}: expected as many queries as keys, found {T} and {S} in layer {i}")
         layer_vectors = {name: next(x, None) for name, x in vectors.items()}
@@ -346,8 +356,9 @@ def _is_half_precision(x: Tensor) -> bool:
 
 
 def to_list(x: Any, place: str) -> list[Any]:
-    if isinstance(x, str | bytes):
-        raise ValueError(f"{place}: expected a list of token strings or ids, found the text {x!r} alone")
+    if isinstance(x, str | bytes) or not hasattr(x, "__iter__") or getattr(x, "ndim", 1) == 0:
+        kind = "the text" if isinstance(x, str | bytes) else "the token"
+        raise ValueError(f"{place}: expected a list of token strings or ids, found {kind} {x!r} alone")
     return list(x.tolist() if hasattr(x, "tolist") else x)
 
 

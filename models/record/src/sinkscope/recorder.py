@@ -244,7 +244,8 @@ class Recorder:
                 stacklevel=3,
             )
         if not cut_prompts:
-            raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(parsed_prompts)}")
+            longest = f"{max(lengths)} in the longest; tokens=None takes all of each" if lengths else "no text"
+            raise ValueError(f"texts: expected one of {max(T, 2)} tokens or more, found {longest}")
         return cut_prompts
 
     def parse_prompts(self, text: Any) -> list[Prompt]:
@@ -295,13 +296,12 @@ class Recorder:
 
     def _parse_ids(self, text: Any) -> list[int]:
         items = text.tolist() if hasattr(text, "tolist") else text
-        if not isinstance(items, Sequence) or not all(
-            isinstance(i, int | np.integer) and not isinstance(i, bool) for i in items
-        ):
-            raise ValueError(
-                f"texts: expected a text, a list of token ids or a mapping of model inputs, found "
-                f"a {type(text).__name__} of something else"
-            )
+        listed = items if isinstance(items, Sequence) else [items]
+        others = [i for i in listed if not isinstance(i, int | np.integer) or isinstance(i, bool)]
+        if others or listed is not items:
+            kind = getattr(text, "dtype", type(others[0]).__name__) if others else ""
+            found = f"those of {kind}" if others else "the ids of one text alone: put them into a list"
+            raise ValueError(f"texts: expected texts, lists of token ids or mappings of model inputs, found {found}")
         ids = [int(i) for i in items]
         self._refuse_pads(ids)
         self.refuse_unknown_ids(ids)

@@ -32,7 +32,8 @@ def select_texts(
         raise ValueError(f"take: expected 1 or more, found {take!r}")
     if by is not None and (column is None or take is None):
         raise ValueError("by: expected column= and take= beside it, found none")
-    if isinstance(source, str | bytes | Mapping) or not isinstance(source, Iterable):
+    is_single = isinstance(source, str | bytes | Mapping) or getattr(source, "ndim", 1) == 0
+    if is_single or not isinstance(source, Iterable):
         raise ValueError(
             f"texts: expected a list of texts, lists of ids or mappings, found a "
             f"{type(source).__name__} alone: put it into a list"
