@@ -1,5 +1,5 @@
 // Compares the command line with the independent reference's measurements of the same model and texts.
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
@@ -13,11 +13,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openHub } from '../hub/server.mjs';
-import { root } from './helper.mjs';
+import { root, runOk } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const zoo = (id) => fileURLToPath(new URL(`models/zoo/${id}`, root));
@@ -32,8 +31,7 @@ writeFileSync(lines, texts.map((text) => text.replace(/\s*\n\s*/g, ' ')).join('\
 const wholeFile = join(folder, 'whole.txt');
 writeFileSync(wholeFile, texts.join('\n'));
 
-const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
-const measure = async (...args) => JSON.parse((await run('measure', ...args, '--json')).stdout);
+const measure = async (...args) => JSON.parse((await runOk('measure', ...args, '--json')).stdout);
 
 for (const id of ['softmax', 'sigmoid']) {
   test(`measures of ${id} are those of the reference`, async () => {
@@ -89,7 +87,7 @@ test('an encoder has no loss, and the command gives the reason', async () => {
   const model = join(folder, 'bert');
   cpSync(new URL('tests/golden/hf-bert', root), model, { recursive: true });
   writeFileSync(join(model, 'vocab.txt'), '[UNK]\n[PAD]\n[CLS]\n[SEP]\na\n');
-  const { stdout } = await run('measure', model, '--ids', '2,7,9,11,7,3');
+  const { stdout } = await runOk('measure', model, '--ids', '2,7,9,11,7,3');
   assert.match(stdout, /^note: every query sees every token, so that none is predicted/m);
   assert.match(stdout, /^loss +-$/m);
   assert.match(stdout, /^accuracy +-$/m);
@@ -97,10 +95,10 @@ test('an encoder has no loss, and the command gives the reason', async () => {
 
 test('--version prints the package’s version, describe each metric, field, edit and operation with its meaning', async () => {
   const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
-  assert.equal((await run('--version')).stdout, `${version}\n`);
-  const tables = JSON.parse((await run('describe', '--json')).stdout);
+  assert.equal((await runOk('--version')).stdout, `${version}\n`);
+  const tables = JSON.parse((await runOk('describe', '--json')).stdout);
   assert.deepEqual([tables.version, tables.measured_by], [version, undefined]);
-  const { stdout } = await run('describe');
+  const { stdout } = await runOk('describe');
   for (const table of ['metrics', 'fields', 'edits', 'operations'])
     for (const { name, question, formula, meaning } of tables[table]) {
       const line = stdout.split('\n').find((line) => line.startsWith(`  ${name} `));
@@ -196,28 +194,29 @@ test('the command line measures a model of the hub', async () => {
 
 test('the command prints a summary for people, its usage, and errors on one line with exit code 1', async () => {
   const emptyFolder = mkdtempSync(join(folder, 'empty-'));
-  const text = (await run('measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'))
-    .stdout;
+  const text = (
+    await runOk('measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1')
+  ).stdout;
   assert.match(text, /Sink_1 +\d+\.\d\d%/);
   assert.doesNotMatch(text, /too short/);
   const args = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'];
-  const shortResult = await run(...args, '--tokens', '9');
+  const shortResult = await runOk(...args, '--tokens', '9');
   assert.match(
     shortResult.stdout,
     /too short: uniform attention alone exceeds eps 0\.3; Sink_1 needs at least 10 tokens/,
   );
-  const endless = await run(...args, '--tokens', '9', '--eps', '0');
+  const endless = await runOk(...args, '--tokens', '9', '--eps', '0');
   assert.match(endless.stdout, /no text is long enough: uniform attention alone exceeds eps 0\n/);
-  const { stdout: diffusion } = await run(
+  const { stdout: diffusion } = await runOk(
     ...['measure', zoo('diffusion'), '--text-file', wholeFile, '--sequences', '1'],
     ...['--tokens', '6'],
   );
   assert.match(diffusion, /6 tokens/);
   assert.doesNotMatch(diffusion, /too short/);
-  const { conclusive, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
+  const { conclusive, least_tokens: least } = JSON.parse((await runOk(...args, '--json')).stdout);
   assert.deepEqual([conclusive, least], [true, 10]);
   for (const words of [['--help'], ['help'], ['help', 'help'], ['help', '--help']])
-    assert.match((await run(...words)).stdout, /sinkscope measure MODEL[^]*sinkscope train/);
+    assert.match((await runOk(...words)).stdout, /sinkscope measure MODEL[^]*sinkscope train/);
   const measured = ['measure', zoo('softmax')];
   const ofText = [...measured, '--text-file', wholeFile];
   const cases = [
@@ -239,8 +238,8 @@ test('the command prints a summary for people, its usage, and errors on one line
     ],
   ];
   for (const [args, message] of cases) {
-    await assert.rejects(run(...args), (error) => {
-      assert.equal(error.code, 1);
+    await assert.rejects(runOk(...args), (error) => {
+      assert.equal(error.status, 1);
       assert.match(error.stderr, message);
       assert.equal(error.stderr.trimEnd().split('\n').length, 1, error.stderr);
       return true;

@@ -176,6 +176,13 @@ let lastCommand = Promise.resolve();
  */
 export const runCli = (...args) => (lastCommand = lastCommand.then(() => outputOf(args)));
 
+/** As runCli, but rejects with the messages of a command that fails. @param {...(string | number)} args */
+export async function runOk(...args) {
+  const result = await runCli(...args.map(String));
+  if (result.status) throw Object.assign(new Error(result.stderr), result);
+  return result;
+}
+
 /** Returns a command's output and messages; restores the streams and the exit code. @param {string[]} args */
 async function outputOf(args) {
   const { runCommand } = await import('../../wasm/command/command.ts');

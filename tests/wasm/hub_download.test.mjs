@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fetchFile } from '../../wasm/loading/download.ts';
-import { readWeights } from '../../wasm/loading/files.ts';
 import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
 
@@ -26,8 +25,6 @@ async function read(options = {}) {
   return { bytes, content: Buffer.concat(chunks) };
 }
 
-const ranges = () => hub.seen(MODEL_PATH, 'cdn').map(({ headers }) => headers.range);
-
 test('a file arrives whole, with its size, through the redirect', async () => {
   const { bytes, content } = await read();
   assert.equal(bytes, weights.length);
@@ -40,19 +37,6 @@ test('the token is sent only to its host', async () => {
   assert.ok(content.equals(weights));
   assert.equal(hub.seen(MODEL_PATH, 'hub')[0].headers.authorization, 'Bearer hf_member');
   assert.equal(hub.seen(MODEL_PATH, 'cdn')[0].headers.authorization, undefined);
-});
-
-test('a cut connection is continued at its last byte', async () => {
-  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000 });
-  const reasons = [];
-  const { content } = await read({ onRetry: ({ reason }) => reasons.push(reason) });
-  assert.ok(content.equals(weights));
-  const [first, second] = ranges();
-  assert.equal(first, undefined);
-  const from = Number(/^bytes=(\d+)-$/.exec(second)[1]);
-  assert.ok(from > 0 && from <= 1_000_000, second);
-  assert.match(hub.seen(MODEL_PATH, 'cdn')[1].headers['if-range'], /^"[0-9a-f]{64}"$/);
-  assert.match(reasons.join(), new RegExp(`broke off after ${from} bytes`));
 });
 
 test('a finished download has no listener on its signal', async () => {
@@ -83,19 +67,6 @@ test('a token with a line break is rejected at once, and not shown', async () =>
   assert.equal(hub.log.length, 0);
 });
 
-test('a signal stops a download at once, whether it has not begun, waits, or receives bytes', async () => {
-  await assert.rejects(read({ signal: AbortSignal.abort() }), { name: 'AbortError' });
-  hub.fault({ path: MODEL_PATH, status: 503 });
-  const startTime = performance.now();
-  const readPromise = read({ signal: AbortSignal.timeout(50), wait: 20_000 });
-  await assert.rejects(readPromise, { name: 'TimeoutError' });
-  hub.reset();
-  hub.fault({ host: 'cdn', path: MODEL_PATH, hang: true });
-  await assert.rejects(read({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' });
-  // Without the signal the first would wait for twenty seconds, and the second without end.
-  assert.ok(performance.now() - startTime < 15_000);
-});
-
 test('only the ranges that are read are downloaded', async () => {
   const { stream } = await fetchFile(new URL(url), {});
   const reader = stream.getReader();
@@ -115,30 +86,6 @@ test('empty files, and files compressed without a request for it, are read', asy
   assert.equal(compressedFile.bytes, undefined);
   assert.ok(compressedFile.content.equals(weights));
   assert.ok((await stream.getReader().read()).done);
-});
-
-test('reports give the rate, the remaining time, and the reason of a pause', async () => {
-  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000 });
-  hub.fault({ host: 'cdn', path: MODEL_PATH, slow: 10_000_000 });
-  const memory = new Uint8Array(weights.length + 1);
-  const module = {
-    reserve: () => 1,
-    release() {},
-    bytes: (address, length) => memory.subarray(address, address + length),
-  };
-  const reports = [];
-  const report = (done, total, facts) => reports.push({ done, total, ...facts });
-  const { signal } = new AbortController();
-  const block = await readWeights(module, new URL(url), signal, report);
-  assert.deepEqual(block, { address: 1, bytes: weights.length });
-  assert.ok(Buffer.from(memory.subarray(1)).equals(weights));
-  assert.deepEqual([reports[0].done, reports[0].total], [0, weights.length]);
-  const [pause, ...others] = reports.filter(({ note }) => note);
-  assert.match(pause.note, /broke off after \d+ bytes/);
-  assert.equal(others.length, 0);
-  const { done, total, rate, remaining } = reports.at(-1);
-  assert.ok(done === total && remaining === 0 && rate > 1e6, `${rate}`);
-  assert.ok(reports.every((report, i) => i === 0 || report.done >= reports[i - 1].done));
 });
 
 const servers = [];

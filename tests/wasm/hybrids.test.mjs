@@ -4,14 +4,13 @@
  */
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createEngine, load } from '../../wasm/index.ts';
 import { headEffects } from '../../wasm/internal.ts';
-import { binaries, failure, files, golden, root } from './helper.mjs';
+import { binaries, failure, files, golden, runOk } from './helper.mjs';
 
 const lfm2 = new URL('hf-lfm2/', golden);
 const TEXT = 'b c d e f g h a b i j a c d b';
@@ -85,14 +84,13 @@ test('a run that continues or changes its text has the bits of a new one', async
 });
 
 test('a recording of a hybrid keeps the layer numbers and prints the numbers of its model', async () => {
-  const cli = fileURLToPath(new URL('wasm/cli.js', root));
-  const run = (...args) => spawnSync('node', [cli, ...args], { encoding: 'utf8' }).stdout;
+  const run = async (...args) => (await runOk(...args)).stdout;
   const out = join(folder, 'hybrid.safetensors');
-  run('record', folder, '--ids', ids.join(), '--out', out);
+  await run('record', folder, '--ids', ids.join(), '--out', out);
   const digits = (text) => text.match(/^(alpha_1|entropy|cosine gap) .*$/gm);
   const [recordingText, modelText] = [
-    run('measure', out),
-    run('measure', folder, '--ids', ids.join()),
+    await run('measure', out),
+    await run('measure', folder, '--ids', ids.join()),
   ];
   assert.match(recordingText, /4 layers, attention in 2 \(1, 3\), 3 heads/);
   assert.equal(digits(recordingText).length, 3);
@@ -109,11 +107,8 @@ test('a loaded model and the command line report the layer numbers of the model'
   const { change } = await loadedModel.ablate(TEXT, { layer: 3, head: 0 });
   assert.ok(Math.abs(change) > 1e-4);
   await loadedModel.close();
-  const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const options = ['--ids', ids.join(), '--csv'];
-  const { stdout, stderr } = spawnSync('node', [cli, 'measure', folder, ...options], {
-    encoding: 'utf8',
-  });
+  const { stdout, stderr } = await runOk('measure', folder, ...options);
   const rows = stdout.split('\n').map((line) => line.split(','));
   const layersOf = (name) => {
     const keys = rows.filter((row) => row[2] === name).map((row) => row[5]);

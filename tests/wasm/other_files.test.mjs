@@ -2,17 +2,14 @@
  * Tests checkpoints as other tools leave them: weights in F64, names with the prefix of a wrapper, shards in a
  * subfolder, no tokenizer. Their runs have the bits of the plain file.
  */
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
-import { files, root, tiny, withEngine, failure } from './helper.mjs';
+import { failure, files, root, runOk, tiny, withEngine } from './helper.mjs';
 
 const { config, weights } = files(tiny);
 const tensors = tensorsOf(weights);
@@ -84,8 +81,6 @@ test('reorder_and_upcast_attn changes nothing in F32', async () => {
 
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-files-'));
 after(() => rmSync(folder, { recursive: true }));
-const cli = fileURLToPath(new URL('wasm/cli.js', root));
-const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
 
 test('the command line finds shards in a folder below, and measures ids without a tokenizer', async () => {
   const [wholeFolder, shardFolder] = [join(folder, 'whole'), join(folder, 'shards')];
@@ -103,7 +98,7 @@ test('the command line finds shards in a folder below, and measures ids without 
   writeFileSync(join(shardFolder, 'model.safetensors.index.json'), index);
   const outputs = await Promise.all(
     [wholeFolder, shardFolder].map(async (target) => {
-      const { stdout } = await run('measure', target, '--ids', '1,2,3,4,5', '--json');
+      const { stdout } = await runOk('measure', target, '--ids', '1,2,3,4,5', '--json');
       const { metrics, first } = JSON.parse(stdout);
       return { metrics, first };
     }),
@@ -114,13 +109,13 @@ test('the command line finds shards in a folder below, and measures ids without 
   const hashes = await Promise.all(
     [wholeFolder, shardFolder].map(async (target) => {
       const out = `${target}.safetensors`;
-      await run('record', target, '--ids', '1,2,3,4,5', '--out', out);
-      const { stdout } = await run('measure', out, '--json');
+      await runOk('record', target, '--ids', '1,2,3,4,5', '--out', out);
+      const { stdout } = await runOk('measure', out, '--json');
       return JSON.parse(stdout).conditions.model.sha256;
     }),
   );
   assert.deepEqual(hashes, [createHash('sha256').update(weights).digest('hex'), null]);
-  const { stdout } = await run(
+  const { stdout } = await runOk(
     'measure',
     wholeFolder,
     '--text',
@@ -132,7 +127,7 @@ test('the command line finds shards in a folder below, and measures ids without 
     '--json',
   );
   assert.deepEqual(JSON.parse(stdout).metrics, outputs[0].metrics);
-  await assert.rejects(run('measure', wholeFolder, '--text', 'a b c'), ({ stderr }) =>
+  await assert.rejects(runOk('measure', wholeFolder, '--text', 'a b c'), ({ stderr }) =>
     /without a tokenizer: expected token ids such as 1, 2, 3, got "a b c"/.test(stderr),
   );
 });

@@ -32,7 +32,7 @@ import { Trainer } from '../../wasm/engine/trainer.ts';
 import { train } from '../../wasm/command/train.ts';
 import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { openOut } from '../../wasm/command/out_folder.ts';
-import { root } from './helper.mjs';
+import { root, runOk } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const trainer = fileURLToPath(new URL('.build/native/trainer', root));
@@ -332,11 +332,11 @@ test('the train command prints the numbers of the package, and writes a model th
     `--${k}`,
     `${v}`,
   ]);
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    ...[cli, 'train', '--task', 'backcopy', '--operation', 'relu', '--seed', '3', '--every', '2'],
+  const { stdout } = await runOk(
+    ...['train', '--task', 'backcopy', '--operation', 'relu', '--seed', '3', '--every', '2'],
     ...choices,
     ...['--json', '--out', out],
-  ]);
+  );
   const lines = stdout
     .trim()
     .split('\n')
@@ -366,44 +366,46 @@ test('the train command writes a complete folder, from which training continues 
   const [out, repeatFolder, text] = ['whole', 'again', 'corpus.txt'].map((name) =>
     join(folder, name),
   );
-  const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
   const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
-  await run('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
+  await runOk('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
   assert.deepEqual(readdirSync(out).sort(), [
     ...['config.json', 'model.safetensors', 'recipe.json'],
     ...['tokenizer.json', 'tokenizer_config.json'],
   ]);
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
-  await run('train', '--recipe', out, '--out', repeatFolder);
+  await runOk('train', '--recipe', out, '--out', repeatFolder);
   assert.deepEqual(contents(repeatFolder), contents(out));
   // The tokens of the folder's tokenizer are letters.
   const letters = 'abcdefghijklmnopqrst';
   writeFileSync(text, letters.repeat(40));
   const measureArgs = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
-  const { stdout } = await run('measure', out, '--special', '<s>', ...measureArgs);
+  const { stdout } = await runOk('measure', out, '--special', '<s>', ...measureArgs);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
   const [onward, onwardRepeatFolder] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
-  await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
+  await runOk('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
   rmSync(text);
-  await run('train', '--recipe', onward, '--out', onwardRepeatFolder);
+  await runOk('train', '--recipe', onward, '--out', onwardRepeatFolder);
   assert.deepEqual(contents(onwardRepeatFolder), contents(onward));
   assert.equal(
     JSON.parse(readFileSync(join(onwardRepeatFolder, 'recipe.json'))).text.name,
     'corpus.txt',
   );
   await assert.rejects(
-    run('train', '--recipe', onward, '--from', onward),
+    runOk('train', '--recipe', onward, '--from', onward),
     /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,
   );
   writeFileSync(join(onward, 'text.txt'), letters);
-  await assert.rejects(run('train', '--recipe', onward), /--text-file .*expected the bytes/);
-  await assert.rejects(run('train', '--recipe', out, '--seed', 2), /no other setting, got "seed"/);
+  await assert.rejects(runOk('train', '--recipe', onward), /--text-file .*expected the bytes/);
+  await assert.rejects(
+    runOk('train', '--recipe', out, '--seed', 2),
+    /no other setting, got "seed"/,
+  );
 });
 
 test('an output path that cannot be written is rejected before the first step', async (t) => {
-  const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
+  const train = (...args) => runOk('train', ...args);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
   // No process can create files in these places, and the recursive mkdir of Node.js never ends there.
@@ -503,14 +505,7 @@ test('interrupted training is stored with its number of steps', async () => {
   const recipe = JSON.parse(readFileSync(join(out, 'recipe.json'), 'utf8'));
   assert.ok(recipe.steps_done > 0 && recipe.settings.steps === 1_000_000);
   const repeatFolder = join(folder, 'interrupted-again');
-  await promisify(execFile)(process.execPath, [
-    cli,
-    'train',
-    '--recipe',
-    out,
-    '--out',
-    repeatFolder,
-  ]);
+  await runOk('train', '--recipe', out, '--out', repeatFolder);
   rmSync(join(out, 'checkpoint'), { recursive: true });
   assert.deepEqual(contents(repeatFolder), contents(out));
 });
@@ -551,13 +546,13 @@ test('files of two trainings in one folder are refused by each command that read
     { code: 'bad_file', message: sentence },
   );
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, 'measure', one, '--text-file', text]),
+    runOk('measure', one, '--text-file', text),
     (error) => sentence.test(error.stderr) && error.stderr.trim().split('\n').length === 1,
   );
 });
 
 test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {
-  const run = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
+  const run = (...args) => runOk('train', ...args);
   const [out, untrained] = ['resumable', 'untrained'].map((name) => join(folder, name));
   const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).flatMap(([k, v]) => [
     `--${k}`,
@@ -639,10 +634,7 @@ test('training that continues from a missing model is refused with its name', as
     ['nowhere', /nowhere\/config\.json: expected a file, found none \(ENOENT\)/],
     ['nowhere@3', /index\.json: expected a file, found none \(ENOENT\)/],
   ])
-    await assert.rejects(
-      promisify(execFile)(process.execPath, [cli, 'train', '--from', from, '--text-file', file]),
-      sentence,
-    );
+    await assert.rejects(runOk('train', '--from', from, '--text-file', file), sentence);
 });
 
 test('the loss on held-out text equals that of the reference', async () => {
@@ -652,7 +644,7 @@ test('the loss on held-out text equals that of the reference', async () => {
   const passages = fileURLToPath(new URL('models/zoo/heldout.json', root));
   const train = async (...words) => {
     const args = ['train', '--from', from, '--text-file', file, '--held-file', passages, ...words];
-    const { stdout } = await promisify(execFile)(process.execPath, [cli, ...args]);
+    const { stdout } = await runOk(...args);
     return stdout.trim().split('\n');
   };
   // The expected numbers are those of PyTorch over 100 passages of 64 tokens.
@@ -681,7 +673,7 @@ test('held-out texts that are too short are refused with the name of their optio
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));
   const args = ['train', '--from', from, '--text-file', file, '--held-file', passages];
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, ...args]),
+    runOk(...args),
     /--held-file: expected a text of at least 63 tokens, found \d in the longest; a smaller --length needs fewer\n/,
   );
 });
@@ -692,12 +684,7 @@ test('the train command continues from a folder with its tokenizer on a text', a
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));
   const words = ['--from', from, '--text-file', file, '--operation', 'sigmoid_log_n', '--json'];
   const sizes = ['--batch', '1', '--length', '12', '--steps', '2', '--every', '1'];
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    cli,
-    'train',
-    ...words,
-    ...sizes,
-  ]);
+  const { stdout } = await runOk('train', ...words, ...sizes);
   const log = stdout
     .trim()
     .split('\n')
@@ -708,7 +695,7 @@ test('the train command continues from a folder with its tokenizer on a text', a
   );
   assert.ok(log[0].value_ratio < 0.6 && log[2].loss < log[0].loss + 3);
   const trainArgs = ['train', '--from', `${from}@1400`, '--text-file', file, ...sizes, '--json'];
-  const { stdout: earlyOutput } = await promisify(execFile)(process.execPath, [cli, ...trainArgs]);
+  const { stdout: earlyOutput } = await runOk(...trainArgs);
   const index = new URL('models/zoo/softmax/timeline/index.json', root);
   const { config, weights: begin } = await (await openTimeline(index)).open(1400);
   const tokenizer = openTokenizer(readFileSync(join(from, 'tokenizer.json'), 'utf8'));
@@ -721,16 +708,16 @@ test('the train command continues from a folder with its tokenizer on a text', a
   assert.deepEqual(JSON.parse(earlyOutput.split('\n')[0]), (await training.step())[0]);
   await training.close();
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, ...trainArgs, '--from', `${from}@1401`]),
+    runOk(...trainArgs, '--from', `${from}@1401`),
     /step: expected one of 0, 10, .* got 1401/,
   );
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, ...trainArgs, '--steps', '2x']),
+    runOk(...trainArgs, '--steps', '2x'),
     /--steps: expected a number, got "2x"/,
   );
   writeFileSync(file, 'Short.');
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, 'train', ...words, ...sizes]),
+    runOk('train', ...words, ...sizes),
     /text: expected at least 12 tokens for sequences of 12, found \d/,
   );
 });

@@ -1,9 +1,7 @@
 // Tests unmasking: the uncovered positions, their order, the reports, and the refusals.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +15,7 @@ import {
   randomModel,
   readSafetensors,
   root,
+  runOk,
   withEngine,
 } from './helper.mjs';
 
@@ -205,40 +204,36 @@ for (const workers of [1, 2])
     }));
 
 test('the command line measures a model of the zoo, and prints its result', async () => {
-  const run = promisify(execFile);
   const path = (name) => fileURLToPath(new URL(name, root));
-  const args = [path('wasm/cli.js'), 'unmask', path('models/zoo/diffusion'), '--lines'];
+  const args = ['unmask', path('models/zoo/diffusion'), '--lines'];
   const text = ['--text-file', path('models/zoo/heldout.json'), '--tokens', '12'];
   const options = [...args, ...text, '--sequences', '2', '--steps', '3', '--masked', '0.25'];
-  const result = JSON.parse((await run('node', [...options, '--json'])).stdout);
+  const result = JSON.parse((await runOk(...options, '--json')).stdout);
   assert.deepEqual(
     [result.model, result.prompts, result.predicted, result.steps],
     ['diffusion', 2, 6, 3],
   );
-  const { stdout } = await run('node', options);
+  const { stdout } = await runOk(...options);
   const { loss, accuracy } = result.strongest;
   assert.match(stdout, /^diffusion: 6 hidden places of 2 texts, uncovered in 3 steps;/);
   const line = `  without the strongest key +${loss.mean.toFixed(3)} +${loss.change.mean.toFixed(3)} \u00b1 .* ${(100 * accuracy.mean).toFixed(1)}%$`;
   assert.match(stdout, new RegExp(line, 'm'));
 
   const twin = path('models/zoo/softmax');
-  const twinOutput = await run('node', [...options, '--causal', twin]);
+  const twinOutput = await runOk(...options, '--causal', twin);
   assert.ok(twinOutput.stdout.startsWith(stdout));
   const [name, ...rows] = twinOutput.stdout.slice(stdout.length).trimEnd().split('\n');
   assert.match(name, /^softmax: the next token at the same places/);
   assert.equal(rows.length, 4);
-  const twinResult = JSON.parse(
-    (await run('node', [...options, '--causal', twin, '--json'])).stdout,
-  );
+  const twinResult = JSON.parse((await runOk(...options, '--causal', twin, '--json')).stdout);
   assert.equal(twinResult.causal_model, 'softmax');
   const { loss: firstLoss } = twinResult.causal.baseline;
   assert.match(rows[0], new RegExp(`^  every key +${firstLoss.mean.toFixed(3)} +0.000 `));
   const otherModel = path('tests/golden/hf-llama-gqa');
-  await assert.rejects(run('node', [...options, '--causal', otherModel]));
+  await assert.rejects(runOk(...options, '--causal', otherModel));
 });
 
 test("the command line takes the mask token from the encoder's tokenizer, and reports if there is none", async () => {
-  const run = promisify(execFile);
   const folder = mkdtempSync(join(tmpdir(), 'unmask-'));
   try {
     const model = join(folder, 'bert');
@@ -249,8 +244,8 @@ test("the command line takes the mask token from the encoder's tokenizer, and re
     const cli = (names) => {
       writeFileSync(join(model, 'vocab.txt'), names.join('\n'));
       const text = ['--text', 'the cat sat', '--tokens', '11', '--sequences', '1'];
-      const args = [fileURLToPath(new URL('wasm/cli.js', root)), 'unmask', model, ...text];
-      return run('node', [...args, '--masked', '1', '--json']);
+      const args = ['unmask', model, ...text];
+      return runOk(...args, '--masked', '1', '--json');
     };
     const result = JSON.parse((await cli(words)).stdout);
     // The text has nine letters between [CLS] and [SEP].
