@@ -1,5 +1,6 @@
-// Calls every public function with wrong arguments: it succeeds, or fails with a code, a place and a sentence.
+// Calls every public function with wrong arguments: the snapshot has the sentences that refuse them, and what is accepted.
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import * as promised from '../../wasm/index.ts';
@@ -162,7 +163,10 @@ const PUBLIC_CALLS = {
   ],
   'run.record': [
     async (...args) => (await model.run([1, 2])).record(...args),
-    { fields: ['att'], half: true, eps: [0.3], strings: (ids) => ids.map(String), license: 'MIT' },
+    {
+      ...{ fields: ['att'], half: true, eps: [0.3], strings: (ids) => ids.map(String) },
+      ...{ model: {}, first: {}, source: 'a', sourceSha256: 'ab', license: 'MIT', command: 'none' },
+    },
   ],
   'engine.openRecording': [
     async (...args) => (await engine.openRecording(...args)).close(),
@@ -190,9 +194,14 @@ const PUBLIC_CALLS = {
     (...args) => recording.measure(...args),
     { eps: [0.3], metrics: ['alpha'] },
   ],
-  recordMaps: [recordMaps, [{ att: map }], { id: 'mine', operation: 'softmax' }],
+  recordMaps: [recordMaps, [{ att: map }], { id: 'mine', operation: 'softmax', license: 'MIT' }],
   'recordMaps, one': [(maps) => recordMaps([maps]), { att: map, tokens: ['a', 'b'] }],
-  recordStudy: [recordStudy, model, [[1, 2]], { keep: 1, eps: [0.3], metrics: ['alpha'] }],
+  recordStudy: [
+    recordStudy,
+    model,
+    [[1, 2]],
+    { keep: 1, eps: [0.3], metrics: ['alpha'], edits: [], license: 'MIT', signal },
+  ],
   compareRecordings: [compareRecordings, recording, recording, { tolerance: 0 }],
   'run.generate': [
     async (...args) => firstResult((await model.run([1, 2])).generate(...args)),
@@ -210,7 +219,10 @@ const PUBLIC_CALLS = {
     measure,
     model,
     [[1, 2]],
-    { eps: 0.3, metrics: ['alpha'], edits: [], signal, onProgress, onSequence: () => {} },
+    {
+      ...{ eps: 0.3, metrics: ['alpha'], edits: [], streaming: false },
+      ...{ signal, onProgress, onSequence: () => {} },
+    },
   ],
   sweep: [
     sweep,
@@ -342,7 +354,7 @@ const PUBLIC_CALLS = {
   guardTokenizer: [
     async (...args) => (await guardTokenizer(...args)).close(),
     { tokenizer: tokenizerJson, config: '{}' },
-    { limit: 5000 },
+    { limit: 5000, signal },
   ],
   editLabel: [editLabel, { kind: 'silence' }, describe],
   readEdit: [readEdit, 'mask(first=1,recent=2)', describe],
@@ -378,19 +390,28 @@ test('the table has every function that the package exports', () => {
   assert.deepEqual(untestedNames, []);
 });
 
+/** The sentence without the value that was found, and without paths of this machine. */
+const sentenceOf = ({ where, text }) =>
+  `${where}: ${text}`.replace(/, (got|found) .*/s, '').replaceAll(fileURLToPath(root), '');
+
 for (const [name, [call, ...args]] of Object.entries(PUBLIC_CALLS)) {
-  test(`${name} rejects invalid arguments in a sentence`, { timeout: 120_000 }, async () => {
+  test(`${name} rejects invalid arguments in a sentence`, { timeout: 120_000 }, async (t) => {
     const failures = [];
+    const refused = new Set();
+    const accepted = [];
     for (const [junkName, spoilt] of spoilArguments(args)) {
       try {
         await call(...spoilt);
+        accepted.push(junkName);
       } catch (error) {
         const { code, where, text } = error ?? {};
         const isTold = error?.name === 'SinkscopeError' && code !== 'internal' && where && text;
         if (!isTold) failures.push(`${junkName}: ${String(error)} (${code})`);
+        else refused.add(sentenceOf(error));
       }
     }
     assert.deepEqual(failures, []);
+    t.assert.snapshot({ refused: [...refused].sort(), accepted });
   });
 }
 after(() => engine.close());

@@ -318,20 +318,7 @@ onClock('a worker that refuses its files is ended', async () => {
   assert.deepEqual([(await error).code, workers[0].isEnded], ['unsupported', true]);
 });
 
-test('invalid sources, options and texts are rejected before a worker is called', async () => {
-  const { workers, guard } = stage();
-  for (const [source, options, where] of [
-    [null, {}, 'source'],
-    [{ tokenizer: 3 }, {}, 'tokenizer'],
-    [{ gguf: 'a' }, {}, 'gguf'],
-    [SMALL_SOURCE, { limit: -1 }, 'limit'],
-    [SMALL_SOURCE, { signal: {} }, 'signal'],
-    [SMALL_SOURCE, 3, 'options'],
-  ]) {
-    const { code, where: place } = await failure(guard(source, options));
-    assert.deepEqual([code, place], ['argument', where]);
-  }
-  assert.equal(workers.length, 0);
+test('an invalid text is rejected before its worker is called', async () => {
   const { tokenizer, workers: openWorkers } = await open();
   const { code, where, text } = await failure(tokenizer.encode(7));
   assert.deepEqual([code, where, text], ['argument', 'text', 'expected a string, got 7']);

@@ -105,16 +105,6 @@ test('a tensor is read whole, or for a layer and a head', async () => {
   await recording.tensor('x', { layer: 1 });
   await recording.tensor('x', { layer: 0, head: 2 });
   assert.deepEqual(calls, ['A tensor 7 x -1 -1', 'A tensor 7 x 1 -1', 'A tensor 7 x 0 2']);
-  for (const [name, where, place] of [
-    [3, {}, 'name'],
-    ['x', 3, 'options'],
-    ['x', { layer: 'a' }, 'layer'],
-    ['x', { head: 'a' }, 'head'],
-  ])
-    assert.deepEqual(
-      await failure(recording.tensor(name, where)).then(({ code, where }) => [code, where]),
-      ['argument', place],
-    );
 });
 
 test('means and deviations have the shapes of their metrics, and the values at the requested threshold', async (t) => {
@@ -184,13 +174,7 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
   ]);
   for (const use of [
     () => recording.read([], { prompt: 2 }),
-    () => recording.read([], { prompt: -1 }),
     () => recording.read([{ metric: 'a' }, { metric: 'a', base: 1 }]),
-    () => recording.read(3),
-    () => recording.read([3]),
-    () => recording.read([], 3),
-    () => recording.metric('a', 3),
-    () => recording.field('a', 3),
   ])
     t.assert.snapshot(await failure(use()));
   const emptyRecording = await openFake({}, { kept: 0 });
@@ -207,15 +191,9 @@ test('pooled maps have 255 levels, with a scale for each map', async () => {
     tensor([2, 1, 2], [2, 0.4, 0, 0.2]),
   );
   assert.deepEqual(calls, ['A tensor 7 1.att_pooled 1 -1', 'A tensor 7 1.att_scale 1 -1']);
-  for (const [options, code, where] of [
-    [{}, 'bad_request', 'pooled'],
-    [3, 'argument', 'options'],
-    [{ prompt: -1 }, 'argument', 'prompt'],
-  ]) {
-    const error = await failure(recording.pooled(options));
-    assert.deepEqual([error.code, error.where], [code, where]);
-  }
-  assert.match((await failure(recording.pooled())).text, /^expected 0\.att_pooled in/);
+  const { code, where, text } = await failure(recording.pooled());
+  assert.deepEqual([code, where], ['bad_request', 'pooled']);
+  assert.match(text, /^expected 0\.att_pooled in/);
 });
 
 const MEAN_TENSORS = {
@@ -247,10 +225,7 @@ test('measuring a recording gives its stored means at each threshold', async () 
   for (const [options, code, where] of [
     [{ metrics: ['gone'] }, 'bad_request', 'gone'],
     [{ metrics: ['x'] }, 'argument', 'metric'],
-    [{ metrics: 'alpha' }, 'argument', 'metrics'],
-    [{ eps: 'a' }, 'argument', 'eps[0]'],
     [{ eps: 0.3 }, 'argument', 'eps'],
-    [3, 'argument', 'options'],
   ]) {
     const error = await failure(recording.measure(options));
     assert.deepEqual([error.code, error.where], [code, where], JSON.stringify(options));

@@ -398,20 +398,6 @@ test('a recorded run becomes a recording of one prompt, at the default threshold
     [optionRecording.conditions.eps, optionRecording.conditions.license],
     [[0.1, 0.2], 'MIT'],
   );
-  for (const [options, where] of [
-    [{ half: 1 }, 'half'],
-    [{ eps: 0.1 }, 'eps'],
-    [{ eps: ['a'] }, 'eps[0]'],
-    [{ fields: 'att' }, 'fields'],
-    [{ strings: [] }, 'strings'],
-    [{ model: 'a' }, 'model'],
-    [{ first: 1 }, 'first'],
-    [{ source: 1 }, 'source'],
-    [{ sourceSha256: 1 }, 'sourceSha256'],
-    [{ license: 1 }, 'license'],
-    [{ command: 1 }, 'command'],
-  ])
-    await assert.rejects(recordRun(run, model, options), { code: 'argument', where });
 });
 
 const maps = (shape, first = 1) => ({
@@ -500,8 +486,4 @@ test('invalid maps are rejected with their place', (t) => {
     [{ att: fourMaps, tokens: 'ab' }],
   ])
     t.assert.snapshot(errorOf(() => recordMaps(prompts)));
-  assert.throws(() => recordMaps([{ att: fourMaps }], { license: 3 }), {
-    code: 'argument',
-    where: 'license',
-  });
 });
