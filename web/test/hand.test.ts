@@ -106,9 +106,7 @@ describe('the view of a change by an intervention', () => {
     expect(change.fits!(otherFrame)).toBe(true);
     expect(change.numbers(otherFrame, at)).toEqual([]);
     expect(change.says(otherFrame, at)).toMatchSnapshot();
-    expect(change.says({ ...otherFrame, generated: 1 }, at)).toMatch(
-      / read other tokens, since each model generates its own text\.$/,
-    );
+    expect(change.says({ ...otherFrame, generated: 1 }, at)).toMatchSnapshot();
     const shortBase = { ...baseline, T: 2, tokens: tokens.slice(0, 2) };
     expect(change.numbers({ ...editedFrame, base: shortBase }, at)).toEqual([]);
   });

@@ -106,7 +106,7 @@ describe('over several prompts', () => {
       row_mass: tensor([2, 2, 3], Array(12).fill(0.5)),
       alpha_raw: tensor([2, 2, 3], Array(12).fill(0.125)),
     });
-    expect(says('mass', frame)).toMatch(/^Head L1H0 on average over 3 prompts: mean 0\.50/);
+    expect(says('mass', frame)).toMatchSnapshot();
     expect(viewNamed('mass').how).not.toContain('first prompt');
   });
 
@@ -145,14 +145,10 @@ describe('over several prompts', () => {
   it('the number of a map of blocks is called a mean, without a token of one prompt', () => {
     const map = (change: Partial<Frame> = {}) =>
       says('attention', meansOf({}, { pooled: 2, ...change }));
-    expect(map()).toMatch(
-      /as 2 by 2 means over blocks of 2 by 2 tokens on the first prompt\. The start token <s> receives 90% on average over 3 prompts; uniform/,
-    );
+    expect(map()).toMatchSnapshot();
     const differing = ids.map((prompt, i) => [i, ...prompt.slice(1)]);
     expect(map({ ids: differing })).toMatchSnapshot();
-    expect(map({ sequences: 1 })).toMatch(
-      /2 by 2 tokens\. The start token <s> receives 90% on average; uniform/,
-    );
+    expect(map({ sequences: 1 })).toMatchSnapshot();
     const operation = { ...frameOf().operation, normalizes: false };
     const alpha_raw = tensor([2, 2, 3], [0, 0, 0, 0.6, 0, 0, 0.4, 0, 0, 0, 0, 0]);
     expect(map({ operation, ofFirst: { alpha_raw } } as never)).toMatchSnapshot();
@@ -161,7 +157,7 @@ describe('over several prompts', () => {
   it('findings are about these texts', () => {
     const heads = (x: number) => tensor([2, 2], Array(4).fill(x));
     const frame = meansOf({ effect: heads(0), first_share: heads(0.9), contribution: heads(0.1) });
-    expect(says('effects', frame)).toMatch(/^3 of 4 heads are dormant on these texts: each/);
+    expect(says('effects', frame)).toMatchSnapshot();
     const weak = meansOf({ sink_ratio: tensor([3], [0, 0, 0]) });
     expect(headingOf([weak, weak], [])).toMatchSnapshot();
   });

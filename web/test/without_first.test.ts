@@ -54,10 +54,8 @@ it('the verdict is “falls apart” only if the text repeats itself or is far l
 it('the verdict is “recovers” only if the second half repeats less than without the token', () => {
   const textOf = (late: readonly [number, number, number]) =>
     verdictOf(createTrials([0.1, 0.8, 0.4], [2, 2, 2], late), 64)!.text;
-  expect(textOf([0.1, 0.9, 0.2])).toMatch(
-    /^Over 8 seeds, 8\d% .* 1\d% with it and 1\d% without the second token instead; .* Put back after 32 .* recovers: 2\d%/,
-  );
-  expect(textOf([0.1, 0.9, 0.8])).toMatch(/does not clearly recover: 8\d% .* 9\d% .* 1\d% with it/);
+  expect(textOf([0.1, 0.9, 0.2])).toMatchSnapshot();
+  expect(textOf([0.1, 0.9, 0.8])).toMatchSnapshot();
   expect(verdictOf(createTrials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
   expect(verdictOf(createTrials([0.1, 0.8, 0.4]), 63)!.text).toContain('Put back after 31 tokens');
   expect(CONDITIONS.restored.edits(3, 5)).toEqual([
@@ -127,11 +125,11 @@ it('the recorded text of the published model falls apart and recovers', () => {
   expect(trials).toHaveLength(8);
   const { kind, text } = verdictOf(trials, recorded.count)!;
   expect(kind).toBe('apart');
-  expect(text).toMatch(/the second half of the text recovers/);
+  expect(text).toMatchSnapshot();
   const { kept, deleted, restored, control } = texts;
   expect(new Set([kept, deleted, restored]).size).toBe(3);
   expect(control).toBe(kept);
-  expect(text).toMatch(/^Over 8 seeds, 56% .* with it and 2% without the second token/);
+  expect(text).toMatchSnapshot();
 });
 
 it('the first key is hidden after the prompt, and in the restored text only for half of it', async ({
