@@ -27,7 +27,11 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
     if (w->pair) {
         /* The file stores the rotary pair (j, j + half) of a head at 2j and 2j + 1. */
         size_t j = n % w->pair, half = (w->pair - w->unpaired) / 2;
-        if (j < 2 * half) n += (j < half ? 2 * j : 2 * (j - half) + 1) - j;
+        size_t first = w->pairs_last ? w->unpaired : 0;
+        if (j < 2 * half)
+            n += w->halves ? first : first + (j < half ? 2 * j : 2 * (j - half) + 1) - j;
+        else if (w->pairs_last)
+            n -= 2 * half;
     }
     return w->first + n / w->group * w->step + n % w->group;
 }

@@ -31,6 +31,8 @@ typedef struct ss_matrix {
     size_t pair;  /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */
     size_t
         unpaired; /* number of rows of such a head that do not rotate; they are its last outputs */
+    bool pairs_last;     /* the file has the unpaired rows before the pairs */
+    bool halves;         /* with pairs_last: the pairs are in order, not adjacent */
     const float *panels; /* all columns as a product reads them (pack.h), for frequent products;
                             NULL: each product unpacks them */
     bool in_out;      /* [in][total], like GPT-2's Conv1D, until the outputs are interleaved; else

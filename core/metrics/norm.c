@@ -8,7 +8,19 @@
  */
 #include "measures.h"
 
+/* Returns false for a key/value head that does not exist, in a layer with fewer heads than others.
+ */
+static bool has_head(const ss_trace *trace, ss_field_id field, int row) {
+    const ss_arch *arch = &trace->model->arch;
+    return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;
+}
+
+static float norm_of(const ss_trace *trace, ss_field_id field, int row, int t) {
+    return has_head(trace, field, row) ? ss_norm_of(trace, field, row, t) : NAN;
+}
+
 static float ratio_of(const ss_trace *trace, ss_field_id field, int row, int T) {
+    if (!has_head(trace, field, row)) return NAN;
     double first_norm = (double)ss_norm_of(trace, field, row, trace->first), norm_sum = 0.0;
     for (int t = 0; t < T; t++)
         if (t != trace->first) norm_sum += (double)ss_norm_of(trace, field, row, t);
@@ -17,17 +29,17 @@ static float ratio_of(const ss_trace *trace, ss_field_id field, int row, int T) 
 
 float ss_measure_hidden_norm(const ss_trace *trace, int row, int t, int T) {
     (void)T;
-    return ss_norm_of(trace, SS_FIELD_HIDDEN, row, t);
+    return norm_of(trace, SS_FIELD_HIDDEN, row, t);
 }
 
 float ss_measure_key_norm(const ss_trace *trace, int row, int t, int T) {
     (void)T;
-    return ss_norm_of(trace, SS_FIELD_K, row, t);
+    return norm_of(trace, SS_FIELD_K, row, t);
 }
 
 float ss_measure_value_norm(const ss_trace *trace, int row, int t, int T) {
     (void)T;
-    return ss_norm_of(trace, SS_FIELD_V, row, t);
+    return norm_of(trace, SS_FIELD_V, row, t);
 }
 
 float ss_measure_hidden_ratio(const ss_trace *trace, int row, int T) {

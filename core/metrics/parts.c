@@ -14,8 +14,8 @@
  * rho.
  *
  * A part is NaN for a component of this layer or above, with post norm, which rescales the sum, in
- * a model that clips keys, in one whose mixers (arch.h) write to the stream, too, and in a run with
- * edits, whose stream is no such sum.
+ * a model that clips keys, scales the stream or has latent attention, in one whose mixers (arch.h)
+ * write to the stream, too, and in a run with edits, whose stream is no such sum.
  */
 #include "../math/kernels.h"
 #include "measures.h"
@@ -48,7 +48,7 @@ static double norm_scale(const ss_arch *arch, const ss_norm *norm, const float *
 /* Returns the factor by which rotary positions lengthen dim j at position 0, where they rotate by
  * no angle: YaRN scales the dims that it rotates. */
 static double rotary_factor(const ss_arch *arch, int l, size_t j) {
-    if (!ss_arch_rotates(arch, l) || (int)j >= arch->rotary_width) return 1.0;
+    if (!ss_arch_rotates(arch, l) || (int)j >= ss_arch_sizes(arch, l).rotary_width) return 1.0;
     bool is_windowed = arch->has_window_rotary && arch->windowed[l];
     return (double)(is_windowed ? arch->window_rotary : arch->rotary).attention_factor;
 }
@@ -109,8 +109,8 @@ static double dot_product(const double *a, const float *b, size_t n) {
 static double write_direction(const workspace *work, const ss_trace *trace, int l, int h, int T) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
-    size_t D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t g = (size_t)ss_arch_group(arch, h);
+    size_t D = (size_t)arch->D, K = (size_t)ss_arch_sizes(arch, l).K;
+    size_t g = (size_t)ss_arch_group(arch, l, h);
     double *directions = work->directions + (size_t)h * D, square = 0.0;
     const float *x = ss_row(trace, SS_FIELD_HIDDEN, l, 0);
     double rho = norm_scale(arch, &layer->attention_norm, x, D);
@@ -141,7 +141,8 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
  * and treated as a constant. */
 static void write_directions(const workspace *work, const ss_trace *trace, int l, int T) {
     const ss_arch *arch = &trace->model->arch;
-    size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)arch->G;
+    ss_sizes sizes = ss_arch_sizes(arch, l);
+    size_t D = (size_t)arch->D, H = (size_t)arch->H, heads = H / (size_t)sizes.G;
     bool is_norm_of_all_heads = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     double total = 0.0;
     for (size_t h = 0; h < H; h++) {
@@ -150,7 +151,7 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
         if (h % heads == 0) total += square;
     }
     for (size_t h = 0; arch->qk_norm && h < H; h++) {
-        double n = (double)arch->K * (is_norm_of_all_heads ? (double)arch->G : 1.0);
+        double n = (double)sizes.K * (is_norm_of_all_heads ? (double)sizes.G : 1.0);
         double scale =
             sqrt((is_norm_of_all_heads ? total : work->sums[h]) / n + (double)arch->norm_eps);
         work->offsets[h] /= scale;
@@ -162,8 +163,9 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
  * components, and nothing clips keys, centers them or norms their inputs. */
 static bool is_linear(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
-    return !trace->edited && !arch->post_norm && !arch->mixer.kind &&
-           !(arch->qk_norm && arch->norm == SS_NORM_LAYER) && arch->qkv_clip <= 0.0f;
+    return !trace->edited && !arch->post_norm && !arch->mixer.kind && !arch->kv_latent &&
+           !(arch->qk_norm && arch->norm == SS_NORM_LAYER) && !trace->model->layers[0].scale &&
+           arch->qkv_clip <= 0.0f;
 }
 
 static void fill_nan(float *out, size_t n) {
@@ -190,7 +192,7 @@ void ss_measure_logit_parts(const ss_trace *trace, const ss_metric_args *args, f
 static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[below];
-    size_t D = (size_t)arch->D, H = (size_t)arch->H, U = (size_t)arch->U;
+    size_t D = (size_t)arch->D, H = (size_t)arch->H, U = (size_t)ss_arch_sizes(arch, below).U;
     memset(work->sums, 0, H * H * sizeof *work->sums);
     for (size_t d = 0; d < D; d++) {
         ss_matrix_unpack_output(work->row, &layer->o.w, d);

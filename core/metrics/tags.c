@@ -38,14 +38,14 @@ float ss_measure_tag_share(const ss_trace *trace, int head, int T) {
  * this part begins. */
 static const float *unpack_output_row(const ss_trace *trace, int head, size_t d, float *row) {
     const ss_arch *arch = &trace->model->arch;
-    size_t U = (size_t)arch->U;
+    size_t U = (size_t)ss_arch_sizes(arch, head / arch->H).U;
     ss_matrix_unpack_output(row, &trace->model->layers[arch->layers[head / arch->H]].o.w, d);
     return row + (arch->added_heads ? 0 : (size_t)(head % arch->H) * U);
 }
 
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
     const ss_arch *arch = &trace->model->arch;
-    size_t U = (size_t)arch->U;
+    size_t U = (size_t)ss_arch_sizes(arch, head / arch->H).U;
     const float *v = first_value(trace, head);
     double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {
@@ -94,8 +94,8 @@ static void measure_rank_piece(const void *context, size_t head, size_t worker) 
     const ss_metric_job *job = context;
     const ss_trace *trace = job->trace;
     const ss_arch *arch = &trace->model->arch;
-    size_t D = (size_t)arch->D, U = (size_t)arch->U;
-    size_t n = (size_t)job->T - 1, HU = (size_t)arch->H * U;
+    size_t D = (size_t)arch->D, U = (size_t)ss_arch_sizes(arch, (int)head / arch->H).U;
+    size_t n = (size_t)job->T - 1, HU = (size_t)arch->H * (size_t)arch->U;
     double *buffer = trace->spectrum + worker * trace->spectrum_n;
     float *out = (float *)(void *)buffer, *row = out + n * D;
     for (size_t d = 0; d < D; d++) {

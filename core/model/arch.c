@@ -20,11 +20,12 @@ const char *ss_ffn_name(ss_ffn_kind ffn) {
 
 const char *ss_activation_name(ss_activation activation) {
     return (const char *[]){
-        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu"}[activation];
+        "silu", "gelu_tanh", "gelu", "relu", "relu2", "clamped_swiglu", "xielu"}[activation];
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
-    return (const char *[]){"none", "linear", "llama3", "yarn", "longrope"}[scaling];
+    return (const char *[]){
+        "none", "linear", "llama3", "proportional", "yarn", "longrope"}[scaling];
 }
 
 const char *ss_owner_name(ss_owner owner) {
@@ -62,10 +63,10 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
 /* Checks dynamic, and the factors of longrope. These hold for texts up to the length of the first
  * training, so that is the model's context. */
 static void check_long_rotary(ss_arch *arch, ss_json *json) {
-    if (arch->rotary.is_dynamic && ss_arch_pairs(arch) == 1)
+    if (arch->rotary.is_dynamic && ss_arch_pairs(arch, false) == 1)
         ss_json_refuse(json, "rope_type", "dynamic with more than one rotary pair", "one");
     if (arch->rotary.scaling != SS_ROPE_LONG) return;
-    if ((size_t)arch->rotary.pairs_n != ss_arch_pairs(arch))
+    if ((size_t)arch->rotary.pairs_n != ss_arch_pairs(arch, false))
         ss_json_refuse(json, "short_factor", "one factor for each rotary pair",
                        "another number of them");
     if (arch->rotary.original_context < arch->context)
@@ -114,15 +115,18 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     if (family) {
         snprintf(new_arch.family, sizeof new_arch.family, "%s", family->name);
         snprintf(new_arch.attention.operation, sizeof new_arch.attention.operation, "softmax");
-        new_arch.embedding_scale = new_arch.branch_scale = new_arch.logit_scale = 1.0f;
+        new_arch.embedding_scale = new_arch.branch_scale = new_arch.logit_scale =
+            new_arch.router_scale = 1.0f;
         new_arch.attention_in_scale = new_arch.attention_out_scale = new_arch.key_scale = 1.0f;
+        new_arch.value_scale = 1.0f;
         new_arch.ffn_gate_scale = new_arch.ffn_out_scale = 1.0f;
+        new_arch.router_groups = new_arch.router_top_groups = new_arch.router_best = 1;
         new_arch.mask_token = -1;
         ss_family_refuse(&json, family->extra_keys);
         family->read(&new_arch, &json);
         read_causality(&new_arch, &json);
         if (!new_arch.embedding_width) new_arch.embedding_width = new_arch.D;
-        new_arch.U = new_arch.K;
+        if (!new_arch.U) new_arch.U = new_arch.K;
         if (!new_arch.blocks) ss_attend_everywhere(&new_arch);
         check_layer_types(&new_arch, &json);
         ss_read_variant(&new_arch, &json, family->variants);

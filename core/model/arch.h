@@ -56,6 +56,15 @@ typedef enum ss_qk_norm {
     SS_QK_NORM_N
 } ss_qk_norm;
 
+typedef enum ss_router {
+    SS_ROUTER_SOFTMAX,
+    SS_ROUTER_SIGMOID, /* the sigmoid of each score; a bias is added when experts are chosen, not in
+                          weights (DeepSeek-V3) */
+    SS_ROUTER_SPARSEMIXER /* two experts, chosen one after the other; the weight of each is its
+                       softmax over the scores near its own, for the second one without the first
+                       (SparseMixer-v2 of Phi-3.5-MoE) */
+} ss_router;
+
 /* The value of ss_arch.prefix in a model whose queries also see all later keys. */
 #define SS_EVERY_KEY INT_MAX
 
@@ -66,6 +75,7 @@ typedef enum ss_activation {
     SS_ACTIVATION_RELU,
     SS_ACTIVATION_RELU2,          /* the square of relu (So et al. 2021) */
     SS_ACTIVATION_CLAMPED_SWIGLU, /* gpt-oss: SwiGLU with gate_limit and gate_slope; needs a gate */
+    SS_ACTIVATION_XIELU,          /* each layer has a curve of its own (Huang 2024); no gate */
     SS_ACTIVATION_N
 } ss_activation;
 
@@ -76,10 +86,12 @@ typedef enum ss_rope_scaling {
     SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
     SS_ROPE_LLAMA3, /* low frequencies are divided by factor, high ones stay, those between are
                        divided in part */
-    SS_ROPE_YARN,   /* as llama3, but the frequencies between are interpolated by the index of their
-                       pair (Peng et al. 2023) */
-    SS_ROPE_LONG /* each frequency is divided by a factor of its own (LongRoPE, Ding et al. 2024);
-                    longer texts than the first training's have other factors, and are refused */
+    SS_ROPE_PROPORTIONAL, /* only the first pairs rotate, a share of `part`, at frequencies divided
+                             by factor (Gemma 4) */
+    SS_ROPE_YARN, /* as llama3, but the frequencies between are interpolated by the index of their
+                     pair (Peng et al. 2023) */
+    SS_ROPE_LONG  /* each frequency is divided by a factor of its own (LongRoPE, Ding et al. 2024);
+                     longer texts than the first training's have other factors, and are refused */
 } ss_rope_scaling;
 
 /* Upper bound of the rotary pairs of a head with longrope. */
@@ -97,9 +109,10 @@ typedef struct ss_rotary {
     bool is_dynamic;  /* the base grows with texts beyond the context, which no run has */
     int pairs_n;      /* longrope: number of factors */
     float pair_factors[SS_LONG_PAIRS_MAX];
-    bool only_long; /* the family has no other scaling than longrope, which older files call su or
-                       yarn */
-    bool truncate;  /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
+    bool only_long;  /* the family has no other scaling than longrope, which older files call su or
+                        yarn */
+    bool has_halves; /* deepseek_v3: the file stores the pair (j, j + half), not neighbors */
+    bool truncate; /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
     bool has_sections; /* the config divides pairs into sections that rotate by different positions
                       in images */
     float attention_factor; /* factor of rotated vectors; 1 except in yarn and longrope */
@@ -145,6 +158,11 @@ typedef struct ss_attention {
     } parameters[SS_PARAMETERS_MAX];
 } ss_attention;
 
+/* Sizes of attention; layers that see all keys and layers with a window may have different ones. */
+typedef struct ss_sizes {
+    int G, K, U, rotary_width;
+} ss_sizes;
+
 typedef struct ss_arch {
     char family[24];
     int L;                       /* layers with attention; in most models all layers */
@@ -156,11 +174,14 @@ typedef struct ss_arch {
     int G;                /* key/value heads; divides H */
     int D;                /* model width */
     int K;                /* head width, of queries and keys */
-    int U;                /* value width: of values and head outputs; K but in some recordings */
-    int F;                /* feed-forward width; of one expert, where there are experts */
-    int V;                /* vocabulary */
-    int E;                /* experts of a layer; 0: one feed-forward for all tokens */
-    int context;          /* maximum number of tokens in a sequence */
+    int U;                /* value width: of values and head outputs; K in most models */
+    int q_latent, kv_latent; /* widths of the compressed vectors from which heads compute their
+                                queries, and keys and values (DeepSeek-V2); 0: no compression.
+                                With kv_latent, all heads share the rotated part of a key */
+    int F;                   /* feed-forward width; of one expert, where there are experts */
+    int V;                   /* vocabulary */
+    int E;                   /* experts of a layer; 0: one feed-forward for all tokens */
+    int context;             /* maximum number of tokens in a sequence */
     ss_positions positions;
     int rotary_width; /* number of rotated dimensions of a head, its first ones; even. D with
                          sinusoids; 0 without rotation */
@@ -168,6 +189,9 @@ typedef struct ss_arch {
         rotary; /* for layers that see all keys, and for all layers unless has_window_rotary */
     ss_rotary window_rotary; /* for layers with a window, if has_window_rotary */
     bool has_window_rotary;
+    ss_sizes sizes[2]; /* of layers that see all keys, and of layers with a window, if these differ;
+                          G, K, U and rotary_width are then the larger ones. sizes[0].K 0: all
+                          layers have G, K, U and rotary_width */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] layers with that window */
@@ -188,7 +212,9 @@ typedef struct ss_arch {
                         */
     bool branch_only;  /* branch norms, without norms before attention and feed-forward */
     ss_qk_norm qk_norm;
-    bool parallel; /* attention and feed-forward read the same residual stream */
+    bool value_norm;     /* values are normed head by head, without a gain */
+    bool keys_as_values; /* layers that see all keys use keys before norm and rotation as values */
+    bool parallel;       /* attention and feed-forward read the same residual stream */
     ss_ffn_kind ffn;
     ss_activation activation;
     float gate_limit, gate_slope; /* bounds and slope of the clamped SwiGLU */
@@ -199,6 +225,7 @@ typedef struct ss_arch {
     /* Factors of attention's input and output, of keys, of the feed-forward's gate before the
      * activation, and of the feed-forward's output; usually 1. */
     float attention_in_scale, attention_out_scale, key_scale, ffn_gate_scale, ffn_out_scale;
+    float value_scale;
     float logit_scale;
     float score_cap, logit_cap; /* a cap c turns x into c tanh(x/c); 0: no cap (Gemma 2) */
     bool attention_bias;        /* q, k, v have biases */
@@ -213,12 +240,20 @@ typedef struct ss_arch {
     int top_k;          /* number of experts that each token uses, 1 .. E */
     bool router_shares; /* the weights of the chosen experts are shares of all E, so their sum is
                            below 1; else it is 1 */
-    int shared_F;       /* width of the shared expert, which every token uses; 0: there is none */
+    ss_router router;
+    int router_groups;     /* number of equal groups of experts; usually 1 */
+    int router_top_groups; /* number of groups whose experts a token can use */
+    int router_best;       /* a group is ranked by the sum of this many of its best scores */
+    float router_scale;
+    float router_jitter; /* SparseMixer: scores within twice this share of the best count as near it
+                          */
+    int shared_F;        /* width of the shared expert, which every token uses; 0: there is none */
     int dense_F; /* feed-forward width of the layers without experts, in a model that also has
                     layers with experts */
     bool dense[SS_LAYERS_MAX]; /* [L] layers without experts, if others have experts */
     bool tied;                 /* the LM head uses the matrix of the embedding */
     ss_attention attention;
+    bool window_sinks; /* only layers with a window have sink logits; the others have softmax */
 } ss_arch;
 
 /* Returns the number of hidden states of a token: one after the embedding and one after each layer.
@@ -254,18 +289,25 @@ const char *ss_qk_norm_name(ss_qk_norm norm); /* NULL for none */
 const char *ss_mask_name(const ss_arch *arch);
 const char *ss_rope_scaling_name(ss_rope_scaling scaling);
 
-static inline int ss_arch_group(const ss_arch *arch, int h) {
-    return h / (arch->H / arch->G);
+static inline ss_sizes ss_arch_sizes(const ss_arch *arch, int a) {
+    ss_sizes sizes = arch->sizes[arch->windowed[a]];
+    return sizes.K ? sizes : (ss_sizes){arch->G, arch->K, arch->U, arch->rotary_width};
+}
+
+static inline int ss_arch_group(const ss_arch *arch, int a, int h) {
+    return h / (arch->H / ss_arch_sizes(arch, a).G);
 }
 
 /* Returns the row of a field [L][G][T] that belongs to row `head` of a field [L][H][T]. */
 static inline int ss_arch_group_row(const ss_arch *arch, int head) {
-    return head / arch->H * arch->G + ss_arch_group(arch, head % arch->H);
+    int a = head / arch->H;
+    return a * arch->G + ss_arch_group(arch, a, head % arch->H);
 }
 
-/* Returns the number of rotated pairs. */
-static inline size_t ss_arch_pairs(const ss_arch *arch) {
-    return (size_t)arch->rotary_width / 2;
+/* Returns the number of rotated pairs in layers with a window, or in those that see all keys. */
+static inline size_t ss_arch_pairs(const ss_arch *arch, bool windowed) {
+    const ss_sizes *sizes = &arch->sizes[windowed];
+    return (size_t)(sizes->K ? sizes->rotary_width : arch->rotary_width) / 2;
 }
 
 /* Returns the number of heads with gates: query heads, or value heads if the gate is on values. */

@@ -220,6 +220,8 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
         .step = place->group ? place->step : place->out,
         .pair = place->pair,
         .unpaired = place->unpaired,
+        .pairs_last = place->pairs_last,
+        .halves = place->halves,
         .in_out = place->layout == SS_IN_OUT,
     };
 }

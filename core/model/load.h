@@ -52,6 +52,8 @@ typedef struct ss_place {
     size_t pair; /* head width, if the file stores the two rows of a rotary pair next to each other;
                     or 0 */
     size_t unpaired;      /* number of last dimensions of a head that do not rotate */
+    bool pairs_last;      /* the file has the unrotated dimensions before the pairs */
+    bool halves;          /* with pairs_last: pairs are not next to each other */
     size_t slices, slice; /* the tensor is [slices][..][..], and the matrix in one slice of it;
                              slices 0: the tensor has two dimensions */
 } ss_place;

@@ -25,9 +25,10 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     family->load_ends(model, &loader);
     ss_load_layers(&loader, model, family->load_layer);
     if (arch->rotary_width)
-        model->rotary = take_frequencies(&loader, &arch->rotary, ss_arch_pairs(arch));
+        model->rotary = take_frequencies(&loader, &arch->rotary, ss_arch_pairs(arch, false));
     if (arch->has_window_rotary)
-        model->window_rotary = take_frequencies(&loader, &arch->window_rotary, ss_arch_pairs(arch));
+        model->window_rotary =
+            take_frequencies(&loader, &arch->window_rotary, ss_arch_pairs(arch, true));
     model->parameters = loader.parameters;
     model->widest = loader.widest;
     ss_refuse_unread_tensors(&loader, arch);
@@ -79,8 +80,10 @@ static void visit_large_matrices(ss_model *model, visitor *visit, ss_arena *aren
     for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
         ss_mixer *mixer = &layer->mixer;
-        ss_linear *linears[] = {&layer->q, &layer->k, &layer->v, &layer->o, &layer->gate,
-                                &mixer->q, &mixer->k, &mixer->v, &mixer->z, &mixer->out};
+        ss_linear *linears[] = {&layer->q,        &layer->k,         &layer->v,        &layer->o,
+                                &layer->q_latent, &layer->kv_latent, &layer->k_shared, &layer->gate,
+                                &mixer->q,        &mixer->k,         &mixer->v,        &mixer->z,
+                                &mixer->out};
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             visit(linears[i], arena, work);
         visit_ffn(&layer->ffn, visit, arena, work);

@@ -22,12 +22,14 @@ typedef struct ss_linear {
 typedef struct ss_norm {
     const float *gain; /* [D], [K], [H*K] or [G*K]; NULL: there is no such norm */
     const float *bias; /* as long as the gain, or NULL */
+    float eps;         /* 0: the model's norm_eps */
 } ss_norm;
 
 typedef struct ss_ffn {
-    ss_linear gate; /* D -> F, gated feed-forward only */
-    ss_linear up;   /* D -> F */
-    ss_linear down; /* F -> D */
+    ss_linear gate;     /* D -> F, gated feed-forward only */
+    ss_linear up;       /* D -> F */
+    ss_linear down;     /* F -> D */
+    const float *curve; /* [4] for xielu: slopes above and below 0, beta, eps; or NULL */
 } ss_ffn;
 
 /* A mixer with a state (arch.h): v is written into the state under key k, and read from it with q.
@@ -50,22 +52,30 @@ typedef struct ss_layer {
     ss_norm attention_norm, ffn_norm; /* absent in models that have only branch norms */
     ss_norm attention_out_norm,
         ffn_out_norm;       /* branch norms: norms of the blocks' outputs; absent in most models */
+    ss_norm v_norm;         /* gain [U] of ones, or absent */
     ss_norm q_norm, k_norm; /* [K]; or [H*K] and [G*K] for a norm of all heads as one vector */
     ss_linear q;            /* D -> H*K */
     ss_linear k, v;         /* D -> G*K, D -> G*U */
-    ss_linear o;            /* H*U -> D; U -> D where heads are added */
-    const float *sinks;     /* [H] sink logits, or NULL */
-    const float *bias_keys; /* [G][K], or [1][K] that all share, or NULL */
+    ss_linear q_latent,
+        kv_latent; /* D -> the input of q, and of k and v; data NULL: no compression */
+    ss_norm q_latent_norm, kv_latent_norm;
+    ss_linear
+        k_shared; /* D -> the rotated part of keys, which all heads share; k gives the other part */
+    ss_linear o;  /* H*U -> D; U -> D where heads are added */
+    const float *sinks;        /* [H] sink logits, or NULL */
+    const float *bias_keys;    /* [G][K], or [1][K] that all share, or NULL */
     const float *bias_values;  /* [G][U], or [1][U] that all share, or NULL: zeros */
     const float *value_biases; /* [H][U], or [1][U], or NULL */
+    const float *scale;        /* [1] factor of the stream after the layer, or NULL */
     ss_linear gate;            /* D -> gated heads * gate width, gated only */
     ss_linear kernel_in,
         kernel_out; /* K -> K: the matrices of the mlp feature map; data NULL: there is none */
     ss_mixer mixer;
-    ss_ffn ffn;            /* the feed-forward; with experts, the shared expert, if any */
-    ss_ffn *experts;       /* [E], or NULL */
-    ss_linear router;      /* D -> E */
-    ss_linear shared_gate; /* D -> 1: factor of the shared expert */
+    ss_ffn ffn;               /* the feed-forward; with experts, the shared expert, if any */
+    ss_ffn *experts;          /* [E], or NULL */
+    ss_linear router;         /* D -> E */
+    const float *router_bias; /* [E], added for the choice but not in weights; or NULL */
+    ss_linear shared_gate;    /* D -> 1: factor of the shared expert; data NULL: the factor is 1 */
 } ss_layer;
 
 typedef struct ss_model {
@@ -82,8 +92,8 @@ typedef struct ss_model {
     const float *positions;     /* [context][D], learned positions only */
     const float *token_type;    /* [D] of type 0, which every token has, or NULL */
     const float *rotary;        /* [rotary_width/2] frequencies, rotary and sinusoid */
-    const float *window_rotary; /* [rotary_width/2] frequencies of windowed layers, where they have
-                                   their own */
+    const float *window_rotary; /* [window rotary_width/2] frequencies of windowed layers, where
+                                   they have their own */
     ss_norm norm;               /* the final norm; none with post norm */
     ss_layer *layers;           /* [blocks] */
     size_t parameters;          /* numbers in the file that the model uses */

@@ -99,6 +99,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     int kind = SS_ROPE_LONG;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
+    if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* refused: only gemma4.c reads it */
     if (kind == SS_ROPE_PLAIN) {
         /* dynamic changes the base of texts that are longer than the model's context, and no run
          * is. */
@@ -154,6 +155,22 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
     read_base_and_part(rotary, json);
     ss_json rope = ss_rope_object(json);
     ss_read_rope(rotary, &rope, context);
+}
+
+void ss_require_rope_kinds(ss_json *json) {
+    static const char *const kinds[] = {"full_attention", "sliding_attention"};
+    ss_json rope = ss_json_object(json, "rope_parameters");
+    if (ss_json_item(json, "rope_scaling"))
+        ss_json_refuse(json, "rope_scaling", "rope_parameters alone", "this key");
+    for (int i = 0; rope.object && i < 2; i++) {
+        ss_json kind = ss_json_object(&rope, kinds[i]);
+        if (!kind.object)
+            ss_json_fail(json, "rope_parameters",
+                         "an object for each kind of layers, full_attention and "
+                         "sliding_attention");
+        else if (!ss_json_item(&kind, "rope_theta"))
+            ss_json_fail(&kind, "rope_theta", "a number, found nothing");
+    }
 }
 
 void ss_require_head_dim(ss_json *json) {
@@ -218,6 +235,11 @@ void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
         if (rotary->scaling == SS_ROPE_LINEAR) share = 0.0f;
         if (rotary->scaling == SS_ROPE_LLAMA3) share = llama3_original_share(rotary, frequency);
         if (rotary->scaling == SS_ROPE_YARN) share = yarn_original_share(rotary, width, j);
+        if (rotary->scaling == SS_ROPE_PROPORTIONAL) {
+            bool rotates = j < (int)floor(rotary->part * width / 2.0);
+            out[j] = rotates ? frequency / (float)rotary->factor : 0.0f;
+            continue;
+        }
         float slow = share < 1.0f ? frequency / (float)rotary->factor : frequency;
         out[j] = share < 1.0f ? slow * (1.0f - share) + frequency * share : frequency;
     }

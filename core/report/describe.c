@@ -384,6 +384,20 @@ static void write_layers(ss_writer *writer, const char *key, const bool *marks, 
     ss_write_end(writer, ']');
 }
 
+static void write_sizes(ss_writer *writer, const ss_arch *arch) {
+    if (!arch->sizes[0].K) return;
+    ss_write_begin(writer, "sizes", '[');
+    for (int a = 0; a < arch->L; a++) {
+        ss_sizes sizes = ss_arch_sizes(arch, a);
+        ss_write_begin(writer, NULL, '{');
+        ss_write_number(writer, "G", sizes.G);
+        ss_write_number(writer, "K", sizes.K);
+        ss_write_number(writer, "U", sizes.U);
+        ss_write_end(writer, '}');
+    }
+    ss_write_end(writer, ']');
+}
+
 static void write_size(ss_writer *writer, const char *key, int size) {
     if (size) ss_write_number(writer, key, size);
 }
@@ -408,6 +422,12 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
     ss_write_text(writer, "qk_norm", ss_qk_norm_name(arch->qk_norm));
     ss_write_bool(writer, "parallel", arch->parallel);
     ss_write_text(writer, "feed_forward", ss_ffn_name(arch->ffn));
+    write_sizes(writer, arch);
+    if (arch->value_norm) ss_write_bool(writer, "value_norm", true);
+    if (arch->keys_as_values) ss_write_bool(writer, "keys_as_values", true);
+    if (arch->window_sinks) write_layers(writer, "sink_layers", arch->windowed, arch->L);
+    write_size(writer, "q_latent", arch->q_latent);
+    write_size(writer, "kv_latent", arch->kv_latent);
     write_size(writer, "shared_F", arch->shared_F);
     write_size(writer, "dense_F", arch->dense_F);
     write_layers(writer, "dense_layers", arch->dense, arch->L);

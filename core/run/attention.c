@@ -143,7 +143,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      .is_recomputed = is_recomputed,
                      .q = q,
                      .bias = bias ? x : NULL};
-    size_t group = (size_t)(l * arch->G + ss_arch_group(arch, h));
+    size_t group = (size_t)(l * arch->G + ss_arch_group(arch, l, h));
     if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
     const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
     ss_edits_apply_at(SS_AT_SCORES, query);
@@ -253,7 +253,7 @@ static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, 
     const ss_mask *mask = &trace->choices[l * arch->H + h].mask;
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     size_t keys = (size_t)(ss_mask_end(mask, t, t + 1) - evicted_n);
-    int group = l * arch->G + ss_arch_group(arch, h);
+    int group = l * arch->G + ss_arch_group(arch, l, h);
     float *q = pass->q + (size_t)h * K, *out = pass->head_out + (size_t)h * U;
     add_query_statistics(trace, l * arch->H + h, t, 1, t + 1, q, K);
     score_single_row(scratch->scores, q, ss_row(trace, SS_FIELD_K, group, 0), keys, K);
@@ -274,7 +274,7 @@ static void attend_head(const void *job, size_t i, size_t worker) {
     ss_pass *pass = a->pass;
     ss_scratch *scratch = &pass->scratch[worker];
     const ss_arch *arch = &pass->trace->model->arch;
-    int l = a->l, h = (int)i, g = ss_arch_group(arch, h), T = a->t0 + a->n;
+    int l = a->l, h = (int)i, g = ss_arch_group(arch, l, h), T = a->t0 + a->n;
     int evicted_n = a->t0 - ss_filled_slots(pass, l, g, a->t0);
     /* The feature maps of a group's heads may differ, since an edit can change a head's operation.
      */
@@ -320,8 +320,8 @@ static void recompute_rows(ss_pass *pass, ss_scratch *scratch, ss_field_id field
     const float *q = ss_row(trace, SS_FIELD_Q, head, t);
     if (is_single_row(pass, n, trace->choices[head].operation->feature))
         score_single_row(scratch->scores, q,
-                         ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, h), 0), keys,
-                         K);
+                         ss_row(trace, SS_FIELD_K, l * arch->G + ss_arch_group(arch, l, h), 0),
+                         keys, K);
     else
         score_rows(pass, scratch, l, h, q, K, (size_t)n, keys);
     for (int r = 0; r < n; r++) {
@@ -344,7 +344,7 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
     /* An MLP feature map multiplies by weights, whose edits read the layer of the pass. */
     if (feature == SS_FEATURE_MLP) pass->layer = arch->layers[l];
     if (!is_single_row(pass, n, feature))
-        pack_keys(pass, scratch, l, ss_arch_group(arch, h), feature,
+        pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));
     for (int end = t + n, rows; t < end; t += rows) {
         rows = ss_min(rows_max, end - t);

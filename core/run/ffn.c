@@ -17,6 +17,19 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
     }
 }
 
+/* Computes xIELU with the curve (p, n, beta, eps): replaces x by p x^2 + beta x above 0, and by n
+ * (e^min(x, eps) - 1 - x) + beta x below. */
+static void xielu(float *x, const float *curve, size_t n) {
+    double positive = (double)curve[0], negative = (double)curve[1], beta = (double)curve[2];
+    double eps = (double)curve[3];
+    for (size_t i = 0; i < n; i++) {
+        double y = (double)x[i], exponent = y < eps ? y : eps;
+        double curve_value =
+            y > 0.0 ? positive * y * y : negative * (ss_exp_double(exponent) - 1.0 - y);
+        x[i] = (float)(curve_value + beta * y);
+    }
+}
+
 static void relu2(float *x, size_t n) {
     ss_relu(x, n);
     ss_multiply(x, x, n);
@@ -83,31 +96,90 @@ static void compute_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn 
     } else {
         in = pass->up;
         if (in != up) memcpy(in, up, inner * sizeof *in);
-        ss_activate(in, arch->activation, inner);
+        if (arch->activation == SS_ACTIVATION_XIELU)
+            xielu(in, ffn->curve, inner);
+        else
+            ss_activate(in, arch->activation, inner);
     }
     ss_linear_rows(pass, out, in, &ffn->down, n);
     record_spikes(pass, in, out, &ffn->down.w, n);
 }
 
-/* Turns E logits into E weights by softmax. Only the top_k largest, the lower index in a tie,
- * differ from 0. */
-static void route(float *x, const ss_arch *arch) {
-    size_t E = (size_t)arch->E;
-    bool is_top[SS_EXPERTS_MAX] = {false};
-    float kept_sum = 0.0f;
-    ss_scale(x, 1.0f / ss_exp(x, x, ss_max(x, E), E), E);
-    for (int i = 0; i < arch->top_k; i++) {
-        size_t best = E;
-        for (size_t e = 0; e < E; e++)
-            if (!is_top[e] && (best == E || x[e] > x[best])) best = e;
-        is_top[best] = true;
-        kept_sum += x[best];
+/* Marks the `count` largest of x[n] that are not marked, the lower index in a tie, and returns the
+ * sum of their weights. */
+static float mark_largest(bool *marks, const float *x, const float *weights, size_t n, int count) {
+    float sum = 0.0f;
+    for (int i = 0; i < count; i++) {
+        size_t best = n;
+        for (size_t e = 0; e < n; e++)
+            if (!marks[e] && (best == n || x[e] > x[best])) best = e;
+        marks[best] = true;
+        sum += weights[best];
     }
+    return sum;
+}
+
+static void mark_other_groups(bool *marks, const float *scores, const ss_arch *arch) {
+    size_t groups = (size_t)arch->router_groups, group_size = (size_t)arch->E / groups;
+    float sums[SS_EXPERTS_MAX];
+    bool is_top[SS_EXPERTS_MAX] = {false};
+    for (size_t g = 0; g < groups; g++) {
+        bool is_best[SS_EXPERTS_MAX] = {false};
+        const float *group_scores = scores + g * group_size;
+        sums[g] = mark_largest(is_best, group_scores, group_scores, group_size, arch->router_best);
+    }
+    mark_largest(is_top, sums, sums, groups, arch->router_top_groups);
+    for (size_t e = 0; e < (size_t)arch->E; e++) marks[e] = !is_top[e / group_size];
+}
+
+/* Finds the largest of x[E] except x[excluded], sets its weight to its softmax over the logits near
+ * it, and returns its index. */
+static size_t choose_sparsemixer_expert(float *weights, const float *x, size_t excluded,
+                                        const ss_arch *arch) {
+    size_t E = (size_t)arch->E, best = excluded == 0 && E > 1 ? 1 : 0;
+    float sum = 0.0f;
     for (size_t e = 0; e < E; e++)
-        if (!is_top[e])
+        if (e != excluded && x[e] > x[best]) best = e;
+    for (size_t e = 0; e < E; e++) {
+        float distance = (x[best] - x[e]) / fmaxf(fabsf(x[e]), x[best]);
+        if (e != excluded && !(distance > 2.0f * arch->router_jitter))
+            sum += ss_expf(x[e] - x[best]);
+    }
+    weights[best] = 1.0f / sum;
+    return best;
+}
+
+static void route_sparsemixer(float *x, const ss_arch *arch) {
+    float weights[SS_EXPERTS_MAX] = {0.0f};
+    choose_sparsemixer_expert(weights, x, choose_sparsemixer_expert(weights, x, SIZE_MAX, arch),
+                              arch);
+    ss_copy(x, weights, (size_t)arch->E);
+}
+
+/* Turns E logits into E weights, by softmax or sigmoid. Only the top_k largest, after adding `bias`
+ * and in the best groups, differ from 0. */
+static void route(float *x, const float *bias, const ss_arch *arch) {
+    size_t E = (size_t)arch->E;
+    float scores[SS_EXPERTS_MAX];
+    bool is_excluded[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
+    if (arch->router == SS_ROUTER_SPARSEMIXER) {
+        route_sparsemixer(x, arch);
+        return;
+    }
+    if (arch->router == SS_ROUTER_SIGMOID)
+        ss_sigmoid(x, x, 0.0f, E);
+    else
+        ss_scale(x, 1.0f / ss_exp(x, x, ss_max(x, E), E), E);
+    ss_copy(scores, x, E);
+    if (bias) ss_add(scores, bias, E);
+    if (arch->router_groups > 1) mark_other_groups(is_excluded, scores, arch);
+    memcpy(is_top, is_excluded, sizeof is_top);
+    float kept_sum = mark_largest(is_top, scores, x, E, arch->top_k);
+    for (size_t e = 0; e < E; e++)
+        if (is_excluded[e] || !is_top[e])
             x[e] = 0.0f;
-        else if (!arch->router_shares)
-            x[e] /= kept_sum;
+        else
+            x[e] = (arch->router_shares ? x[e] : x[e] / kept_sum) * arch->router_scale;
 }
 
 static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e, size_t n) {
@@ -131,6 +203,7 @@ static void add_expert(ss_pass *pass, float *out, const ss_ffn *expert, size_t e
 static void compute_shared_expert(ss_pass *pass, float *out, const ss_layer *layer, size_t n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     compute_ffn(pass, out, pass->y, &layer->ffn, n);
+    if (!layer->shared_gate.w.data) return;
     ss_linear_rows(pass, pass->shared_factors, pass->y, &layer->shared_gate, n);
     for (size_t i = 0; i < n; i++) ss_scale(out + i * D, ss_sigmoidf(pass->shared_factors[i]), D);
 }
@@ -150,6 +223,6 @@ void ss_feed_forward(ss_pass *pass, float *out, int l, int rows) {
         memset(out, 0, n * (size_t)arch->D * sizeof *out);
     if (E == 0) return;
     ss_linear_rows(pass, pass->router, pass->y, &layer->router, n);
-    for (size_t i = 0; i < n; i++) route(pass->router + i * E, arch);
+    for (size_t i = 0; i < n; i++) route(pass->router + i * E, layer->router_bias, arch);
     for (size_t e = 0; e < E; e++) add_expert(pass, out, &layer->experts[e], e, n);
 }

@@ -14,11 +14,12 @@
 
 void ss_norm_vectors(float *out, const float *x, const ss_norm *norm, const ss_arch *arch, size_t n,
                      size_t width) {
+    float eps = norm->eps > 0.0f ? norm->eps : arch->norm_eps;
     for (size_t t = 0; t < n; t++, out += width, x += width)
         if (arch->norm == SS_NORM_RMS)
-            ss_rmsnorm(out, x, norm->gain, arch->norm_eps, width);
+            ss_rmsnorm(out, x, norm->gain, eps, width);
         else
-            ss_layernorm(out, x, norm->gain, norm->bias, arch->norm_eps, width);
+            ss_layernorm(out, x, norm->gain, norm->bias, eps, width);
 }
 
 static void compute_angles(ss_pass *pass, int t0, int n) {
@@ -26,11 +27,11 @@ static void compute_angles(ss_pass *pass, int t0, int n) {
     const ss_arch *arch = &model->arch;
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
-    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.attention_factor, ss_arch_pairs(arch),
-                     positions, n);
+    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.attention_factor,
+                     ss_arch_pairs(arch, false), positions, n);
     if (arch->has_window_rotary)
         ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.attention_factor,
-                         ss_arch_pairs(arch), positions, n);
+                         ss_arch_pairs(arch, true), positions, n);
 }
 
 static void embed_tokens(ss_pass *pass, int t0, int n) {
@@ -76,7 +77,8 @@ static void clip_rows(float *rows, const ss_arch *arch, size_t n) {
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t K = (size_t)arch->K, H = (size_t)heads, pairs = ss_arch_pairs(arch);
+    ss_sizes sizes = ss_arch_sizes(arch, a);
+    size_t K = (size_t)sizes.K, H = (size_t)heads, pairs = (size_t)sizes.rotary_width / 2;
     if (arch->qk_norm == SS_QK_NORM_HEAD)
         ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
@@ -95,6 +97,21 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
     }
     if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED)
         ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
+}
+
+/* Widens rows [n][layer_width] to [n][width] with zeros, which change no product, sum or norm. */
+static void widen_rows(float *rows, size_t n, int layer_width, int width) {
+    size_t from_width = (size_t)layer_width, to_width = (size_t)width;
+    for (size_t i = n; from_width < to_width && i-- > 0;) {
+        memmove(rows + i * to_width, rows + i * from_width, from_width * sizeof *rows);
+        ss_clear(rows + i * to_width + from_width, to_width - from_width);
+    }
+}
+
+static void narrow_rows(float *rows, size_t n, int layer_width, int width) {
+    size_t to_width = (size_t)layer_width, from_width = (size_t)width;
+    for (size_t i = 1; to_width < from_width && i < n; i++)
+        memmove(rows + i * to_width, rows + i * from_width, to_width * sizeof *rows);
 }
 
 static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
@@ -148,7 +165,8 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_matrix *o = &trace->model->layers[arch->layers[a]].o.w;
-    size_t U = (size_t)arch->U, G = (size_t)arch->G, H = (size_t)arch->H, rows = (size_t)n;
+    ss_sizes sizes = ss_arch_sizes(arch, a);
+    size_t U = (size_t)sizes.U, G = (size_t)sizes.G, H = (size_t)arch->H, rows = (size_t)n;
     float *norms = ss_row(trace, SS_FIELD_OUT_NORM, a * arch->H, t0);
     size_t stride = (size_t)trace->capacity;
     if (!norms) return;
@@ -261,13 +279,49 @@ void ss_add_heads(float *out, const ss_arch *arch, size_t n) {
  * sums heads. */
 static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     const ss_model *model = pass->trace->model;
-    int U = model->arch.U;
+    int U = ss_arch_sizes(&model->arch, a).U;
     ss_add_value_biases(out, &model->layers[model->arch.layers[a]], &model->arch, (size_t)n,
                         (size_t)U);
     if (model->arch.gate && model->arch.gate < SS_GATE_VALUE_ELEMENT)
         apply_gates(pass, a, out, t0, n);
     edit_heads(pass, SS_AT_HEADS, a, out, model->arch.H, U, t0, n);
     if (model->arch.added_heads) ss_add_heads(out, &model->arch, (size_t)n);
+}
+
+/* Returns what queries, or keys and values, are projected from: y, or norm(y w) in latent
+ * attention. */
+static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
+    if (!w->w.data) return pass->y;
+    ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
+    ss_norm_vectors(pass->latent, pass->latent, latent_norm, &pass->trace->model->arch, (size_t)n,
+                    w->w.out);
+    return pass->latent;
+}
+
+/* Computes the keys pass->kv[n][G][K]; in latent attention each begins with the rotated part that
+ * all heads share. */
+static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, int groups, int n) {
+    size_t shared_width = layer->k_shared.w.out, K = (size_t)pass->trace->model->arch.K,
+           head_width = K - shared_width;
+    size_t heads = (size_t)n * (size_t)groups;
+    float *head_keys = pass->q,
+          *shared_keys = head_keys + heads * head_width; /* unused until queries are computed */
+    if (!layer->k_shared.w.data) {
+        ss_linear_rows(pass, pass->kv, in, &layer->k, (size_t)n);
+        return;
+    }
+    ss_linear_rows(pass, head_keys, in, &layer->k, (size_t)n);
+    ss_linear_rows(pass, shared_keys, pass->y, &layer->k_shared, (size_t)n);
+    for (size_t i = 0; i < heads; i++) {
+        size_t t = i / (heads / (size_t)n);
+        ss_copy(pass->kv + i * K, shared_keys + t * shared_width, shared_width);
+        ss_copy(pass->kv + i * K + shared_width, head_keys + i * head_width, head_width);
+    }
+}
+
+static const float *copy_keys_as_values(ss_pass *pass, const ss_layer *layer, size_t n) {
+    if (layer->v.w.data) return NULL;
+    return memcpy(pass->q, pass->kv, n * sizeof *pass->q); /* unused until queries are computed */
 }
 
 /* Computes Attention(norm(x)) of attention layer a, normed again in models with branch norms.
@@ -281,29 +335,43 @@ static const float *compute_attention_block(ss_pass *pass, int a, int t0, int n)
     norm_block_input(pass, &layer->attention_norm, n);
     ss_apply_factor(pass->y, arch->attention_in_scale, (size_t)n * D);
 
-    size_t groups = (size_t)n * (size_t)arch->G;
-    ss_linear_rows(pass, pass->kv, pass->y, &layer->k, (size_t)n);
-    ss_apply_factor(pass->kv, arch->key_scale, groups * (size_t)arch->K);
-    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, arch->G, n);
-    edit_heads(pass, SS_AT_KEYS, a, pass->kv, arch->G, arch->K, t0, n);
-    cache_heads(pass, SS_FIELD_K, a, arch->G, t0, n, pass->kv);
-    ss_linear_rows(pass, pass->kv, pass->y, &layer->v, (size_t)n);
-    clip_rows(pass->kv, arch, groups * (size_t)arch->U);
+    ss_sizes sizes = ss_arch_sizes(arch, a);
+    size_t groups = (size_t)n * (size_t)sizes.G, heads = (size_t)n * (size_t)arch->H;
+    const float *in = compress(pass, &layer->kv_latent, &layer->kv_latent_norm, n);
+    project_keys(pass, layer, in, sizes.G, n);
+    ss_apply_factor(pass->kv, arch->key_scale, groups * (size_t)sizes.K);
+    const float *values = copy_keys_as_values(pass, layer, groups * (size_t)sizes.K);
+    norm_and_rotate(pass, a, pass->kv, &layer->k_norm, sizes.G, n);
+    edit_heads(pass, SS_AT_KEYS, a, pass->kv, sizes.G, sizes.K, t0, n);
+    widen_rows(pass->kv, groups, sizes.K, arch->K);
+    cache_heads(pass, SS_FIELD_K, a, sizes.G, t0, n, pass->kv);
+    if (values)
+        memcpy(pass->kv, values, groups * (size_t)sizes.U * sizeof *pass->kv);
+    else
+        ss_linear_rows(pass, pass->kv, in, &layer->v, (size_t)n);
+    clip_rows(pass->kv, arch, groups * (size_t)sizes.U);
+    if (layer->v_norm.gain)
+        ss_norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)sizes.U);
+    ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)sizes.U);
     if (arch->gate >= SS_GATE_VALUE_ELEMENT) apply_gates(pass, a, pass->kv, t0, n);
-    edit_heads(pass, SS_AT_VALUES, a, pass->kv, arch->G, arch->U, t0, n);
+    edit_heads(pass, SS_AT_VALUES, a, pass->kv, sizes.G, sizes.U, t0, n);
     record_out_norms(pass, a, pass->kv, t0, n);
-    cache_heads(pass, SS_FIELD_V, a, arch->G, t0, n, pass->kv);
+    widen_rows(pass->kv, groups, sizes.U, arch->U);
+    cache_heads(pass, SS_FIELD_V, a, sizes.G, t0, n, pass->kv);
 
-    ss_linear_rows(pass, pass->q, pass->y, &layer->q, (size_t)n);
+    in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
+    ss_linear_rows(pass, pass->q, in, &layer->q, (size_t)n);
     norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
-    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, arch->K, t0, n);
+    edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, sizes.K, t0, n);
+    widen_rows(pass->q, heads, sizes.K, arch->K);
     record_heads(trace, SS_FIELD_Q, a, arch->H, t0, n, pass->q);
 
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
-    for (int g = 0; pass->cache.filled_slots && g < arch->G; g++)
+    for (int g = 0; pass->cache.filled_slots && g < sizes.G; g++)
         ss_cache_compact(pass, a, g, n + ss_filled_slots(pass, a, g, t0));
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
+    narrow_rows(head_out, heads, sizes.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);
     float *trace_rows = ss_row(trace, SS_FIELD_ATT_OUT, a, t0);
     float *out = trace_rows ? trace_rows : pass->attn_out;
@@ -366,6 +434,7 @@ static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const float *ffn_out = compute_ffn_block(pass, l, t0, n);
     if (arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
     add_block_output(pass, &layer->ffn_norm, ffn_out, n);
+    if (layer->scale) ss_scale(pass->x, *layer->scale, (size_t)n * (size_t)arch->D);
     record_hidden(pass, l + 1, t0, n);
 }
 
@@ -484,7 +553,7 @@ static void enter_chunk(ss_pass *pass, int t0) {
     size_t offset = pass->by_layer ? (size_t)t0 : 0;
     pass->x = pass->stream + offset * (size_t)arch->D;
     for (int i = 0; i < (arch->has_window_rotary ? 2 : 1) && arch->rotary_width > 0; i++) {
-        size_t pairs = ss_arch_pairs(arch);
+        size_t pairs = ss_arch_pairs(arch, i);
         pass->angles[i] = (ss_angles){pass->text_angles[i].cosine + offset * pairs,
                                       pass->text_angles[i].sine + offset * pairs};
     }

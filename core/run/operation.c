@@ -378,11 +378,16 @@ static int find_parameter(const ss_operation *operation, const char *name) {
     return -1;
 }
 
+static bool lacks_sinks(const ss_arch *arch, int a) {
+    return arch->window_sinks && !arch->windowed[a];
+}
+
 /* Checks that a tensor gives each per-head parameter that the config does not give (NaN). */
 static ss_status check_sinks(const ss_choice *choice, const ss_model *model, ss_error *err) {
     for (int a = 0; a < model->arch.L; a++)
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-            if (isnan(choice->parameters[p]) && !model->layers[model->arch.layers[a]].sinks)
+            if (isnan(choice->parameters[p]) && !lacks_sinks(&model->arch, a) &&
+                !model->layers[model->arch.layers[a]].sinks)
                 return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
                                "expected a tensor self_attn.sinks in layer %d, or the parameter %s "
                                "in config.json",
@@ -420,6 +425,10 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
 
 ss_choice ss_operation_at(const ss_choice *model_choice, const ss_model *model, int a, int h) {
     ss_choice choice = *model_choice;
+    if (lacks_sinks(&model->arch, a)) {
+        choice.operation = &table[ss_operation_find("softmax")];
+        memset(choice.parameters, 0, sizeof choice.parameters);
+    }
     for (int p = 0; p < SS_PARAMETERS_MAX; p++)
         if (isnan(choice.parameters[p]))
             choice.parameters[p] = model->layers[model->arch.layers[a]].sinks[h];

@@ -98,14 +98,16 @@ typedef struct ss_pass {
     unsigned hook_points;
     int32_t *positions; /* [C] position of each token */
     ss_cache cache;
-    float *stream;    /* [n][D] residual stream of the chunk; by layer, [C][D] of the whole text */
-    float *x;         /* [n][D] the chunk's rows in `stream` */
-    float *y;         /* [n][D] normed x, the input of a block */
-    float *attn_out;  /* [n][D] output of attention, unless it is recorded */
-    float *ffn_out;   /* [n][D] output of the feed-forward, unless it is recorded */
-    float *kv;        /* [n][G*K] keys, then [n][G*U] values, before they are cached */
-    float *q;         /* [n][H*K] queries */
-    float *head_out;  /* [n][H*U] head outputs; where U is K, attention overwrites q with them */
+    float *stream;   /* [n][D] residual stream of the chunk; by layer, [C][D] of the whole text */
+    float *x;        /* [n][D] the chunk's rows in `stream` */
+    float *y;        /* [n][D] normed x, the input of a block */
+    float *attn_out; /* [n][D] output of attention, unless it is recorded */
+    float *ffn_out;  /* [n][D] output of the feed-forward, unless it is recorded */
+    float *latent;   /* [n][max(q_latent, kv_latent)] compressed vectors from which queries, or keys
+                        and values, are computed */
+    float *kv;       /* [n][G*K] keys, then [n][G*U] values, before they are cached */
+    float *q;        /* [n][H*K] queries */
+    float *head_out; /* [n][H*U] head outputs; where U is K, attention overwrites q with them */
     float *gate, *up; /* [n][F], or [n][width] of a wider shared expert or dense layer */
     float *gates;     /* [n][gated heads * gate width], gated attention only */
     float

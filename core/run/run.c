@@ -34,7 +34,7 @@ static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_are
 
 static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, ss_arena *arena) {
     for (int i = 0; i < (arch->has_window_rotary ? 2 : 1); i++) {
-        size_t pairs = ss_arch_pairs(arch);
+        size_t pairs = ss_arch_pairs(arch, i);
         angles[i].cosine = ss_arena_floats(arena, n, pairs);
         angles[i].sine = ss_arena_floats(arena, n, pairs);
     }
@@ -93,11 +93,13 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t n = (size_t)pass->chunk, D = (size_t)arch->D, K = (size_t)arch->K, U = (size_t)arch->U;
     size_t F = widest_ffn(arch);
+    int latent = arch->q_latent > arch->kv_latent ? arch->q_latent : arch->kv_latent;
     size_t text_rows = pass->by_layer ? (size_t)pass->trace->capacity : n;
     pass->x = pass->stream = ss_arena_floats(arena, text_rows, D);
     pass->y = ss_arena_floats(arena, n, D);
     pass->attn_out = ss_arena_floats(arena, n, D);
     pass->ffn_out = ss_arena_floats(arena, n, D);
+    pass->latent = ss_arena_floats(arena, n, (size_t)latent);
     pass->kv = ss_arena_floats(arena, n, (size_t)arch->G * ss_max_size(K, U));
     pass->q = ss_arena_floats(arena, n, (size_t)arch->H * K);
     pass->head_out = K == U ? pass->q : ss_arena_floats(arena, n, (size_t)arch->H * U);
@@ -266,6 +268,20 @@ ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
     return SS_OK;
 }
 
+/* In models whose layers differ in their number of key/value heads: writes NaN to the rows of heads
+ * that a layer lacks. */
+static void mark_missing_heads(const ss_trace *trace) {
+    const ss_arch *arch = &trace->model->arch;
+    static const ss_field_id fields[] = {SS_FIELD_K, SS_FIELD_V};
+    for (int i = 0; i < 2; i++)
+        for (int row = 0; row < arch->L * arch->G; row++) {
+            float *rows = ss_row(trace, fields[i], row, 0);
+            size_t n = trace->capacities[fields[i]] * trace->widths[fields[i]];
+            if (row % arch->G < ss_arch_sizes(arch, row / arch->G).G) continue;
+            for (size_t j = 0; j < n; j++) rows[j] = NAN;
+        }
+}
+
 static void reset_edits(ss_pass *pass, const ss_choice *model_choice) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
@@ -277,6 +293,7 @@ static void reset_edits(ss_pass *pass, const ss_choice *model_choice) {
     size_t rows = ss_min_size((size_t)trace->capacity, SS_ROTARY_ROWS);
     if (pass->moves_keys)
         memset(pass->cache.rotary_shifts, 0, rows * sizeof *pass->cache.rotary_shifts);
+    if (!trace->summed_fields && !pass->cache.filled_slots) mark_missing_heads(trace);
     float *errors = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (errors) memset(errors, 0, (size_t)arch->L * 2 * sizeof *errors);
 }

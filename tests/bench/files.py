@@ -156,6 +156,7 @@ FILES: dict[str, Maker] = {
     "qwen3_moe with decoder_sparse_step 2": save_whole(tf.Qwen3MoeConfig, decoder_sparse_step=2, **MOE),
     "qwen3_moe with mlp_only_layers": save_whole(tf.Qwen3MoeConfig, mlp_only_layers=[0], **MOE),
     "olmoe with clip_qkv": save_whole(tf.OlmoeConfig, clip_qkv=0.1, num_experts=4, num_experts_per_tok=2),
+    "deepseek_v3 with rope_interleave: false": golden("hf-deepseek_v3-halves"),
     "helium with head_dim": save_whole(tf.HeliumConfig, head_dim=8),
     "helium with heads wider than the model": save_whole(tf.HeliumConfig, head_dim=8, edit={"head_dim": 16}),
     "an unknown model_type": save_whole(tf.LlamaConfig, edit={"model_type": "novel"}),

@@ -138,6 +138,8 @@ int main(void) {
     check_prompts();
     check_borders(LLAMA, 3);
     check_borders(GPT2, 11);
+    check_borders("tests/golden/hf-deepseek_v2", 7); /* values narrower than keys */
+    check_borders("tests/golden/hf-gemma4", 7); /* layers whose heads differ in width and number */
     check_table_of_pairs();
     check_pairs_continue(LLAMA, true);
 #ifdef __SANITIZE_ADDRESS__

@@ -198,7 +198,7 @@ export interface Rotary {
   /** Pair j of rotary_width/2 rotates by theta^(-2j/rotary_width) per position. */
   readonly theta: number;
   /** Method that extends positions beyond the context of training. */
-  readonly scaling: 'none' | 'linear' | 'llama3' | 'yarn';
+  readonly scaling: 'none' | 'linear' | 'llama3' | 'proportional' | 'yarn';
   /** Slow pairs rotate `factor` times slower; present with a scaling only. */
   readonly factor?: number;
 }
@@ -278,7 +278,8 @@ export interface Architecture {
   /** One feed-forward for all tokens instead of experts. */
   readonly dense: boolean;
   readonly gated: boolean;
-  readonly activation: 'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu';
+  readonly activation:
+    'silu' | 'gelu_tanh' | 'gelu' | 'relu' | 'relu2' | 'clamped_swiglu' | 'xielu';
   /** Queries, keys and values are clipped to this magnitude; absent where they are not. */
   readonly qkv_clip?: number;
   /** Factor of the products q.k: scores are q.k times `score_scale`. */
@@ -288,6 +289,26 @@ export interface Architecture {
   readonly logit_scale?: number;
   /** Layers whose queries and keys are not rotated; absent where all are. */
   readonly unrotated?: readonly number[];
+  /**
+   * [L]: key/value heads, head width and value width of each layer, where layers differ; else absent. G, K and U are the
+   * largest of each: rows of key/value heads that a layer lacks are NaN, numbers after a layer's own width are 0.
+   */
+  readonly sizes?: readonly { readonly G: number; readonly K: number; readonly U: number }[];
+  /** Values are normed head by head; absent where they are not. */
+  readonly value_norm?: true;
+  /** The values of layers that see all keys are their keys as projected; absent where they are not. */
+  readonly keys_as_values?: true;
+  /**
+   * Layers that have the operation's sink logits, while the others use softmax; absent where all
+   * layers have them, or none.
+   */
+  readonly sink_layers?: readonly number[];
+  /**
+   * Widths of the compressed queries, and of the compressed keys and values, in latent attention;
+   * absent in other models.
+   */
+  readonly q_latent?: number;
+  readonly kv_latent?: number;
   /** Feed-forward width of the experts that every token goes through; absent where there are none. */
   readonly shared_F?: number;
   /** Layers without experts in a model that has experts in the others, and their feed-forward width. */

@@ -532,13 +532,15 @@ export function superWeightOf({ tensors: { super_weight } }: Pick<Frame, 'tensor
   return { layer, row: row!, column: column!, token: token!, share: (weight! * input!) / output! };
 }
 
-/** Returns the key/value head that a head uses. */
-export const groupOf = (
-  { architecture: { H, G } }: Pick<Frame, 'architecture'>,
-  { head }: Pick<Head, 'head'>,
-): number => Math.floor(head / (H / G));
+/** Returns the key/value head that a head uses; layers may differ in their number of key/value heads. */
+export function groupOf(
+  { architecture: { H, G, sizes } }: Pick<Frame, 'architecture'>,
+  { layer, head }: Head,
+): number {
+  return Math.floor(head / (H / (sizes?.[layer]?.G ?? G)));
+}
 
-/** Returns the values without NaN, which stands for what is undefined. */
+/** Returns the values without NaN, which stands for a key/value head that a layer lacks. */
 export const withoutNaN = (values: ArrayLike<number>): number[] =>
   Array.from(values).filter((value) => !Number.isNaN(value));
 

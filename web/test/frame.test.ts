@@ -63,9 +63,13 @@ describe('a frame', () => {
     ]);
   });
 
-  it('maps each head to its key/value head', () => {
-    const architecture = { H: 4, G: 2 } as Frame['architecture'];
-    expect([0, 1, 2, 3].map((head) => groupOf({ architecture }, { head }))).toEqual([0, 0, 1, 1]);
+  it('maps each head to its key/value head, also if layers differ in how many they have', () => {
+    const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
+    const groupsOf = (architecture: object, layer: number) =>
+      [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
+    expect(groupsOf({ H: 4, G: 2 }, 1)).toEqual([0, 0, 1, 1]);
+    expect(groupsOf({ H: 4, G: 2, sizes }, 0)).toEqual([0, 0, 1, 1]);
+    expect(groupsOf({ H: 4, G: 2, sizes }, 1)).toEqual([0, 0, 0, 0]);
   });
 
   it('has no weight for keys after the query, unless tokens see later ones', () => {

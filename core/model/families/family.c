@@ -37,6 +37,7 @@ static const ss_family families[] = {
     {"granite", false, ss_granite_read, ss_load_llama_ends, ss_load_llama_layer, FACTORS},
     {"stablelm", false, ss_stablelm_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"starcoder2", false, ss_starcoder2_read, ss_load_llama_ends, ss_load_starcoder2_layer, NULL},
+    {"seed_oss", false, ss_seed_oss_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"ernie4_5", false, ss_ernie_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"helium", false, ss_helium_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"olmo", false, ss_olmo_read, ss_load_llama_ends, ss_load_llama_layer, "clip_qkv"},
@@ -52,15 +53,26 @@ static const ss_family families[] = {
     {"glm4", false, ss_glm4_read, ss_load_llama_ends, ss_load_glm_layer, NULL},
     {"nemotron", false, ss_nemotron_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_load_llama_ends, ss_load_hunyuan_moe_layer,
+     NULL},
     {"gemma", false, ss_gemma_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma2", false, ss_gemma2_read, ss_load_llama_ends, ss_load_llama_layer, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma3", false, ss_gemma3_multimodal_read, ss_load_gemma3_ends, ss_load_llama_layer, NULL},
+    {"gemma4_text", false, ss_gemma4_read, ss_load_llama_ends, ss_load_gemma4_layer,
+     "final_logit_softcapping use_bidirectional_attention per_layer_config"},
     {"falcon", false, ss_falcon_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
     {"bloom", false, ss_bloom_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
     {"mpt", false, ss_mpt_read, ss_load_mpt_ends, ss_load_mpt_layer, NULL},
     {"gpt_oss", false, ss_gpt_oss_read, ss_load_llama_ends, ss_load_gpt_oss_layer, NULL},
     {"bert", false, ss_bert_read, ss_load_bert_ends, ss_load_bert_layer, NULL},
+    {"deepseek_v2", false, ss_deepseek_v2_read, ss_load_llama_ends, ss_load_deepseek_layer, NULL},
+    {"deepseek_v3", false, ss_deepseek_v3_read, ss_load_llama_ends, ss_load_deepseek_layer, NULL},
+    {"dots1", false, ss_dots1_read, ss_load_llama_ends, ss_load_dots1_layer, NULL},
+    {"granite_swa", false, ss_granite_swa_read, ss_load_llama_ends, ss_load_llama_layer, FACTORS},
+    {"mimo_v2_flash", false, ss_mimo_read, ss_load_llama_ends, ss_load_dots1_layer, NULL},
+    {"apertus", false, ss_apertus_read, ss_load_llama_ends, ss_load_apertus_layer, NULL},
+    {"phimoe", false, ss_phimoe_read, ss_load_llama_ends, ss_load_mixtral_layer, NULL},
 };
 
 const ss_family *ss_family_find(const char *name) {
@@ -129,30 +141,38 @@ static void refuse_features(ss_json *json, const char *keys, const char *extra_k
 /* Keys whose value transformers does not allow to be null. head_dim and num_key_value_heads are
  * among them in families where their default is a number. */
 static const char typed_keys[] =
-    "original_max_position_embeddings\0_remove_final_layer_norm\0activation\0"
-    "activation_function\0add_cross_attention\0alibi\0alibi_bias_max\0"
-    "apply_residual_connection_post_layernorm\0attention_bias\0attention_in_multiplier\0"
-    "attention_layers\0attention_multiplier\0attention_out_multiplier\0"
-    "attention_probs_dropout_prob\0attention_softmax_in_fp32\0attn_impl\0attn_type\0"
-    "attn_uses_sequence_id\0block_auto_adjust_ff_dim\0block_multiple_of\0conv_L_cache\0"
-    "conv_bias\0d_model\0decoder_sparse_step\0do_layer_norm_before\0embedding_fraction\0"
-    "embedding_multiplier\0enable_bias\0expansion_ratio\0ffn_dim\0hidden_act\0hidden_activation\0"
-    "hidden_dropout_prob\0image_token_id\0image_token_index\0mm_tokens_per_image\0"
-    "video_token_id\0vision_end_token_id\0vision_start_token_id\0hidden_size\0init_device\0"
-    "init_std\0is_decoder\0key_multiplier\0layer_norm_elementwise_affine\0layer_norm_eps\0"
-    "layer_norm_epsilon\0learned_pos_emb\0linear_conv_kernel_dim\0linear_key_head_dim\0"
-    "linear_num_key_heads\0linear_num_value_heads\0linear_value_head_dim\0lm_head_multiplier\0"
+    "original_max_position_embeddings\0"
+    "_remove_final_layer_norm\0activation\0activation_function\0add_cross_attention\0"
+    "alibi\0alibi_bias_max\0apply_residual_connection_post_layernorm\0attention_bias\0"
+    "attention_in_multiplier\0attention_k_eq_v\0attention_layers\0attention_multiplier\0"
+    "attention_out_bias\0attention_out_multiplier\0attention_probs_dropout_prob\0"
+    "attention_softmax_in_fp32\0attn_impl\0attn_type\0attn_uses_sequence_id\0"
+    "block_auto_adjust_ff_dim\0block_multiple_of\0conv_L_cache\0conv_bias\0d_model\0"
+    "decoder_sparse_step\0do_layer_norm_before\0embedding_fraction\0embedding_multiplier\0"
+    "enable_bias\0enable_moe_block\0expansion_ratio\0ffn_dim\0hidden_act\0"
+    "hidden_activation\0hidden_dropout_prob\0image_token_id\0image_token_index\0input_jitter_"
+    "noise\0"
+    "mm_tokens_per_image\0use_double_wide_mlp\0topk_method\0video_token_"
+    "id\0vision_end_token_id\0"
+    "vision_start_token_id\0vocab_size_per_layer_input\0"
+    "hidden_size\0hidden_size_per_layer_input\0"
+    "init_device\0init_std\0is_decoder\0key_multiplier\0kv_lora_rank\0"
+    "layer_norm_elementwise_affine\0layer_norm_eps\0layer_norm_epsilon\0learned_pos_emb\0"
+    "linear_conv_kernel_dim\0linear_key_head_dim\0linear_num_key_heads\0"
+    "linear_num_value_heads\0linear_value_head_dim\0lm_head_bias\0lm_head_multiplier\0"
     "logits_scaling\0mamba_chunk_size\0mamba_conv_bias\0mamba_d_conv\0mamba_d_head\0"
-    "mamba_norm_before_gate\0max_position_embeddings\0max_seq_len\0max_window_layers\0mlp_bias\0"
-    "multi_query\0n_ctx\0n_embd\0n_head\0n_heads\0n_layer\0n_layers\0n_positions\0no_bias\0"
-    "no_rope_layer_interval\0norm_eps\0norm_epsilon\0norm_topk_prob\0norm_type\0"
-    "num_attention_heads\0num_experts_per_tok\0num_heads\0num_hidden_layers\0num_layers\0"
-    "num_local_experts\0parallel_attn\0prefix_lm\0qk_layernorm\0qk_ln\0qkv_bias\0"
-    "query_pre_attn_scalar\0residual_multiplier\0rms_norm_eps\0rope_theta\0rope_type\0"
-    "rotary_dim\0scale_attention_softmax_in_fp32\0scale_attn_by_inverse_layer_idx\0"
-    "scale_attn_weights\0shared_expert_intermediate_size\0ssm_in_multiplier\0ssm_out_multiplier\0"
-    "swiglu_alpha\0swiglu_limit\0tie_word_embeddings\0time_step_limit\0truncate\0type\0"
-    "type_vocab_size\0use_bias\0use_parallel_residual\0use_qkv_bias\0use_sliding_window\0"
+    "mamba_norm_before_gate\0max_position_embeddings\0max_seq_len\0max_window_layers\0"
+    "mlp_bias\0moe_topk\0multi_query\0n_ctx\0n_embd\0n_head\0n_heads\0n_layer\0n_layers\0"
+    "n_positions\0n_routed_experts\0n_shared_experts\0no_bias\0no_rope_layer_interval\0"
+    "norm_eps\0norm_epsilon\0norm_topk_prob\0norm_type\0num_attention_heads\0"
+    "num_experts_per_tok\0num_heads\0num_hidden_layers\0num_kv_shared_layers\0num_layers\0"
+    "num_local_experts\0parallel_attn\0prefix_lm\0qk_layernorm\0qk_ln\0qk_nope_head_dim\0"
+    "qk_rope_head_dim\0qkv_bias\0query_pre_attn_scalar\0residual_multiplier\0rms_norm_eps\0"
+    "rope_theta\0rope_type\0rotary_dim\0router_jitter_noise\0"
+    "scale_attention_softmax_in_fp32\0scale_attn_by_inverse_layer_idx\0scale_attn_weights\0"
+    "shared_expert_intermediate_size\0ssm_in_multiplier\0ssm_out_multiplier\0swiglu_alpha\0"
+    "swiglu_limit\0tie_word_embeddings\0time_step_limit\0truncate\0type\0type_vocab_size\0"
+    "use_bias\0use_parallel_residual\0use_qkv_bias\0use_sliding_window\0v_head_dim\0"
     "vocab_size\0window_size\0";
 
 void ss_refuse_nulls(ss_json *json) {
@@ -229,6 +249,8 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *def
         {"relu2", SS_ACTIVATION_RELU2},
     };
     const char *name = ss_json_text(json, key, default_value);
+    /* Only apertus reads the curves of xIELU. */
+    if (!strcmp(name, default_value) && !strcmp(name, "xielu")) return SS_ACTIVATION_XIELU;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(name, table[i].name)) return table[i].activation;
     ss_json_refuse(json, key, "\"silu\", \"gelu\", \"gelu_new\", \"relu\" and \"relu2\"", name);

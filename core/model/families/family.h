@@ -40,26 +40,30 @@ void ss_family_refuse(ss_json *json, const char *extra_keys);
 /* Refuses a null that transformers would refuse. */
 void ss_refuse_nulls(ss_json *json);
 
-ss_read_config ss_bert_read, ss_bloom_read, ss_codegen_read, ss_cohere_read, ss_cohere2_read,
-    ss_ernie_read, ss_exaone4_read, ss_falcon_h1_read, ss_falcon_read, ss_gemma_read,
-    ss_gemma2_read, ss_gemma3_read, ss_gemma3_multimodal_read, ss_glm_read, ss_glm4_read,
+ss_read_config ss_apertus_read, ss_bert_read, ss_bloom_read, ss_codegen_read, ss_cohere_read,
+    ss_cohere2_read, ss_deepseek_v2_read, ss_deepseek_v3_read, ss_dots1_read, ss_ernie_read,
+    ss_exaone4_read, ss_falcon_h1_read, ss_falcon_read, ss_gemma_read, ss_gemma2_read,
+    ss_gemma3_read, ss_gemma3_multimodal_read, ss_gemma4_read, ss_glm_read, ss_glm4_read,
     ss_gpt2_read, ss_gpt_bigcode_read, ss_gpt_neo_read, ss_gpt_neox_read, ss_gpt_oss_read,
-    ss_gptj_read, ss_granite_read, ss_granitemoe_read, ss_helium_read, ss_hunyuan_read,
-    ss_lfm2_read, ss_llama_read, ss_mistral_read, ss_mixtral_read, ss_mpt_read, ss_nanogpt_read,
-    ss_nemotron_read, ss_olmo_read, ss_olmo2_read, ss_olmo3_read, ss_olmoe_read, ss_opt_read,
-    ss_phi_read, ss_phi3_read, ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read,
-    ss_qwen3_5_read, ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_smollm3_read,
-    ss_stablelm_read, ss_starcoder2_read;
+    ss_gptj_read, ss_granite_read, ss_granite_swa_read, ss_granitemoe_read, ss_helium_read,
+    ss_hunyuan_read, ss_hunyuan_moe_read, ss_lfm2_read, ss_llama_read, ss_mimo_read,
+    ss_mistral_read, ss_mixtral_read, ss_mpt_read, ss_nanogpt_read, ss_nemotron_read, ss_olmo_read,
+    ss_olmo2_read, ss_olmo3_read, ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read,
+    ss_phimoe_read, ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read,
+    ss_qwen3_5_read, ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read,
+    ss_smollm3_read, ss_stablelm_read, ss_starcoder2_read;
 
 ss_load_ends ss_load_bert_ends, ss_load_falcon_ends, ss_load_falcon_h1_ends, ss_load_gemma3_ends,
     ss_load_gpt2_ends, ss_load_gpt_neox_ends, ss_load_lfm2_ends, ss_load_llama_ends,
     ss_load_mpt_ends, ss_load_opt_ends, ss_load_phi_ends, ss_load_qwen3_5_ends;
 
-ss_load_layer ss_load_bert_layer, ss_load_falcon_h1_layer, ss_load_falcon_layer, ss_load_glm_layer,
-    ss_load_gpt2_layer, ss_load_gpt_neo_layer, ss_load_gpt_neox_layer, ss_load_gpt_oss_layer,
-    ss_load_gptj_layer, ss_load_granitemoe_layer, ss_load_lfm2_layer, ss_load_llama_layer,
-    ss_load_mixtral_layer, ss_load_mpt_layer, ss_load_opt_layer, ss_load_phi3_layer,
-    ss_load_phi_layer, ss_load_qwen3_next_layer, ss_load_starcoder2_layer;
+ss_load_layer ss_load_apertus_layer, ss_load_bert_layer, ss_load_deepseek_layer,
+    ss_load_dots1_layer, ss_load_falcon_h1_layer, ss_load_falcon_layer, ss_load_gemma4_layer,
+    ss_load_glm_layer, ss_load_gpt2_layer, ss_load_gpt_neo_layer, ss_load_gpt_neox_layer,
+    ss_load_gpt_oss_layer, ss_load_gptj_layer, ss_load_granitemoe_layer, ss_load_hunyuan_moe_layer,
+    ss_load_lfm2_layer, ss_load_llama_layer, ss_load_mixtral_layer, ss_load_mpt_layer,
+    ss_load_opt_layer, ss_load_phi3_layer, ss_load_phi_layer, ss_load_qwen3_next_layer,
+    ss_load_starcoder2_layer;
 
 /* Reads the activation that `key` names; `default_value` if the key is absent. */
 ss_activation ss_read_activation(ss_json *json, const char *key, const char *default_value);
@@ -90,6 +94,10 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /* Refuses scalings that transformers cannot compute in this family without head_dim. */
 void ss_require_head_dim(ss_json *json);
+
+/* Requires that rope_parameters, if the config has it, holds an object with rope_theta for each
+ * kind of layers, and that there is no rope_scaling. */
+void ss_require_rope_kinds(ss_json *json);
 
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a

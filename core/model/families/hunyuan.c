@@ -1,4 +1,7 @@
-/* hunyuan_v1_dense: llama whose queries and keys are normed after rotation. */
+/*
+ * hunyuan_v1_dense: llama whose queries and keys are normed after rotation; hunyuan_v1_moe: the
+ * same with routed experts and one shared expert.
+ */
 #include "family.h"
 
 #include "../../math/scalar.h"
@@ -37,4 +40,33 @@ void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
     }
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD_ROTATED;
+}
+
+/* Reads a number, or a list that repeats one number for each layer. */
+static int read_uniform_number(ss_json *json, const char *key, int default_value, int high) {
+    const cJSON *list = ss_json_item(json, key), *item;
+    if (!cJSON_IsArray(list)) return ss_json_int(json, key, default_value, 1, high);
+    const cJSON *first = cJSON_GetArrayItem(list, 0);
+    bool is_uniform = cJSON_IsNumber(first) && first->valueint >= 1 && first->valueint <= high;
+    cJSON_ArrayForEach(item, list) is_uniform =
+        is_uniform && cJSON_IsNumber(item) && item->valueint == first->valueint;
+    if (!is_uniform) ss_json_refuse(json, key, "one number for all layers", "a list of several");
+    return is_uniform ? first->valueint : default_value;
+}
+
+void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
+    ss_require_head_dim(json);
+    ss_hunyuan_read(arch, json);
+    arch->E = read_uniform_number(json, "num_experts", 1, SS_EXPERTS_MAX);
+    arch->top_k = read_uniform_number(json, "moe_topk", 1, arch->E);
+    ss_refuse_alias(json, "num_local_experts", "num_experts", arch->E);
+    ss_refuse_alias(json, "num_experts_per_tok", "moe_topk", arch->top_k);
+    arch->shared_F = arch->F;
+}
+
+void ss_load_hunyuan_moe_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_llama_attention(layer, loader, arch);
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.gate.wg", false, ss_load_llama_expert);
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_mlp", arch,
+                      (size_t)arch->shared_F);
 }

@@ -167,7 +167,8 @@ static void load_own_norms(ss_norm *norm, ss_loader *loader, const char *kind, s
 /* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
  * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
+    ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
     bool is_joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool is_rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (arch->qk_norm == SS_QK_NORM_OWN_HEAD) {
@@ -186,13 +187,14 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    size_t D = (size_t)arch->D, K = (size_t)arch->K;
-    size_t H = (size_t)arch->H, G = (size_t)arch->G, HK = H * K;
+    ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
+    size_t D = (size_t)arch->D, K = (size_t)sizes.K, U = (size_t)sizes.U;
+    size_t H = (size_t)arch->H, G = (size_t)sizes.G, HK = H * K;
     bool bias = arch->attention_bias;
     ss_place q = {.in = D, .out = HK};
     if (has_pairs_side_by_side(loader, arch)) {
         q.pair = K;
-        q.unpaired = K - (size_t)arch->rotary_width;
+        q.unpaired = K - (size_t)sizes.rotary_width;
     }
     ss_place k = q;
     k.out = G * K;
@@ -204,11 +206,12 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     }
     ss_load_linear_at(loader, &layer->q, "layers.%d.self_attn.q_proj", bias, &q);
     ss_load_linear_at(loader, &layer->k, "layers.%d.self_attn.k_proj", bias, &k);
-    ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * K);
+    if (!arch->keys_as_values || arch->windowed[loader->layer])
+        ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", bias, D, G * U);
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
-                   arch->added_heads ? K : HK, D);
+                   arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
-    bool needs_sinks = !strcmp(arch->family, "gpt_oss");
+    bool needs_sinks = ss_is_listed(arch->family, "gpt_oss\0granite_swa\0");
     const char *sinks = ss_load_is_format(loader, SS_GGUF) ? "layers.%d.self_attn.sinks.weight"
                                                            : "layers.%d.self_attn.sinks";
     if (needs_sinks || ss_load_has_tensor(loader, sinks))

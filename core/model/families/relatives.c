@@ -1,12 +1,19 @@
 /*
- * Relatives of llama, each with a few differences: rotary pairs of neighboring dimensions
- * (ernie4_5, helium), layers without rotation (smollm3), factors for embeddings, scores, branches
- * and logits (granite), LayerNorm without gain (olmo), LayerNorm and partial rotation (stablelm),
- * fused matrices (phi3), a feed-forward without gate (starcoder2).
+ * Relatives of llama, each with a few differences: other biases (seed_oss), rotary pairs of
+ * neighboring dimensions (ernie4_5, helium), layers without rotation (smollm3), factors for
+ * embeddings, scores, branches and logits (granite), LayerNorm without gain (olmo), LayerNorm and
+ * partial rotation (stablelm), fused matrices (phi3), a feed-forward without gate (starcoder2).
  */
 #include "family.h"
 
 #include <math.h>
+
+void ss_seed_oss_read(ss_arch *arch, ss_json *json) {
+    ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 8, .K = 128, .context = 524288});
+    arch->attention_bias = ss_json_bool(json, "attention_bias", true);
+    arch->output_bias = ss_json_bool(json, "attention_out_bias", false);
+    arch->ffn_bias = ss_json_bool(json, "mlp_bias", false);
+}
 
 /* Reads ernie4_5. llama.c pairs neighboring dimensions when it loads q and k. */
 void ss_ernie_read(ss_arch *arch, ss_json *json) {

@@ -79,7 +79,7 @@ static const char general_keys[] =
     "use_parallel_residual\0vocab_size\0tensor_data_layout\0";
 
 #define GEMMA "gemma2\0gemma3_text\0"
-#define MOE "qwen3_moe\0olmoe\0granitemoe\0gpt_oss\0"
+#define MOE "qwen3_moe\0hunyuan_v1_moe\0olmoe\0granitemoe\0gpt_oss\0"
 #define GRANITE "granite\0granitemoe\0"
 #define COHERE "cohere\0cohere2\0"
 #define MAY_HAVE_WINDOW "phi3\0cohere2\0gpt_oss\0"
@@ -258,19 +258,21 @@ static void put_gemma(ss_gguf_source *source, double K) {
 }
 
 /* Writes settings of experts that llama.cpp derives from the architecture. In Qwen, the weights of
- * experts sum to 1, and the width of experts is not F. */
+ * experts sum to 1, and the width of experts is not F; only Hunyuan has a shared expert, of width
+ * F. */
 static void put_experts(ss_gguf_source *source) {
-    bool is_qwen = has_type(source, "qwen3_moe");
+    bool is_qwen = has_type(source, "qwen3_moe"), is_hunyuan = has_type(source, "hunyuan_v1_moe");
     double F = ss_gguf_number(source, "feed_forward_length", REQUIRED);
     copy_number(source, "expert_count", "num_experts", REQUIRED);
     copy_number(source, "expert_count", "num_local_experts", REQUIRED);
     copy_number(source, "expert_used_count", "num_experts_per_tok", REQUIRED);
+    copy_number(source, "expert_used_count", "moe_topk", REQUIRED);
     put_bool(source, "norm_topk_prob", is_qwen);
     put_number(source, "moe_intermediate_size",
                ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? REQUIRED : F));
     if (!is_qwen) require_value(source, "expert_feed_forward_length", F);
-    require_value(source, "expert_shared_feed_forward_length", 0.0);
-    require_value(source, "expert_shared_count", 0.0);
+    require_value(source, "expert_shared_feed_forward_length", is_hunyuan ? F : 0.0);
+    require_value(source, "expert_shared_count", is_hunyuan ? 1.0 : 0.0);
 }
 
 /* Copies the eps of the norms under the key that the family reads. OLMo's eps is fixed: its config

@@ -46,6 +46,10 @@ static const name qwen3_moe[] = {
 static const name hunyuan[] = {
     {"blk.#.attn_q_norm", "model.layers.#.self_attn.query_layernorm"},
     {"blk.#.attn_k_norm", "model.layers.#.self_attn.key_layernorm"},
+    {"blk.#.ffn_gate_inp", "model.layers.#.mlp.gate.wg"},
+    {"blk.#.ffn_gate_shexp", "model.layers.#.mlp.shared_mlp.gate_proj"},
+    {"blk.#.ffn_up_shexp", "model.layers.#.mlp.shared_mlp.up_proj"},
+    {"blk.#.ffn_down_shexp", "model.layers.#.mlp.shared_mlp.down_proj"},
     {NULL, NULL},
 };
 
@@ -127,6 +131,11 @@ static const name starcoder2[] = {
     {NULL, NULL},
 };
 
+static const name seed_oss[] = {
+    {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
+    {NULL, NULL},
+};
+
 static const name gpt_oss[] = {
     {"blk.#.post_attention_norm", "model.layers.#.post_attention_layernorm"},
     {"blk.#.attn_sinks", "model.layers.#.self_attn.sinks"},
@@ -179,6 +188,7 @@ static const ss_gguf_family families[] = {
     {"granite", "granite", {llama}},
     {"stablelm", "stablelm", {llama}},
     {"starcoder2", "starcoder2", {starcoder2, llama}},
+    {"seed_oss", "seed_oss", {seed_oss, llama}},
     {"gpt-oss", "gpt_oss", {gpt_oss, qwen3_moe, llama}},
     {"ernie4_5", "ernie4_5", {llama}},
     {"olmo", "olmo", {llama}},
@@ -190,7 +200,8 @@ static const ss_gguf_family families[] = {
     {"cohere2", "cohere2", {llama}},
     {"glm4", "glm4", {glm4, llama}},
     {"nemotron", "nemotron", {llama}},
-    {"hunyuan-dense", "hunyuan_v1_dense", {hunyuan, llama}},
+    {"hunyuan-dense", "hunyuan_v1_dense", {hunyuan, qwen3_moe, llama}},
+    {"hunyuan-moe", "hunyuan_v1_moe", {hunyuan, qwen3_moe, llama}},
     {"lfm2", "lfm2", {lfm2, llama}},
     {"falcon", "falcon", {falcon}},
     {"bloom", "bloom", {falcon}},

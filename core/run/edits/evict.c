@@ -56,13 +56,22 @@ bool ss_evict_moves_keys(const float *values) {
     return read_eviction(values).positions == IN_CACHE;
 }
 
+static int heads_per_key(const ss_arch *arch) {
+    int heads_max = 1;
+    for (int a = 0; a < arch->L; a++) {
+        int group_heads = arch->H / ss_arch_sizes(arch, a).G;
+        heads_max = group_heads > heads_max ? group_heads : heads_max;
+    }
+    return heads_max;
+}
+
 /* There is no bound for snapkv, which keeps all keys after the prompt. If the policy evicts by age,
  * all heads of a group keep the same keys. */
 int ss_eviction_key_bound(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = e.policy == WINDOW || e.policy == FIRST;
     if (e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
-    double key_bound = (double)e.budget * (agrees_in_group ? 1 : arch->H / arch->G);
+    double key_bound = (double)e.budget * (agrees_in_group ? 1 : heads_per_key(arch));
     return key_bound < INT_MAX ? (int)key_bound : INT_MAX;
 }
 
@@ -140,7 +149,7 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int slot = hook->query_slot, group = hook->a * arch->G + ss_arch_group(arch, hook->h);
+    int slot = hook->query_slot, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     cache->score[slot] = e->policy == LRU ? (float)hook->t : 0.0f;
     cache->score_factor[slot] = 1.0f;
@@ -307,7 +316,7 @@ static size_t rotary_row(const ss_pass *pass, int shift) {
     size_t row = (size_t)(shift % SS_ROTARY_ROWS);
     if (pass->cache.rotary_shifts[row] == shift) return row;
     for (int i = 0; i < (model->arch.has_window_rotary ? 2 : 1); i++) {
-        size_t pairs = ss_arch_pairs(&model->arch);
+        size_t pairs = ss_arch_pairs(&model->arch, i);
         ss_angles angles = {pass->cache.rotary[i].cosine + row * pairs,
                             pass->cache.rotary[i].sine + row * pairs};
         ss_rotary_angles(&angles, frequencies[i], 1.0f, pairs, &(int32_t){-shift}, 1);
@@ -319,7 +328,8 @@ static size_t rotary_row(const ss_pass *pass, int shift) {
 static void rotate_query(const ss_hook *hook, int shift, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
-    size_t pairs = ss_arch_rotates(arch, hook->a) ? ss_arch_pairs(arch) : 0;
+    size_t pairs =
+        ss_arch_rotates(arch, hook->a) ? (size_t)ss_arch_sizes(arch, hook->a).rotary_width / 2 : 0;
     const ss_angles *rotary =
         &hook->pass->cache.rotary[arch->has_window_rotary && arch->windowed[hook->a]];
     size_t row = rotary_row(hook->pass, shift) * pairs;
@@ -338,7 +348,7 @@ static void rotate_scores(const ss_hook *hook) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
-    int g = ss_arch_group(arch, hook->h), current_shift = 0;
+    int g = ss_arch_group(arch, hook->a, hook->h), current_shift = 0;
     int query_shift = pass->positions[hook->t] - scratch->ranks[hook->query_slot];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
     float *q = scratch->queries; /* free here: only heads with a feature map use this buffer */
@@ -384,7 +394,8 @@ static void move_row(float *rows, size_t width, int n, int stride, int from, int
 void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int group_heads = arch->H / arch->G, S = trace->slots, group = a * arch->G + g, kept_n = 0;
+    int group_heads = arch->H / ss_arch_sizes(arch, a).G, S = trace->slots, group = a * arch->G + g,
+        kept_n = 0;
     head_cache first_cache = cache_of(pass, a, g * group_heads);
     float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
     int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;

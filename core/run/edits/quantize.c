@@ -130,10 +130,11 @@ static void record_weight_errors(const ss_pass *pass, const float *values) {
     for (int a = 0; errors && a < model->arch.L; a++, errors += 2) {
         int l = model->arch.layers[a];
         const ss_layer *layer = &model->layers[l];
-        const ss_linear *const linears[] = {&layer->q,          &layer->k,      &layer->v,
-                                            &layer->o,          &layer->gate,   &layer->router,
-                                            &layer->ffn.gate,   &layer->ffn.up, &layer->ffn.down,
-                                            &layer->shared_gate};
+        const ss_linear *const linears[] = {
+            &layer->q,        &layer->k,           &layer->v,        &layer->o,
+            &layer->gate,     &layer->router,      &layer->ffn.gate, &layer->ffn.up,
+            &layer->ffn.down, &layer->shared_gate, &layer->q_latent, &layer->kv_latent,
+            &layer->k_shared};
         double sums[2] = {0};
         if (!ss_edit_selects(values[LAYER], l)) continue;
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)

@@ -42,6 +42,7 @@ CONFIGS: tuple[type[transformers.PreTrainedConfig], ...] = (
     transformers.FalconH1Config,
     transformers.Olmo2Config,
     transformers.Olmo3Config,
+    transformers.SeedOssConfig,
     transformers.Ernie4_5Config,
     transformers.HeliumConfig,
     transformers.StableLmConfig,
@@ -60,14 +61,23 @@ CONFIGS: tuple[type[transformers.PreTrainedConfig], ...] = (
     transformers.Glm4Config,
     transformers.NemotronConfig,
     transformers.HunYuanDenseV1Config,
+    transformers.HunYuanMoEV1Config,
     transformers.GemmaConfig,
     transformers.Gemma2Config,
     transformers.Gemma3TextConfig,
+    transformers.Gemma4TextConfig,
     transformers.FalconConfig,
     transformers.BloomConfig,
     transformers.MptConfig,
     transformers.GptOssConfig,
     transformers.BertConfig,
+    transformers.DeepseekV2Config,
+    transformers.DeepseekV3Config,
+    transformers.GraniteSWAConfig,
+    transformers.MiMoV2FlashConfig,
+    transformers.ApertusConfig,
+    transformers.PhimoeConfig,
+    transformers.Dots1Config,
 )
 # The sizes of families for which SIZES do not fit.
 OTHER_SIZES = {
@@ -78,9 +88,14 @@ OTHER_SIZES = {
     **dict.fromkeys(("qwen3_next", "qwen3_5_text"), SIZES | {"num_hidden_layers": 4}),
     # helium has 20 groups of queries by default, so it needs 20 heads.
     "helium": SIZES | {"hidden_size": 2560, "num_attention_heads": 20},
+    # By default it has per-layer embeddings, which the core refuses.
+    "gemma4_text": SIZES | {"hidden_size_per_layer_input": 0},
     "falcon": SIZES_WITHOUT_F,
     "bloom": dict(hidden_size=8192, n_layer=3, n_head=64, vocab_size=61),
     "mpt": dict(d_model=8192, n_layers=3, n_heads=64, vocab_size=61),
+    "deepseek_v2": SIZES | {"num_experts_per_tok": 6},
+    "deepseek_v3": SIZES | {"num_attention_heads": 128},
+    "dots1": SIZES | {"n_routed_experts": 128, "num_experts_per_tok": 6, "n_shared_experts": 2},
 }
 
 

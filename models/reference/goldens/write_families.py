@@ -12,11 +12,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from transformers.models.gpt_oss import modeling_gpt_oss
+from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
@@ -44,6 +47,7 @@ MIXER_T = 70
 KINDS_WITHOUT_ATTENTION = ("linear_attention", "conv")
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
+Trace = Callable[[transformers.PreTrainedModel, Tensor], dict[str, Tensor]]
 
 
 def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator, center: float) -> Tensor:
@@ -66,13 +70,16 @@ def fill_weights(model: transformers.PreTrainedModel, generator: torch.Generator
     with torch.no_grad():
         for name, w in model.named_parameters():
             w.copy_(draw_large_weights(name, w.shape, generator, center))
+        for name, w in model.named_buffers():
+            if name.endswith(("score_correction_bias", "layer_scalar")):
+                w.copy_(draw_large_weights(name, w.shape, generator, center))
 
 
 def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Module]:
     return {
         int(name.split(".layers.")[1].split(".")[0]): module
         for name, module in model.named_modules()
-        if type(module).__name__.lower().endswith("topkrouter")
+        if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))
     }
 
 
@@ -117,6 +124,7 @@ class Case:
     part: str = ""  # name of the member of the model that is stored; the whole model if empty
     edit: Edit | None = None  # changes config.json
     rename: Callable[[str], str] | None = None  # changes the names of tensors in the file
+    maps: Trace | None = None  # computes the stored `att` where it is not that of trace_fields
     has_head: bool = True  # whether the stored part has the weights of the logits
     length: int = T
 
@@ -142,12 +150,18 @@ def write(name: str, case: Case) -> None:
         folder, attn_implementation="eager", dtype=torch.float32, experts_implementation="eager"
     )
 
-    expected = trace_fields(stored_model, tokens)
+    def compute_trace() -> dict[str, Tensor]:
+        fields = trace_fields(stored_model, tokens)
+        if case.maps:
+            fields["att"] = case.maps(stored_model, tokens)["att"]
+        return fields
+
+    expected = compute_trace()
     if not case.has_head:
         expected = drop_keys(expected, "logits", "loss")
     store(folder, expected)
     stored_model.double()
-    f64_trace = trace_fields(stored_model, tokens)
+    f64_trace = compute_trace()
     largest_error = max(
         scaled_error(f64_trace[key], expected[key]) for key in ("logits", "att", "hidden") if key in expected
     )
@@ -268,6 +282,15 @@ def to_old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
+def trace_with_sink_weights(model: transformers.PreTrainedModel, tokens: Tensor) -> dict[str, Tensor]:
+    """Returns the trace of a granite_swa model with the attention function of gpt_oss, where the sink takes a share of
+    the weights. granite_swa's own function returns weights that sum to 1, and scales the output instead."""
+    with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
+        trace = trace_fields(model, tokens)
+    assert scaled_error(trace["hidden"], trace_fields(model, tokens)["hidden"]) < 1e-6
+    return trace
+
+
 NEOX_SIZES = drop_keys(SIZES, "num_key_value_heads") | dict(num_attention_heads=2)
 OPT_SIZES: dict[str, Any] = dict(
     hidden_size=32,
@@ -337,9 +360,38 @@ GPT_OSS_SIZES: dict[str, Any] = SIZES | dict(
         50.0, "yarn", factor=6.0, beta_fast=4.0, beta_slow=1.0, truncate=False, original_max_position_embeddings=64
     ),
 )
+GEMMA4_SIZES = SIZES | dict(
+    head_dim=8,
+    num_hidden_layers=3,
+    sliding_window=5,
+    hidden_size_per_layer_input=0,
+    max_position_embeddings=64,
+    pad_token_id=0,
+)
 GRANITE_FACTORS = dict(embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0)
 SHARED_EXPERT_SIZES = SIZES | dict(
     num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20, shared_expert_intermediate_size=28
+)
+LATENT_SIZES = SIZES | dict(
+    num_key_value_heads=4,
+    num_hidden_layers=3,
+    kv_lora_rank=18,
+    qk_rope_head_dim=6,
+    qk_nope_head_dim=8,
+    v_head_dim=11,
+    first_k_dense_replace=1,
+    n_routed_experts=8,
+    moe_intermediate_size=12,
+)
+MIMO_SIZES = SIZES | dict(
+    num_key_value_heads=1,
+    head_dim=14,
+    v_head_dim=9,
+    num_hidden_layers=3,
+    sliding_window=6,
+    n_routed_experts=6,
+    moe_intermediate_size=12,
+    num_experts_per_tok=2,
 )
 
 HALF_ROTARY = rotary(100.0, partial_rotary_factor=0.5)
@@ -351,6 +403,10 @@ HUNYUAN_ROPE = rotary(100.0, "dynamic", alpha=50.0, factor=1.0)
 GEMMA_ROPE = {
     "full_attention": rotary(10000.0, "linear", factor=4.0),
     "sliding_attention": rotary(100.0),
+}
+GEMMA4_ROPE = {
+    "full_attention": rotary(100.0, "proportional", partial_rotary_factor=0.4, factor=1.5),
+    "sliding_attention": rotary(50.0),
 }
 
 # Families whose files of the base model, which AutoModel saves, other cases lack, with their configs.
@@ -586,6 +642,12 @@ CASES: dict[str, Case] = {
         ),
         "Experts in the second of four layers alone, a feed-forward of another width in the others.",
     ),
+    "hf-seed_oss": Case(
+        transformers.SeedOssForCausalLM,
+        SIZES | dict(head_dim=12, mlp_bias=True, rope_parameters=rotary(100.0)),
+        "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
+        edit=to_old_rope,
+    ),
     "hf-ernie4_5": Case(
         transformers.Ernie4_5ForCausalLM,
         SIZES | dict(head_dim=10, use_bias=True, rope_parameters=rotary(100.0)),
@@ -786,6 +848,11 @@ CASES: dict[str, Case] = {
         "Queries and keys are normed after they are rotated; alpha stretches the base.",
         edit=to_old_hunyuan,
     ),
+    "hf-hunyuan_moe": Case(
+        transformers.HunYuanMoEV1ForCausalLM,
+        SIZES | dict(head_dim=8, intermediate_size=24, num_experts=5, moe_topk=2, rope_parameters=HUNYUAN_ROPE),
+        "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
+    ),
     "hf-gemma": Case(
         transformers.GemmaForCausalLM,
         SIZES | dict(head_dim=10, rope_parameters=rotary(100.0)),
@@ -850,6 +917,28 @@ CASES: dict[str, Case] = {
         ),
         "The text model inside one that sees pictures, whose tensors are passed over.",
         center=0.0,
+    ),
+    "hf-gemma4": Case(
+        transformers.Gemma4ForCausalLM,
+        GEMMA4_SIZES
+        | dict(
+            global_head_dim=14,
+            num_global_key_value_heads=1,
+            attention_k_eq_v=True,
+            final_logit_softcapping=2.0,
+            attention_bias=True,
+            rope_parameters=GEMMA4_ROPE,
+            layer_types=["sliding_attention", "full_attention", "full_attention"],
+        ),
+        "Layers that see all keys have one key/value head of 14 numbers, whose values are their keys, and rotate two "
+        "of seven pairs; the others have two of 8, and a window of 5 keys; values are normed; a factor after each "
+        "layer.",
+    ),
+    "hf-gemma4-narrow": Case(
+        transformers.Gemma4ForCausalLM,
+        GEMMA4_SIZES
+        | dict(global_head_dim=6, num_hidden_layers=6, rope_parameters=GEMMA4_ROPE, tie_word_embeddings=False),
+        "Narrower heads in the last layer, which alone sees all keys; values of its own.",
     ),
     "hf-gpt_oss": Case(
         transformers.GptOssForCausalLM,
@@ -1012,6 +1101,194 @@ CASES: dict[str, Case] = {
         transformers.Qwen2MoeForCausalLM,
         SHARED_EXPERT_SIZES | dict(norm_topk_prob=True),
         "3 of 5 experts whose weights sum to 1, and an expert for all tokens.",
+    ),
+    "hf-deepseek_v2": Case(
+        transformers.DeepseekV2ForCausalLM,
+        LATENT_SIZES
+        | dict(
+            q_lora_rank=None,
+            n_shared_experts=2,
+            num_experts_per_tok=3,
+            topk_method="group_limited_greedy",
+            n_group=4,
+            topk_group=2,
+            routed_scaling_factor=1.5,
+            max_position_embeddings=64,
+            rope_parameters=rotary(100.0, "yarn", factor=4.0, mscale_all_dim=0.7, original_max_position_embeddings=16),
+        ),
+        "Latent attention without compressed queries, values narrower than keys; a first layer without experts, "
+        "then 3 of 8 experts out of 2 of 4 groups and two for all tokens; YaRN that scales scores.",
+        edit=to_old_rope,
+    ),
+    "hf-deepseek_v2-greedy": Case(
+        transformers.DeepseekV2ForCausalLM,
+        LATENT_SIZES
+        | dict(
+            q_lora_rank=14,
+            n_shared_experts=1,
+            num_experts_per_tok=2,
+            v_head_dim=19,
+            rms_norm_eps=0.05,
+            attention_bias=True,
+            first_k_dense_replace=0,
+            num_hidden_layers=2,
+        ),
+        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer; an eps that norms of "
+        "compressed vectors do not have.",
+    ),
+    "hf-deepseek_v3": Case(
+        transformers.DeepseekV3ForCausalLM,
+        LATENT_SIZES
+        | dict(
+            v_head_dim=14,
+            max_position_embeddings=64,
+            q_lora_rank=14,
+            n_group=4,
+            topk_group=2,
+            rms_norm_eps=0.05,
+            num_experts_per_tok=3,
+            rope_parameters=rotary(
+                100.0, "yarn", factor=4.0, mscale=1.2, mscale_all_dim=0.7, original_max_position_embeddings=16
+            ),
+        ),
+        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes; an eps that norms "
+        "of compressed vectors do not have.",
+        edit=to_old_rope,
+    ),
+    "hf-deepseek_v3-halves": Case(
+        transformers.DeepseekV3ForCausalLM,
+        LATENT_SIZES
+        | dict(
+            num_hidden_layers=2,
+            q_lora_rank=14,
+            n_group=4,
+            topk_group=2,
+            num_experts_per_tok=3,
+            rope_interleave=False,
+            rope_parameters=rotary(100.0),
+        ),
+        "rope_interleave is false: a rotary pair is not two neighbors.",
+    ),
+    "hf-dots1": Case(
+        transformers.Dots1ForCausalLM,
+        SIZES
+        | dict(
+            head_dim=10,
+            num_hidden_layers=3,
+            first_k_dense_replace=1,
+            n_routed_experts=6,
+            moe_intermediate_size=12,
+            n_shared_experts=2,
+            num_experts_per_tok=2,
+            routed_scaling_factor=1.5,
+            sliding_window=6,
+            max_window_layers=2,
+            rope_parameters=rotary(100.0),
+        ),
+        "Queries and keys normed by heads; experts of deepseek_v3 whose weights are sigmoids; a window of 6 keys in "
+        "the last layer.",
+        edit=to_old_rope,
+    ),
+    "hf-granite_swa": Case(
+        transformers.GraniteSWAForCausalLM,
+        SIZES
+        | GRANITE_FACTORS
+        | dict(num_hidden_layers=5, layer_rope_theta=[50.0, 100.0, 0, 100.0, 0], sliding_window=6),
+        "Granite's factors; a sink logit for each head; every fourth layer sees all keys, the others 6; two bases of "
+        "rotary positions, and layers without them.",
+        maps=trace_with_sink_weights,
+    ),
+    "hf-granite_swa-types": Case(
+        transformers.GraniteSWAForCausalLM,
+        SIZES
+        | dict(
+            layer_types=["sliding_attention", "full_attention"],
+            attention_bias=True,
+            mlp_bias=True,
+            rope_parameters=rotary(100.0),
+            sliding_window=6,
+        ),
+        "layer_types of its own, one base, biases.",
+        edit=to_old_rope,
+        maps=trace_with_sink_weights,
+    ),
+    "hf-mimo_v2_flash": Case(
+        transformers.MiMoV2FlashForCausalLM,
+        MIMO_SIZES | dict(num_hidden_layers=7, mlp_layer_types=["dense", "sparse"] * 3 + ["sparse"]),
+        "Layers with a window have two key/value heads and sink logits, the others one and none; values narrower than "
+        "keys, and scaled; two rotations of four dimensions; layers without experts.",
+    ),
+    "hf-mimo_v2_flash-types": Case(
+        transformers.MiMoV2FlashForCausalLM,
+        MIMO_SIZES
+        | dict(
+            layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            attention_bias=True,
+            attention_value_scale=None,
+            n_group=3,
+            topk_group=2,
+            routed_scaling_factor=1.5,
+            norm_topk_prob=False,
+            v_head_dim=17,
+            rope_parameters={
+                "full_attention": rotary(50.0, partial_rotary_factor=0.6),
+                "sliding_attention": rotary(20.0, partial_rotary_factor=0.3),
+            },
+        ),
+        "layer_types of its own; rotations of 8 and of 4 dimensions; values wider than keys and not scaled; groups of "
+        "experts; biases of q, k and v.",
+    ),
+    "hf-apertus": Case(
+        transformers.ApertusForCausalLM,
+        SIZES
+        | dict(
+            max_position_embeddings=384,
+            attention_bias=True,
+            rope_parameters=rotary(
+                100.0,
+                "llama3",
+                factor=8.0,
+                low_freq_factor=1.0,
+                high_freq_factor=4.0,
+                original_max_position_embeddings=48,
+            ),
+        ),
+        "Queries and keys normed by heads; xIELU with a curve in each layer; biases of q, k, v and o.",
+        edit=to_old_rope,
+    ),
+    "hf-phimoe": Case(
+        transformers.PhimoeForCausalLM,
+        SIZES
+        | dict(
+            intermediate_size=24,
+            num_local_experts=5,
+            attention_bias=True,
+            lm_head_bias=True,
+            router_jitter_noise=0.2,
+            sliding_window=6,
+            rope_parameters=rotary(100.0),
+        ),
+        "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
+        edit=to_old_rope,
+    ),
+    "hf-phimoe-long": Case(
+        transformers.PhimoeForCausalLM,
+        SIZES
+        | dict(
+            intermediate_size=24,
+            num_local_experts=5,
+            rope_parameters=rotary(
+                100.0,
+                "longrope",
+                original_max_position_embeddings=24,
+                short_factor=[1.1, 1.6, 2.3, 4.0],
+                long_factor=[2.0, 3.0, 5.0, 9.0],
+                short_mscale=1.2,
+                long_mscale=1.3,
+            ),
+        ),
+        "longrope whose factor of rotated vectors is short_mscale.",
+        edit=to_old_rope,
     ),
     "hf-llama-bidirectional": Case(
         transformers.LlamaForCausalLM,

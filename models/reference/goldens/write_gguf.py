@@ -48,6 +48,7 @@ ARCHITECTURES = {
     "qwen3_moe": "QWEN3MOE",
     "granitemoe": "GRANITE_MOE",
     "hunyuan_v1_dense": "HUNYUAN_DENSE",
+    "hunyuan_v1_moe": "HUNYUAN_MOE",
     "cohere": "COMMAND_R",
     "phi": "PHI2",
     "gpt_bigcode": "STARCODER",
@@ -322,13 +323,18 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_experts(writer: GGUFWriter, config: Any) -> None:
+    is_hunyuan = config.model_type == "hunyuan_v1_moe"
     is_local = config.model_type in ("granitemoe", "gpt_oss")
     writer.add_expert_count(config.num_local_experts if is_local else config.num_experts)
-    writer.add_expert_used_count(config.num_experts_per_tok)
+    writer.add_expert_used_count(config.moe_topk if is_hunyuan else config.num_experts_per_tok)
     if config.model_type == "qwen3_moe":
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     if config.model_type == "gpt_oss":
         writer.add_expert_feed_forward_length(config.intermediate_size)
+    if is_hunyuan:
+        writer.add_expert_feed_forward_length(config.intermediate_size)
+        writer.add_expert_shared_feed_forward_length(config.intermediate_size)
+        writer.add_expert_shared_count(1)
 
 
 def add_falcon_like(writer: GGUFWriter, config: Any) -> None:
@@ -547,8 +553,8 @@ PHI_SIZES = drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128
 # The models of the goldens hf-* that are also written as GGUF, for each type.
 GOLDEN_MODELS = {
     "F32": "llama-gqa",
-    "F16": "llama-linear gpt2-plain gpt_neox-serial hunyuan bloom phi3 stablelm lfm2-indices olmoe cohere",
-    "BF16": "llama-bias qwen2 qwen3 olmo2 falcon granite ernie4_5 olmo granitemoe exaone4-global glm4 "
+    "F16": "llama-linear gpt2-plain gpt_neox-serial hunyuan hunyuan_moe bloom phi3 stablelm lfm2-indices olmoe cohere",
+    "BF16": "llama-bias qwen2 qwen3 olmo2 falcon granite seed_oss ernie4_5 olmo granitemoe exaone4-global glm4 "
     "nemotron olmo-clip gpt_bigcode",
     "Q8_0": "gpt_neox",
 }
