@@ -133,10 +133,12 @@ def build(config: PreTrainedConfig, case: Case) -> transformers.PreTrainedModel:
     return model
 
 
-def compute(model: transformers.PreTrainedModel, tokens: Tensor) -> dict[str, Tensor]:
+def compute(model: transformers.PreTrainedModel, case: Case, tokens: Tensor) -> dict[str, Tensor]:
+    if case.maps:
+        att = case.maps(model, tokens)["att"]
     with torch.no_grad():
         out = model(tokens[None], output_attentions=True)
-    return {"logits": out.logits[0], "att": torch.cat(out.attentions)}
+    return {"logits": out.logits[0], "att": att if case.maps else torch.cat(out.attentions)}
 
 
 # ---- the core --------------------------------------------------------------------------------------------------------
@@ -212,8 +214,8 @@ def prepare(variant: Variant, base: Base, folder: Path) -> Expected:
         model = build(config, base.case)
         model.save_pretrained(folder)
         (folder / "config.json").write_text(json.dumps(variant.config))
-        in_f32 = compute(model, tokens)
-        fields = compute(model.double(), tokens)
+        in_f32 = compute(model, base.case, tokens)
+        fields = compute(model.double(), base.case, tokens)
         rounding = largest_difference({name: numbers.flatten() for name, numbers in in_f32.items()}, fields)
         return Expected(tokens, fields, rounding, shapes == base.shapes)
     except Exception as error:
@@ -261,7 +263,7 @@ def trace_keys(case: Case) -> tuple[transformers.PreTrainedModel, frozenset[str]
     PreTrainedConfig.__getattribute__ = record
     try:
         model = build(case.model.config_class(**copy.deepcopy(case.config), attn_implementation="eager"), case)
-        compute(model, torch.arange(case.length) % 61)
+        compute(model, case, torch.arange(case.length) % 61)
     finally:
         PreTrainedConfig.__getattribute__ = original
     source = inspect.getsource(inspect.getmodule(case.model.config_class))
