@@ -17,6 +17,28 @@ export async function andAll(run: () => unknown): Promise<void> {
   await new Promise((done) => setImmediate(done));
 }
 
+/**
+ * Stands for idb-keyval over a map.
+ * @param act runs each transaction, when the test wants it
+ */
+export function fakeKeyval(
+  stored: Map<string, unknown>,
+  act: <T>(run: () => T | PromiseLike<T>) => Promise<T> = async (run) => run(),
+) {
+  const objects = {
+    get: (key: string) => stored.get(key),
+    put: (value: unknown, key: string) => void stored.set(key, value),
+    delete: (key: string) => void stored.delete(key),
+  };
+  return {
+    get: (key: string) => act(() => stored.get(key)),
+    set: (key: string, value: unknown) => act(() => objects.put(value, key)),
+    del: (key: string) => act(() => objects.delete(key)),
+    createStore: () => (_mode: string, run: (store: object) => unknown) => act(() => run(objects)),
+    promisifyRequest: (result: unknown) => result,
+  };
+}
+
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   shape,
   data: Float32Array.from(values),

@@ -16,18 +16,15 @@ import { Scope } from '../src/page/context';
 import type { Pair as PairType } from '../src/lab/pair';
 import { andAll } from './fixture';
 
-const outside = vi.hoisted(() => ({ createEngine: vi.fn(), storage: vi.fn() }));
+const outside = vi.hoisted(() => ({
+  ...{ createEngine: vi.fn(), storage: vi.fn(), stored: new Map<string, unknown>() },
+}));
 vi.mock('sinkscope', async (load) => ({
   ...(await load<object>()),
   ...{ createEngine: outside.createEngine, heldLoss: async () => 0 },
 }));
-vi.mock('idb-keyval', () =>
-  Object.fromEntries(
-    ['get', 'set', 'del', 'delMany', 'keys'].map((name) => [
-      name,
-      (...args: unknown[]) => outside.storage(name, ...args),
-    ]),
-  ),
+vi.mock('idb-keyval', async () =>
+  (await import('./fixture')).fakeKeyval(outside.stored, (act) => outside.storage(act)),
 );
 afterEach(() => void vi.unstubAllGlobals());
 
@@ -62,7 +59,6 @@ function hash(...parts: unknown[]): number {
 
 /** Stands for the engine and the storage. Each answer waits until the scheduler releases it. */
 class World {
-  readonly stored = new Map<string, unknown>();
   /** The trainings of the present visit: a reload ends the workers. */
   openTrainings = new Set<object>();
   readonly #scheduler: Scheduler;
@@ -72,9 +68,8 @@ class World {
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
     vi.stubGlobal('performance', { now: () => this.now });
-    outside.storage.mockImplementation((name: string, ...args: [string, unknown]) =>
-      this.#act(`storage ${name}`, () => this.#store(name, args)),
-    );
+    outside.stored.clear();
+    outside.storage.mockImplementation((act: () => unknown) => this.#act('storage', act));
     outside.createEngine.mockImplementation(async () => this.#engine(this.openTrainings));
   }
 
@@ -90,14 +85,6 @@ class World {
   async #act<T>(label: string, act: () => T): Promise<T> {
     await this.#scheduler.schedule(Promise.resolve(), label);
     return act();
-  }
-
-  #store(name: string, [key, value]: [string | string[], unknown]): unknown {
-    const { stored } = this;
-    if (name === 'get') return stored.get(key as string);
-    if (name === 'keys') return [...stored.keys()];
-    if (name === 'set') return void stored.set(key as string, value);
-    return [key].flat().forEach((one) => stored.delete(one));
   }
 
   #training(

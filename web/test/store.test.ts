@@ -1,5 +1,14 @@
+import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { deleteTraining, saveTraining, saveText, readTraining, readText } from '../src/lab/store';
+import {
+  deleteTraining,
+  readText,
+  readTraining,
+  saveText,
+  saveTraining,
+  SILENCE_MS,
+} from '../src/lab/store';
+import { andAll, fakeKeyval } from './fixture';
 
 const training = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
 
@@ -13,7 +22,10 @@ const callAll = () =>
     readText(),
   ]);
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 describe('the storage of a lab', () => {
   it('reads nothing if the browser has no storage', async () => {
@@ -36,5 +48,45 @@ describe('the storage of a lab', () => {
     } finally {
       Reflect.deleteProperty(globalThis, 'indexedDB');
     }
+  });
+
+  it('that does not answer is waited for once, until it answers', async () => {
+    vi.useFakeTimers();
+    const requests: { onerror?: () => void }[] = [];
+    const open = vi.fn(() => requests[requests.push({}) - 1]);
+    vi.stubGlobal('indexedDB', { open });
+    const results = callAll();
+    await vi.advanceTimersByTimeAsync(SILENCE_MS);
+    expect(await results).toEqual(Array(5).fill(undefined));
+    const openings = open.mock.calls.length;
+    expect(await callAll()).toEqual(Array(5).fill(undefined));
+    expect(open).toHaveBeenCalledTimes(openings);
+    for (const request of requests) request.onerror!();
+    await vi.advanceTimersByTimeAsync(0);
+    void readText();
+    expect(open).toHaveBeenCalledTimes(openings + 1);
+  });
+
+  it('keeps the runs of the last four pairs of two tabs, in whatever order they save', async () => {
+    const stored = new Map<string, unknown>();
+    let wait: () => Promise<unknown>;
+    vi.doMock('idb-keyval', () => fakeKeyval(stored, async (run) => (await wait(), await run())));
+    const openTab = () => (vi.resetModules(), import('../src/lab/store'));
+    const stores = [await openTab(), await openTab()];
+    vi.doUnmock('idb-keyval');
+    const pairs = fc.array(fc.constantFrom(...'abcde'), { minLength: 1, maxLength: 3 });
+    const property = fc.asyncProperty(fc.scheduler(), pairs, pairs, async (scheduler, ...tabs) => {
+      stored.clear();
+      wait = () => scheduler.schedule(Promise.resolve());
+      tabs.forEach(async (saved, i) => {
+        for (const pair of saved) await stores[i]!.saveTraining(0, pair, training);
+      });
+      while (scheduler.count()) await scheduler.waitOne(andAll);
+      const listed = stored.get('lab-pairs') as string[];
+      const runs = listed.map((pair) => `lab-0 ${pair}`);
+      expect([...stored.keys()].sort()).toEqual([...runs, 'lab-pairs'].sort());
+      expect(listed).toHaveLength(Math.min(4, new Set(tabs.flat()).size));
+    });
+    await fc.assert(property, { numRuns: 50 });
   });
 });

@@ -3,7 +3,7 @@
  * run has its log, and the state from which it continues with the same results. If the browser stores nothing, as in some
  * private windows, labs still train.
  */
-import { del, delMany, get, keys, set } from 'idb-keyval';
+import { createStore, del, get, promisifyRequest, set } from 'idb-keyval';
 import type { LogEntry } from 'sinkscope';
 
 export interface SavedTraining {
@@ -23,17 +23,28 @@ const TEXT_KEY = 'lab-text';
 /** The key of a list: the pairs that have saved runs, the last saved first. */
 const PAIRS_KEY = 'lab-pairs';
 const MAX_PAIRS = 4;
-const SAVED_RUN = /^lab-\d/;
+/** A storage that is silent for so many milliseconds is not waited for again before it answers. */
+export const SILENCE_MS = 3000;
+/** The store of `get`, `set` and `del`. */
+const useStore = createStore('keyval-store', 'keyval');
+let isSilent = false;
 /** @param pair all that the results of both runs depend on */
 const storageKey = (side: number, pair: string) => `lab-${side} ${pair}`;
 
-/** Uses the storage; returns undefined if that fails, as in a sandboxed page. */
+/** Uses the storage; returns undefined if that fails, as in a sandboxed page, or if the storage does not answer. */
 async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await use();
-  } catch {
-    return undefined;
-  }
+  if (isSilent) return undefined;
+  let timer: ReturnType<typeof setTimeout>;
+  const silence = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(void (isSilent = true)), SILENCE_MS);
+  });
+  const answer = (async () => use())()
+    .catch(() => undefined)
+    .finally(() => {
+      clearTimeout(timer);
+      isSilent = false;
+    });
+  return Promise.race([answer, silence]);
 }
 
 const read = (key: string): Promise<unknown> => attempt(() => get(key));
@@ -48,20 +59,19 @@ export async function readTraining(side: number, pair: string): Promise<SavedTra
   return isComplete ? (training as SavedTraining) : undefined;
 }
 
-/** Saves a run, and deletes those of other pairs than the last four. */
+/** Saves a run, and deletes those of other pairs than the last four: in one transaction, since other tabs save as well. */
 export const saveTraining = (side: number, pair: string, training: SavedTraining) =>
-  attempt(async () => {
-    await set(storageKey(side, pair), training);
-    const pairs = (await get<readonly string[]>(PAIRS_KEY)) ?? [];
-    if (pairs[0] === pair) return;
-    const lastPairs = [pair, ...pairs.filter((other) => other !== pair)].slice(0, MAX_PAIRS);
-    await set(PAIRS_KEY, lastPairs);
-    const usedKeys = new Set(lastPairs.flatMap((key) => [storageKey(0, key), storageKey(1, key)]));
-    const unusedKeys = (await keys<string>()).filter(
-      (key) => SAVED_RUN.test(key) && !usedKeys.has(key),
-    );
-    await delMany(unusedKeys);
-  });
+  attempt(() =>
+    useStore('readwrite', async (store) => {
+      const pairs = await promisifyRequest<readonly string[] | undefined>(store.get(PAIRS_KEY));
+      const lastPairs = [pair, ...(pairs ?? []).filter((other) => other !== pair)];
+      store.put(training, storageKey(side, pair));
+      store.put(lastPairs.slice(0, MAX_PAIRS), PAIRS_KEY);
+      for (const old of lastPairs.slice(MAX_PAIRS))
+        for (const oldSide of [0, 1]) store.delete(storageKey(oldSide, old));
+      await promisifyRequest(store.transaction);
+    }),
+  );
 
 export const deleteTraining = (side: number, pair: string) =>
   attempt(() => del(storageKey(side, pair)));
