@@ -233,6 +233,19 @@ test('a worker that neither stops nor answers is lost after five seconds, and ot
   assert.deepEqual(await run.field('att'), before);
 });
 
+test('an aborted call whose worker is lost starts no other worker', async (t) => {
+  const { seconds, model } = await openTimed(t);
+  oldBrowser.lost = ['run', 'memory', 'cancel'];
+  const { signal, stop } = abortSoon();
+  const runError = assert.rejects(model.run(ids, { signal }), /enough/);
+  await new Promise(setImmediate);
+  const count = started.length;
+  stop();
+  await seconds(5);
+  await runError;
+  assert.equal(started.length, count);
+});
+
 test('after a job has stopped, its worker gets no more pings', async (t) => {
   const { engine, errors, seconds, model } = await openTimed(t);
   const slowModel = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));

@@ -397,13 +397,17 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
   const reader: Reader = { queue, models, world, shown: NOTHING };
   let published = 0;
   const problems: unknown[] = [];
+  const expectCurrent = () => {
+    for (const { frame, isStale } of queue.entries.peek().values()) {
+      const { prompt, n } = reader.shown;
+      if (frame && !isStale) expect(frame.question).toMatchObject({ prompt, n });
+    }
+  };
   const end = effect(() => {
     try {
-      for (const [subject, { frame, isStale, error }] of queue.entries.value) {
+      for (const [subject, { frame, error }] of queue.entries.value) {
         published++;
         if (frame) expectTrue(frame, subject);
-        const { prompt, n } = reader.shown;
-        if (frame && !isStale) expect(frame.question).toMatchObject({ prompt, n });
         if (error) expect(error).toMatch(/^Stopped\.|it failed/);
       }
     } catch (problem) {
@@ -413,6 +417,7 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
   const release = async () => {
     await scheduler.waitOne(andAll);
     if (problems.length) throw problems[0];
+    expectCurrent();
     if (reader.stopped) expect(framesOf(reader)).toEqual(reader.stopped);
   };
   const settle = async () => {
@@ -423,6 +428,7 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
   for (const { act, releases } of list) {
     await andAll(() => act.perform(reader));
     if (problems.length) throw problems[0];
+    expectCurrent();
     for (let i = 0; i < releases && scheduler.count(); i++) await release();
   }
   await settle();

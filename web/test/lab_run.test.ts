@@ -7,12 +7,15 @@ import { SILENCE_MS, type SavedTraining } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
 
 const heldLoss = vi.hoisted(() => vi.fn());
+const storage = vi.hoisted(() => ({ gate: Promise.resolve() }));
 const storedTrainings = vi.hoisted(() => {
   // Half of the cores are for the other lab.
   vi.stubGlobal('navigator', { hardwareConcurrency: 7 });
   return new Map<string, unknown>();
 });
-vi.mock('idb-keyval', async () => (await import('./fixture')).fakeKeyval(storedTrainings));
+vi.mock('idb-keyval', async () =>
+  (await import('./fixture')).fakeKeyval(storedTrainings, (run) => storage.gate.then(run)),
+);
 vi.mock('sinkscope', async (original) => ({
   ...(await original<object>()),
   createEngine: vi.fn(),
@@ -378,6 +381,18 @@ describe('a lab of the last visit', () => {
     await lab.start(SETTINGS, PAIR, savedTraining);
     await outdated;
     expect([lab.step, storedTrainings.get(STORAGE_KEY)]).toEqual([2, savedTraining]);
+  });
+
+  it('stays open if a start that was deleting the saved run is outdated', async () => {
+    const lab = new Lab(1, async () => setup);
+    let release = () => {};
+    storage.gate = new Promise((done) => (release = done));
+    const outdated = lab.start(SETTINGS, PAIR);
+    await Promise.resolve();
+    await lab.start(SETTINGS, PAIR, savedTraining);
+    release();
+    await outdated;
+    expect([lab.stage, lab.step, lab.hasModel, calls.closed]).toEqual(['ready', 2, true, 0]);
   });
 
   it('stays finished after a reload', async () => {

@@ -325,12 +325,14 @@ describe('the queue', () => {
     expect(runs()).toHaveLength(runCount + 3);
   });
 
-  it('publishes the first frame of a model at once, and replaced frames of all models together', async () => {
+  it('publishes the first frame of a model and that frames are stale at once, and replaced frames of all models together', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const reports: string[] = [];
     effect(() => {
       const entries = [...queue.entries.value.values()];
-      reports.push(entries.map(({ frame }) => frame?.question.prompt ?? '-').join(' '));
+      const wordOf = ({ frame, isStale }: (typeof entries)[number]) =>
+        frame ? `${frame.question.prompt}${isStale ? '?' : ''}` : '-';
+      reports.push(entries.map(wordOf).join(' '));
     });
     const release = hold('b');
     ask(['a', 'b'], {}, 'one');
@@ -341,12 +343,11 @@ describe('the queue', () => {
     reports.length = 0;
     ask(['a', 'b'], {}, 'two');
     await idle();
-    expect(reports).toEqual(['two two']);
+    expect(reports).toEqual(['one? one?', 'two two']);
     const lateRelease = hold('b');
     ask(['a', 'b'], {}, 'three');
     await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(reports.at(-1)).toBe('three two');
-    expect(queue.entries.peek().get('b')!.isStale).toBe(true);
+    expect(reports.at(-1)).toBe('three two?');
     lateRelease();
     await idle();
     expect(reports.at(-1)).toBe('three three');
@@ -820,6 +821,19 @@ describe('the queue', () => {
     await idle();
   });
 
+  it('adds nothing of an experiment that is stopped at its last number', async () => {
+    const { ask, queue, idle, hold, log } = stageOf();
+    const question = questionOf({ ...defaults, prompt: 'ab' });
+    const study = { subject: 'b', question, measures: ['loss_mean'] };
+    const release = hold('read b');
+    ask([], { studies: [study] });
+    await vi.waitUntil(() => log.some((line) => line.startsWith('read')), PATIENCE);
+    queue.stop();
+    release();
+    await idle();
+    expect(queue.studyEntry(study)).toEqual({ error: 'Stopped.' });
+  });
+
   it('stops an experiment for another one', async () => {
     const { ask, queue, idle, hold, runs } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'ab' });
@@ -985,6 +999,7 @@ describe('the queue', () => {
     ask(['a'], figureRequest);
     await idle();
     expect([runs().length, entryOf('a')!.frame!.sequences]).toEqual([3, 3]);
+    expect(entryOf('a')!.frame!.tensors).not.toHaveProperty('value_ratio');
     await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
     expect([runs().length, entryOf('a')!.frame!.T]).toEqual([4, 3]);
     ask(['a'], { ...figureRequest, headReads: ['att'] });

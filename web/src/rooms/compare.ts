@@ -257,7 +257,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const lines = freshFrames.map((frame, i) => ({
       ...{ frame, color: colors[i]!, name: nameIn(frame, state), card: cardOf(frame, context) },
     }));
-    render(lines.length ? runsTable(lines) : nothing, runsPlace);
+    // The last runs stay, as stale, while another text is measured, so that nothing below moves.
+    runsPlace.classList.toggle('stale', !lines.length);
+    if (lines.length || !frames.length)
+      render(lines.length ? runsTable(lines) : nothing, runsPlace);
     render(frames.length ? panelButtons(context, freshFrames) : nothing, panelsPlace);
     const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;

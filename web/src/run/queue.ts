@@ -291,7 +291,10 @@ export class Queue {
     this.#publish();
   }
 
-  /** Publishes the entries, later if the next subject is about to change them again. */
+  /**
+   * Publishes the entries, later if the next subject is about to change them again. That a frame is stale is published at
+   * once, since the new text stands beside it.
+   */
   #publish(): void {
     const publishedEntries = this.#entries.peek();
     const entries = this.#currentEntries();
@@ -299,9 +302,10 @@ export class Queue {
     const canWait =
       areSubjectsSame &&
       typeof this.#nextTask === 'string' &&
-      [...entries].every(([subject, { frame, error }]) => {
-        const publishedEntry = publishedEntries.get(subject)!;
-        return publishedEntry.error === error && (publishedEntry.frame || !frame);
+      [...entries].every(([subject, { frame, isStale, error }]) => {
+        const published = publishedEntries.get(subject)!;
+        const isSameAge = published.isStale || !isStale;
+        return published.error === error && (published.frame || !frame) && isSameAge;
       });
     if (canWait) {
       this.#publishTimer ??= setTimeout(() => this.#publishNow(), PUBLISH_DELAY_MS);

@@ -138,7 +138,7 @@ export async function runSubject(
     );
   const runOptions = { signal: watch.signal, ...(wasQuick ? {} : { onProgress }) };
   try {
-    const averageOptions = { edits, eps: question.eps, only: fixedReads };
+    const averageOptions = { edits, eps: question.eps, onlyMetrics: fixedReads };
     const frame = {
       ...(await emptyFrame(describe, subject, text, openModel, question, prompts)),
       ...(prompts.ids.length > 1
