@@ -141,6 +141,29 @@ test('a condition of the wrong type is rejected with its key', () => {
     assertRefused({ ...least, edits }, 'edits', 'objects with a kind and a label');
 });
 
+test('queries of cross-attention that do not fit its keys are rejected', () => {
+  const cross = {
+    T: 2,
+    keys: 'frame',
+    tokens: [
+      ['a', 'b'],
+      ['c', 'd'],
+    ],
+  };
+  const model = { ...sizes, mask: { kind: 'bidirectional' } };
+  const prompts = { count: 2, kept: 2, T: 1 };
+  const conditions = { model, prompts, tokens: [['x'], ['y']], cross };
+  assert.deepEqual(read(conditions).cross, cross);
+  const assertCrossRefused = (change, ...error) =>
+    assertRefused({ ...conditions, cross: { ...cross, ...change } }, ...error);
+  assertCrossRefused({ T: '2' }, 'T', 'a whole number');
+  assertCrossRefused({ keys: 'word' }, 'cross.keys', 'token or frame or patch');
+  for (const tokens of [null, [['a', 'b']], [['a', 'b'], ['c']]])
+    assertCrossRefused({ tokens }, 'cross.tokens', '2 lists of 2 strings');
+  assertRefused({ ...conditions, model: sizes }, 'model.mask', 'the kind bidirectional');
+  assertRefused({ ...conditions, tokens: [['x'], ['y', 'z']] }, 'tokens', 'lists of 1 strings');
+});
+
 test('invalid JSON is rejected in a sentence', () => {
   assert.throws(() => readConditions('{'), {
     code: 'bad_config',

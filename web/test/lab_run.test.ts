@@ -5,6 +5,7 @@ import { Lab } from '../src/lab/lab';
 import type { Settings } from '../src/lab/settings';
 import { SILENCE_MS, type SavedTraining } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
+import { andAll } from './fixture';
 
 const heldLoss = vi.hoisted(() => vi.fn());
 const storage = vi.hoisted(() => ({ gate: Promise.resolve() }));
@@ -387,8 +388,8 @@ describe('a lab of the last visit', () => {
     const lab = new Lab(1, async () => setup);
     let release = () => {};
     storage.gate = new Promise((done) => (release = done));
-    const outdated = lab.start(SETTINGS, PAIR);
-    await Promise.resolve();
+    let outdated;
+    await andAll(() => void (outdated = lab.start(SETTINGS, PAIR)));
     await lab.start(SETTINGS, PAIR, savedTraining);
     release();
     await outdated;

@@ -118,19 +118,19 @@ export class Studies {
     };
     const cases = sweptInputs.map(({ edits }) => edits);
     const options = { eps, metrics: firstStudy.measures, streaming };
-    const means = window
-      ? [await measureWindowLoss(openModel, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
-      : await measureAverages(openModel, prompts, cases, options, sweepWatch);
     const bytes = streaming
       ? await Promise.all(cases.map((edits) => bytesOf(openModel, prompts, edits)))
       : [];
-    const milliseconds = performance.now() - startTime;
     const emptyFrames = await Promise.all(
       sweptInputs.map(({ study, parsedSubject }) =>
         emptyFrame(describe, parsedSubject, study.subject, openModel, study.question, prompts),
       ),
     );
-    signal.throwIfAborted();
+    // The measurement is the last wait: it fails if it is stopped, so that nothing is added.
+    const means = window
+      ? [await measureWindowLoss(openModel, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
+      : await measureAverages(openModel, prompts, cases, options, sweepWatch);
+    const milliseconds = performance.now() - startTime;
     this.addEntries(
       sweptInputs.map(({ study }, i) => [
         studyKey(study),
