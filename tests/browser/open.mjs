@@ -255,7 +255,8 @@ export const open = {
         /from your disk/.test(document.querySelector('.about')?.textContent),
       );
       await settled(page);
-      assert.match(await text(page, '.subject-list'), new RegExp(name.slice(0, 5)));
+      assert.match(await text(page, '.subject-list'), new RegExp(`\u2068${name.slice(0, 5)}`));
+      assert.doesNotMatch(await text(page, 'body'), /\u202E/);
       assert.deepEqual(troublesOf(page, hub), []);
     } finally {
       await rm(outer, { recursive: true });

@@ -1,5 +1,6 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
+import { isolate } from './ask/ids';
 import { shorten } from './ask/state';
 import { claimOf, disagrees, type Claim, type Span } from './claims';
 import {
@@ -70,7 +71,7 @@ export function makeReadable(text: string): string {
       .replace(/ /g, '\u00a0')
       .replace(/[\0-\x1f\x7f]/g, (c) => signOf(c.charCodeAt(0)))
       .replace(
-        /[\x80-\x9f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
+        /[\x80-\x9f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
         '\ufffd',
       ) || '∅'
   );
@@ -88,7 +89,7 @@ export function tokenWord(text: string): string {
 }
 
 export function quote(frame: Frame, t: number): string {
-  return `“${tokenWord(frame.tokens[t]?.text ?? '')}”`;
+  return `“${isolate(tokenWord(frame.tokens[t]?.text ?? ''))}”`;
 }
 
 /** Returns what a key is: a token; in cross-attention an encoder token, an encoder frame or an image patch. */

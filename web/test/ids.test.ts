@@ -73,6 +73,13 @@ describe('a model on a disk', () => {
     expect(await idOfFiles(disk({ name: 'a', bytes: 7 }))).toBe('disk:6120372000000000/a');
   });
 
+  it('has a name that turns no sentence around', () => {
+    const titleOf = (id: string) => titleOfFiles({ ...disk({ name: 'a', bytes: 1 }), id });
+    expect(titleOf('a\u202erosnetefas')).toBe('arosnetefas');
+    expect(titleOf('نموذج 1')).toBe('\u2068نموذج 1\u2069');
+    expect(titleOf('Z\u0301\u0302a')).toBe('Z\u0301\u0302a');
+  });
+
   it('is named by its folder, or by its file', () => {
     expect(titleOfFiles({ ...disk({ name: 'a.bin', bytes: 1 }), id: 'my-folder' })).toBe(
       'my-folder',

@@ -285,6 +285,9 @@ describe('the frame of a recording', () => {
     expect(otherFrame.title).toHaveLength(120);
     conditions.model.id = '';
     expect((await frameOf(recording)).title).toBe('r');
+    conditions.model.id = 'مدل\u202e';
+    expect((await frameOf(recording)).title).toBe('\u2068مدل\u2069');
+    conditions.model.id = '';
     // A start token at another position, or of an unknown form, counts as a word of the text.
     const startTokensOf = async (...tokens: string[]) =>
       (await frameOf(createRecording(tokens))).first;

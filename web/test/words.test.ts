@@ -18,6 +18,7 @@ import {
   stampWords,
   sumWords,
   formatSigned,
+  quote,
   tokenWord,
 } from '../src/words';
 import { frameOf, tensor } from './fixture';
@@ -98,6 +99,12 @@ describe('a number in a table', () => {
       tokenWord('  a'),
       tokenWord(' a'),
     ]).toEqual([...['1.3', '5.0e-2', '–', '\u00a0\u00a0a', 'a']]);
+  });
+
+  it('is not turned around by the token before it', () => {
+    const token = { id: 1, start: 0, end: 1, special: false };
+    const frame = frameOf({ tokens: ['\u202eab', ' שלום'].map((text) => ({ ...token, text })) });
+    expect([0, 1].map((t) => quote(frame, t))).toEqual(['“\ufffdab”', '“\u2068שלום\u2069”']);
   });
 
   it('keeps a decimal of a row sum that a whole percent would hide', () => {

@@ -62,7 +62,18 @@ export async function idOfFiles(plan: Plan): Promise<string> {
   return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
 }
 
+/**
+ * Returns a stranger's text as it may stand in a sentence: without signs that turn the order of the words after it, and
+ * isolated if it has letters that are written from right to left.
+ */
+export function isolate(text: string): string {
+  const plainText = text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(plainText)
+    ? `\u2068${plainText}\u2069`
+    : plainText;
+}
+
 /** Returns the folder's name, or the file's if it is in no folder. */
 export function titleOfFiles({ id, files }: Plan): string {
-  return id === 'files' ? (files.weights[0]?.name ?? id) : id;
+  return isolate(id === 'files' ? (files.weights[0]?.name ?? id) : id);
 }

@@ -11,6 +11,7 @@ import {
 } from 'sinkscope';
 import { uniformAlphas } from 'sinkscope/internal';
 import type { Question } from '../ask/question';
+import { isolate } from '../ask/ids';
 import { nameOfRecording } from '../ask/recordings';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import type { Frame, FrameArchitecture, NumberClass } from '../frame';
@@ -31,16 +32,16 @@ export function titleOf(
   id: string,
   steps: readonly number[] = [],
 ): string {
-  const name = conditions.model.id.slice(0, 120) || nameOfRecording(id);
+  const name = isolate(conditions.model.id.slice(0, 120) || nameOfRecording(id));
   const step = stepOf(id, steps);
   // A series names its checkpoints by their revisions: lab/model@step1000.
   const words = step ? `${name.replace(/@[^@]*$/, '')} at ${stepWords(step.step, step.of)}` : name;
   const { part } = conditions.model;
-  const partWords = part === 'cross' ? 'cross-attention' : part?.slice(0, 120);
+  const partWords = part === 'cross' ? 'cross-attention' : isolate(part?.slice(0, 120) ?? '');
   return [
     words,
     ...(partWords ? [partWords] : []),
-    ...conditions.edits.map(({ label }) => label.slice(0, 120)),
+    ...conditions.edits.map(({ label }) => isolate(label.slice(0, 120))),
   ].join(', ');
 }
 
