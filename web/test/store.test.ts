@@ -78,10 +78,11 @@ describe('the storage of a lab', () => {
     const property = fc.asyncProperty(fc.scheduler(), pairs, pairs, async (scheduler, ...tabs) => {
       stored.clear();
       wait = () => scheduler.schedule(Promise.resolve());
-      tabs.forEach(async (saved, i) => {
+      const saves = tabs.map(async (saved, i) => {
         for (const pair of saved) await stores[i]!.saveTraining(0, pair, training);
       });
       while (scheduler.count()) await scheduler.waitOne(andAll);
+      await Promise.all(saves);
       const listed = stored.get('lab-pairs') as string[];
       const runs = listed.map((pair) => `lab-0 ${pair}`);
       expect([...stored.keys()].sort()).toEqual([...runs, 'lab-pairs'].sort());
