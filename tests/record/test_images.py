@@ -73,17 +73,17 @@ def test_a_vision_language_model_is_recorded_with_its_image_among_the_tokens(nam
         block.register_forward_pre_hook(lambda _, args: states.append(args[0][0].numpy()))
     maps = eager_maps(model, inputs)
     queries = np.full(T, T) if mask else np.arange(T, 0, -1)
-    np.testing.assert_allclose(recording["mean.alpha"], maps.sum(-2) / queries, atol=1e-5)
+    np.testing.assert_allclose(recording["mean.alpha"], maps.sum(-2) / queries, atol=5e-5)
     kinds = np.array(list(recording.conditions["images"][0]["kinds"]))
     assert "".join(kinds) == "st" + "iiii" + "t" * 6
     for letter, kind in (("i", "image"), ("t", "text"), ("s", "special")):
         share = maps[..., 6:, :][..., kinds == letter].sum(-1).mean(-1)
-        np.testing.assert_allclose(recording[f"mean.{kind}_share"], share, atol=1e-5)
+        np.testing.assert_allclose(recording[f"mean.{kind}_share"], share, atol=3e-5)
     np.testing.assert_allclose(recording.patches(2, 1, query=9), maps[2, 1, 9, 2:6].reshape(2, 2), atol=1e-3)  # float16
     for layer, x in enumerate(states):
         channels = np.argsort(-abs(x[0]))[:2]
         phi = abs(x[:, channels]).max(1) / np.sqrt((x**2).mean(1))
-        np.testing.assert_allclose(recording["0.sink_value"][layer], phi, rtol=1e-4)
+        np.testing.assert_allclose(recording["0.sink_value"][layer], phi, rtol=1e-3)
     assert len(states) == 3 and recording.tokens()[1:6] == ["5", "patch 0,0", "patch 0,1", "patch 1,0", "patch 1,1"]
     # Of a list of patches as of rows of pixels, the picture has the extremes of the pixels.
     assert recording["0.picture"].min() == 0 and recording["0.picture"].max() == 255

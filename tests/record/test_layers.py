@@ -156,7 +156,7 @@ def test_layers_with_shared_weights_are_separate() -> None:
     result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     out = run64(model, input_ids=torch.tensor(PROMPTS[:1]))
     assert result.layers == [0, 1, 2] and "layers" not in result.model
-    assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 1e-6
+    assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 2e-6
     assert np.allclose(result["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5)
 
 

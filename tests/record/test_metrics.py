@@ -28,9 +28,9 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
         assert np.nanmax(np.abs(result - expected)) <= tolerance, metric
         assert (np.isnan(result) == np.isnan(expected)).all(), metric
 
-    assert_close("alpha", share.sum(-2) / queries, 1e-5)
-    assert_close("row_mass", sums, 1e-5)
-    assert_close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 1e-5)
+    assert_close("alpha", share.sum(-2) / queries, 3e-5)
+    assert_close("row_mass", sums, 3e-5)
+    assert_close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 3e-5)
     visible_counts = (att > 0).any(1).sum(-1)  # in these models no weight underflows in all heads at once
     rows = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1)), 0).sum(-1)
     scale = np.where(visible_counts > 1, 1 / np.log(np.maximum(visible_counts, 2)), 0)
@@ -39,21 +39,21 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
     gate = 1 - share[..., 0]
     gate[..., 0] = np.nan
     load = gate[..., 1:].mean(-1)
-    assert_close("head_gate", gate, 1e-5)
-    assert_close("head_load", load, 1e-5)
+    assert_close("head_gate", gate, 3e-5)
+    assert_close("head_load", load, 3e-5)
     difference = np.abs(load[:, None] - load[..., None]).sum((-2, -1))
-    assert_close("head_gini", difference / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
+    assert_close("head_gini", difference / (2 * load.shape[-1] * load.sum(-1)), 3e-5)
     keys, values = (np.repeat(x, group_size, 1) for x in (k, v))
     cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
         np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :]
     )
     others = visible.copy()
     others[:, 0] = False
-    assert_close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 1e-5)
+    assert_close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 3e-5)
     parts = att * np.linalg.norm(values, axis=-1)[..., None, :]
     contribution = (parts / parts.sum(-1, keepdims=True)).sum(-2) / queries
-    assert_close("contribution_at", contribution, 1e-5)
-    assert_close("contribution", contribution[..., 0], 1e-5)
+    assert_close("contribution_at", contribution, 3e-5)
+    assert_close("contribution", contribution[..., 0], 3e-5)
     for field, x in (("key", k), ("value", v), ("hidden", hidden)):
         norms = np.linalg.norm(x, axis=-1)
         assert_close(f"{field}_norm", norms, 1e-4 * norms.max())
@@ -70,7 +70,7 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
         squares = np.linalg.svd(rows.astype(np.float64), compute_uv=False) ** 2
         p = squares / squares.sum(-1, keepdims=True)
         entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1) / np.log(min(rows.shape[1:]))
-        assert_close(name, entropy, 1e-5)
+        assert_close(name, entropy, 3e-5)
     alpha = r["mean.alpha"]  # the mean over a single prompt
     assert_close("sink_ratio", np.stack([(alpha > e).mean((0, 1)) for e in (0.05, 0.2)]), 1e-6)
     assert_close("near_eps", np.stack([(np.abs(alpha - e) < 0.002).sum((0, 1)) for e in (0.05, 0.2)]), 0)
