@@ -256,7 +256,7 @@ export const open = {
       );
       await settled(page);
       assert.match(await text(page, '.subject-list'), new RegExp(`\u2068${name.slice(0, 5)}`));
-      assert.doesNotMatch(await text(page, 'body'), /\u202E/);
+      assert.doesNotMatch(await text(page, '.subject-list'), /\u202E/);
       assert.deepEqual(troublesOf(page, hub), []);
     } finally {
       await rm(outer, { recursive: true });
