@@ -158,9 +158,9 @@ class FurtherRow:
 
 
 B_FURTHER = (
-    # Seeds 4 and 5 of these three recipes have the column. With three seeds the first two were undecided.
+    # Seeds 4 and 5 of these three recipes have the column. With three seeds each was undecided.
     FurtherRow("whether the bias key itself is a sink", ("key-bias", "key-value-bias"), (1, 2, 3), column="alpha_bias"),
-    FurtherRow("whether the sink token itself is one", ("sink-token",), (1,), column="alpha_of_1"),
+    FurtherRow("whether the sink token itself is one", ("sink-token",), (1, 2, 3), column="alpha_of_1"),
     FurtherRow("half the batch at equal tokens", ("batch-half",), (1, 2, 3), 5600),
     # At step 3,000 the loss of SGD is 4.1 and falls by 0.3 for each factor of e in steps; the baseline's is 3.6.
     FurtherRow("SGD up to the baseline's loss", ("sgd",), (1, 2), STEPS),
