@@ -45,7 +45,7 @@ DIRECTION_PATTERNS = {
     "none": r"no sink|without a sink|hardly any sink|absent|vanish\w*|disappear\w*",
     "the same": r"same|unchanged|does not (?:change|matter)|hardly changes",
     "reported": r"report\w*|paper's|finds?",
-    "model": r"no sink|without a sink",
+    "model": r"no sink",
 }
 
 

@@ -142,7 +142,7 @@ export const fineTune: readonly Preset[] = [
     leftRun: 'from:relu',
     rightRun: 'from:relu,operation:softmax',
     claim:
-      'Both continue a trained ReLU model without a sink; the right one now with softmax, whose rows must sum to 100%. ' +
+      'Both continue a trained ReLU model, whose raw weights have no sink; the right one now with softmax, whose rows must sum to 100%. ' +
       'Press Train: does a sink appear?',
     answers: {
       right: 'Yes, with softmax a sink appears; unchanged, the model has none.',
