@@ -52,7 +52,7 @@ export const experiments = {
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
     assert.ok(first < window, await findingOf(page));
-    assert.match(await findingOf(page), /predictions get worse .* Keep that one token/);
+    assert.match(await findingOf(page), /predictions get worse, .* with it, nearly as good/);
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 1);
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
@@ -77,7 +77,7 @@ export const experiments = {
       stage,
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
-    assert.match(await findingOf(movedPage), /last 10 keys|Drop/);
+    assert.match(await findingOf(movedPage), /last 10 keys|without/);
     await movedPage.locator('.experiment-controls select').selectOption('cache');
     await movedPage.waitForSelector('.trouble');
     await settled(movedPage);

@@ -282,10 +282,10 @@ describe('the cache experiment', () => {
     ]);
     const allSizes = draw(cache, { sweep: 'all', length: 500 });
     expect([allSizes.turn(0), allSizes.turn(1), allSizes.ranges]).toEqual([
-      ...[{ measure: 'kl' }, { sweep: 'some' }, ['keys kept 1..128: 24']],
+      ...[{ measure: 'kl' }, { sweep: 'some' }, ['tokens kept 1..128: 24']],
     ]);
     expect(draw(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
-    expect(draw(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
+    expect(draw(cache, { length: 4, budget: 2 }).ranges).toEqual(['tokens kept 1..8: 2']);
   });
 });
 
@@ -475,7 +475,9 @@ describe('the fragility experiment', () => {
     const frames = [textFrame(4), copiesFrame(7), copiesFrame(9, 'first')];
     const finding = says(...frames);
     expect(finding).toMatchSnapshot();
-    expect(notesOf(finding, [groupOf('A', ...frames)])).toEqual([
+    const group = groupOf('A', ...frames);
+    expect(notesOf(finding, [group])).toEqual([]);
+    expect(notesOf(finding, [group, group])).toEqual([
       'A, heads with a sink: on text 50.0%; on a random word, repeated 25.0%; on “<s>”, repeated 25.0%.',
     ]);
     for (const frames of [

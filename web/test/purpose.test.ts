@@ -104,7 +104,7 @@ describe('the room', () => {
     ]);
     expect(studies()[0]).toMatchObject({
       question: { T: 120, n: 5, input: 'random' },
-      measures: ['loss_at', 'loss_mean'],
+      measures: ['loss_at', 'loss_mean', 'sink_ratio', 'sink_ratio_raw'],
     });
     expect(asked()).toMatchObject({
       subjects: ['softmax~evict(window,24)', 'softmax~evict(first,24,1)'],
@@ -127,12 +127,12 @@ describe('the room', () => {
     const room = createRoom();
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
     expect(room.text('.lead')).toBe(
-      'One head puts 100% of its attention on <s>, a token without meaning. Drop <s> to save memory: that share lands on real words, ' +
-        'and predictions get worse (red). Keep that one token: less worse (blue).',
+      'The softmax model relies on its sink: without <s> predictions get worse, as if it guessed among 20 tokens, not 7.4 (red); ' +
+        'with it, less worse (blue).',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
       'The sigmoid model loses about as much: last 24 (no first) +1.000 and +1.000 nats.',
-      expect.stringMatching(/^A large model breaks entirely: /),
+      expect.stringMatching(/^Llama-2-13B breaks: /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
@@ -173,7 +173,7 @@ describe('the room', () => {
     }
     const room = createRoom({}, masked);
     expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
-    expect(room.text('.lead')).toMatch(/^.*Drop .* \(blue\)\. Sigmoid model/);
+    expect(room.text('.lead')).toMatch(/^.*without .* \(blue\)\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;
@@ -393,7 +393,7 @@ describe('the figure', () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toMatchObject({
       view: 'experiment',
-      says: expect.stringMatching(/Drop <s> to save memory/),
+      says: expect.stringMatching(/without <s> predictions get worse/),
     });
     expect(results[0]!.results).toHaveLength(6);
     expect(results[0]!.results[1]).toEqual({

@@ -77,7 +77,7 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
 }
 
 /** What a chosen experiment shows first: all its numbers are losses, and both its maps are of one model. */
-const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'tag' } as const;
+const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'repeat' } as const;
 
 function experimentButtons({ state, set }: Context): TemplateResult[] {
   return experiments.map(
@@ -99,8 +99,10 @@ function splitBar(frame: Frame, frames: readonly Frame[]): TemplateResult | type
   const othersWords = frame.operation.normalizes
     ? `${100 - Math.round(100 * got)}%`
     : wholePercent(others);
-  const words = [`${firstName(frame)} ${wholePercent(got)}`, `others ${othersWords}`];
-  const both = got ? words.join(', ') : words[1]!;
+  const from = frames.map(queryWithoutFirst).find(Number.isFinite);
+  const rowsNote = from === undefined ? '' : `from token ${from}: `;
+  const words = [`${rowsNote}${firstName(frame)} ${wholePercent(got)}`, `others ${othersWords}`];
+  const both = got ? words.join(', ') : `${rowsNote}${words[1]!}`;
   // A part of a fifth has no room for its words.
   const [firstLabel, othersLabel] = got < 0.2 ? ['', both] : others < 0.2 ? [both, ''] : words;
   const part = (label: string | undefined, share: number) =>
@@ -151,7 +153,6 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const middle = addElement(root, 'middle');
   const heading = addElement(middle, 'room-head');
   const bar = addElement(middle, 'experiment-bar');
-  const modelList = addElement(isEmbed ? sideRoot : bar, 'subjects');
   const controls = addElement(bar, 'experiment-controls');
   const chart = addElement(middle, 'experiment-picture');
   const detail = addElement(isEmbed ? sideRoot : middle, 'experiment-detail');
@@ -160,6 +161,7 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const legendWords = addElement(legend, 'hint', 'span');
   const notes = addElement(middle, 'experiment-notes');
   const settings = isEmbed ? middle : addFold(middle, 'Settings');
+  const modelList = addElement(isEmbed ? sideRoot : settings, 'subjects');
   const moreControls = addElement(settings, 'experiment-controls');
   const question = addElement(isEmbed ? sideRoot : settings, 'question');
   const table = addElement(middle, 'experiment-table');
@@ -271,7 +273,6 @@ function drawAnswer(
   plans: Plans,
   all: readonly Measured[],
   runs: readonly SubjectEntry[],
-  maps: readonly Frame[],
 ) {
   const { experiment, isEmbed } = plans;
   const applicable = all.filter(({ isApplicable }) => isApplicable);
@@ -280,7 +281,7 @@ function drawAnswer(
   const groups: Group[] = [...shown, ...applicable.filter((one) => !shown.includes(one))]
     .filter(({ frames }) => frames.length)
     .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
-  const finding = experiment.says(groups, experimentState(context.state.value), maps);
+  const finding = experiment.says(groups, experimentState(context.state.value));
   const text = answerText(finding, all);
   const waiting = applicable.some(({ errors }) => errors.length) ? '' : 'Measuring …';
   render(
@@ -345,9 +346,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     if (chart?.view !== view) {
       chart?.figure.end();
       const look = {
-        isEmbed,
-        isUnstamped: !isEmbed,
-        extra: () => (isEmbed ? {} : { height: 470 }),
+        ...{ isEmbed, isUnstamped: !isEmbed, question: experiment.chartQuestion },
+        extra: () => (isEmbed ? {} : { height: 430 }),
       };
       chart = { view, figure: new Figure(places.chart, view, chartContext, scope, look) };
     }
@@ -363,17 +363,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const runs = engine ? entriesOf(context, plans.runSubjects(engine)) : [];
     const mapEntries = engine ? entriesOf(context, plans.mapSubjects(engine)) : [];
     shownFrames = framesOf(mapEntries);
-    const { text, groups } = drawAnswer(places, context, plans, all, runs, shownFrames);
+    const { text, groups } = drawAnswer(places, context, plans, all, runs);
     chart.figure.update(
       entriesOfFrames(plans.chosen(all.filter(({ isApplicable }) => isApplicable))),
     );
     maps.update(mapEntries);
     drawScale(places.scale, weightScale({ frames: shownFrames, state, theme }));
     const hasEvicted = shownFrames.some(({ tensors }) => tensors.evicted);
-    render(
-      explainTerms(`gray: later${hasEvicted ? '; hatched: forgotten' : ''}`),
-      places.legendWords,
-    );
+    render(explainTerms(hasEvicted ? 'hatched: forgotten' : 'gray: later'), places.legendWords);
     // The host of an embed gets each answer once.
     const isAnswered = all.length > 0 && all.every(({ isComplete }) => isComplete);
     if (!isEmbed || !isAnswered || text === reportedText) return;

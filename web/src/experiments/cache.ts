@@ -11,9 +11,18 @@ import {
   SMALL_CHANGE,
 } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { formatPercent, modelName } from '../words';
+import { capitalize, formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
-import { baselineOf, checkbox, choicesIn, choiceWords, settingLine, slider } from './parts';
+import {
+  baselineOf,
+  checkbox,
+  choicesIn,
+  choiceWords,
+  HOW_MUCH_WORSE,
+  SINK_MEASURES,
+  settingLine,
+  slider,
+} from './parts';
 
 const DEFAULT_SWEEP = {
   policies: ['window', 'first', 'lru', 'h2o', 'tova'],
@@ -42,7 +51,8 @@ const hitShare = ({ tensors }: Frame): string | undefined =>
 
 export const cache: Experiment = {
   name: 'cache',
-  title: 'Which words must stay?',
+  title: 'Which words stay?',
+  chartQuestion: HOW_MUCH_WORSE,
   view: sweep,
   pairOf: ({ state: { policy, budget }, question }) => [
     editOf('window', budget, question.T),
@@ -70,7 +80,10 @@ export const cache: Experiment = {
           .filter((policy) => policy !== 'first' || size > 1)
           .map((policy) => editOf(policy, size, question.T)),
       );
-    return ['', ...editList].map((edits) => ({ edits, question, measures }));
+    return ['', ...editList].map((edits) => ({
+      ...{ edits, question },
+      measures: edits ? measures : [...measures, ...SINK_MEASURES],
+    }));
   },
   leadCount: 6,
   says: (groups, { budget }) => {
@@ -94,13 +107,13 @@ export const cache: Experiment = {
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
     const result = keepersAreBest
-      ? `Those that keep the first token in most heads change the loss by at most ${formatLossChange(costs[count - 1]!.cost)} nats, the others by ${formatLossChange(costs[count]!.cost)} or more${clause}.`
+      ? `${count === 1 ? 'The one' : `The ${count}`} that keep the first token in most heads lose at most ${formatLossChange(costs[count - 1]!.cost)} nats, the others ${formatLossChange(costs[count]!.cost)} or more${clause}.`
       : `Most is lost with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}.`;
     return {
       heading: keepersAreBest
         ? 'The first token must stay: rules that drop it lose most'
         : DEFAULT_HEADING,
-      text: `The KV cache of ${modelName({ title })} has room for ${budget} tokens; ${costs.length} rules choose which. ${result}`,
+      text: `${capitalize(modelName({ title }))} remembers only ${budget} tokens of a text; ${costs.length} rules choose which. ${result}`,
       lines: costs
         .map(({ frame }) => policyLabel(frame))
         .map((label) =>
@@ -130,7 +143,7 @@ export const cache: Experiment = {
       choicesIn(context, 'evict', 'policy', policy),
       (value) => set({ policy: value }),
     )}
-    ${slider('keys kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
+    ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
     const more = html`${
       sweepSize === 'all'
         ? checkbox('also KL to the baseline', measure === 'kl', (isOn) =>
@@ -144,6 +157,5 @@ export const cache: Experiment = {
     return [main, more];
   },
   reported: () =>
-    'Large models do nearly as well with a fifth of the keys, half of them most attended and half most recent (OPT, LLaMA ' +
-    'and GPT-NeoX; H2O, Zhang et al. 2023)',
+    'Large models do nearly as well with a fifth of the tokens, half of them the most attended (OPT, LLaMA, GPT-NeoX; Zhang et al. 2023)',
 };

@@ -35,8 +35,10 @@ export interface Group {
 
 export interface Experiment {
   readonly name: State['experiment'];
-  /** The question that the experiment answers. */
+  /** The question that the experiment answers, in few words. */
   readonly title: string;
+  /** The question of the chart, if it is not its view's. */
+  readonly chartQuestion?: string;
   readonly view: View;
   /** Returns the chart, for experiments whose chart depends on the state. */
   readonly viewOf?: (state: State) => View;
@@ -55,8 +57,7 @@ export interface Experiment {
   readonly mapQuestionOf?: (request: ExperimentRequest) => Question;
   /** The sentence needs this many settings at the start of the plan, so they are measured first. */
   readonly leadCount: number;
-  /** @param maps the frames of both maps, the broken case first */
-  readonly says: (groups: readonly Group[], state: State, maps?: readonly Frame[]) => Finding;
+  readonly says: (groups: readonly Group[], state: State) => Finding;
   /** The caption of the table of all settings, and the columns after those of the loss. */
   readonly caption: string;
   readonly columnsOf: (groups: readonly Group[]) => readonly Column[];

@@ -3,7 +3,7 @@
  * adds to every token (arXiv 2502.00919). It shows how small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
-import { segmentedControl } from '../page/controls';
+import { choiceField } from '../page/controls';
 import { sinkShare, superWeightOf, type Frame } from '../frame';
 import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
@@ -116,15 +116,16 @@ function repeatFinding(groups: readonly Group[]): Finding {
       ? 'Copies of any token: they behave like the first'
       : firstStandsOut
         ? breaksSink
-          ? 'A repeated first token breaks the sink: each copy behaves like it'
+          ? 'Repeat the first token, and the sink breaks'
           : 'Copies of the first token: each behaves like it'
         : 'What if one token repeats?',
-    text:
-      `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
-      (ratio < LARGE_RATIO
-        ? ': no copy can stand out.'
-        : `. At least half as long: ${copies.map(({ words }) => words).join(', ')}, ${amountWords(textCount, textFrame.T - 1)} of ${textFrame.T - 1} ordinary tokens.`) +
-      (breaksSink ? ' All copies are alike, and none is a sink.' : ''),
+    text: breaksSink
+      ? `On ordinary text ${formatPercent(sinkShare(textFrame), 0)} of the heads have a sink; when the text repeats the first token ${copies[1]!.frame.T - 1} times, ` +
+        `${formatPercent(sinkShare(copies[1]!.frame), 0)}. ${firstStandsOut ? 'To the model each copy looks like the first (red), and none stands out.' : ''}`
+      : `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
+        (ratio < LARGE_RATIO
+          ? ': no copy can stand out.'
+          : `. At least half as long: ${copies.map(({ words }) => words).join(', ')}, ${amountWords(textCount, textFrame.T - 1)} of ${textFrame.T - 1} ordinary tokens.`),
     lines: [
       lineOf('on text', (frame) => !isRepeated(frame)),
       ...copies.map(({ frame }) =>
@@ -258,17 +259,17 @@ const PERTURBATIONS = {
 } as const satisfies Record<Perturbation, unknown>;
 
 const CHOICES = [
-  ['tag', 'project the tag out'],
   ['repeat', 'repeat a token'],
-  ['weight', 'zero a weight'],
-  ['channel', 'zero a channel'],
+  ['tag', 'remove what the first token writes (its tag)'],
+  ['weight', 'zero one weight'],
+  ['channel', 'zero one channel'],
 ] as const;
 
 const repeatOf = ({ repeats }: State) => ({ input: 'repeat' as const, T: repeats + 1 });
 
 export const fragility: Experiment = {
   name: 'fragility',
-  title: 'What breaks the sink?',
+  title: 'Break the sink?',
   view: likeness,
   viewOf: ({ perturbation }) => (perturbation === 'repeat' ? likeness : perturbations),
   planView: channels,
@@ -312,13 +313,17 @@ export const fragility: Experiment = {
     const { state, set } = context;
     const { perturbation, length } = state.value;
     return [
-      html`${segmentedControl('Perturbation', CHOICES, perturbation, (value) => set({ perturbation: value }))}
-      ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`,
+      html`${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`,
+      choiceField('break it', perturbation, CHOICES, (value) =>
+        set({ perturbation: value as State['perturbation'] }),
+      ),
     ];
   },
   reported: ({ perturbation }) =>
     perturbation === 'channel'
       ? 'Gates and a sink logit protect: the worst of 128 channels zeroed costs +0.91 nats with a key bias, whose sink is ' +
         'the bias key, +0.40 with softmax, +0.22 with sigmoid, +0.13 with gates, +0.10 with a sink logit (24 passages, T = 64)'
-      : '',
+      : perturbation === 'repeat'
+        ? 'Asked to repeat one word, large models drift into unrelated text: long repetitions disrupt the sink (Yona et al. 2025)'
+        : '',
 };

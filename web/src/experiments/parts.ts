@@ -68,6 +68,12 @@ export function choicesIn(
   return describe ? choicesOf(describe, edit, parameter) : [[current, current]];
 }
 
+/** The question of a chart of losses. */
+export const HOW_MUCH_WORSE = 'How much worse?';
+
+/** The share of heads with a sink, by shares of rows and by weights. */
+export const SINK_MEASURES = ['sink_ratio', 'sink_ratio_raw'] as const;
+
 export const firstTokensWords = (count: number): string =>
   count === 1 ? 'the first token' : `the first ${count} tokens`;
 
@@ -103,11 +109,11 @@ export const settingLine = (title: string, isMatch: (frame: Frame) => boolean): 
 
 /**
  * Compares each other model with that of the sentences, in the setting that costs that one most, and begins with the
- * result. Lines with a caption state the numbers of all models.
+ * result. Lines with a caption state the numbers of each.
  */
 export function othersNote({ lines = [], linesCaption }: Finding, groups: readonly Group[]) {
   if (linesCaption)
-    return groups.map(({ title, frames }) => {
+    return groups.slice(1).map(({ title, frames }) => {
       const numbers = lines.map((line) => `${line.title} ${line.cellOf(frames) ?? '–'}`);
       return html`<p><strong>${title}, ${linesCaption}:</strong> ${numbers.join('; ')}.</p>`;
     });
@@ -126,13 +132,12 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
         : !isSmall && cost > mainCost * 2
           ? 'more'
           : 'about as much';
-    const reason =
-      rank === 'less' && !group.frames[0]!.operation.normalizes
-        ? '; its rows need not sum to 100%'
-        : '';
+    const baseline = baselineOf(group.frames);
+    const sinkNote = baseline && sinkShare(baseline) === 0 ? 'without a sink, ' : '';
     const [costText, mainText] = [cost, mainCost].map(formatLossChange);
-    const numbers = `${worst.title} ${costText}${/about/.test(rank) ? ' and' : ', not'} ${mainText} nats${reason}.`;
-    return html`<p><strong>${capitalize(modelName(group))} loses ${rank}:</strong> ${numbers}</p>`;
+    const numbers = `${worst.title} ${costText}${/about/.test(rank) ? ' and' : ', not'} ${mainText} nats.`;
+    const lead = capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`);
+    return html`<p><strong>${lead}</strong> ${numbers}</p>`;
   });
 }
 

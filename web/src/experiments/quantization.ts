@@ -6,13 +6,14 @@ import type { State } from '../ask/state';
 import { mean, type Frame } from '../frame';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { capitalize, formatPercent, modelName } from '../words';
+import { formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
   checkbox,
   choicesIn,
   choiceWords,
+  HOW_MUCH_WORSE,
   settingLine,
   firstTokensWords,
   SINK_COLUMN,
@@ -54,7 +55,8 @@ function isRounded(state: State, first: number) {
 
 export const quantization: Experiment = {
   name: 'quantization',
-  title: 'Can numbers be rounded?',
+  title: 'Round the numbers?',
+  chartQuestion: HOW_MUCH_WORSE,
   view: sweep,
   pairOf: ({ state }) => [editOf(state), editOf(state, exactCountOf(state))],
   plan: ({ state, question, describe }) => {
@@ -109,16 +111,15 @@ export const quantization: Experiment = {
     const clause = isBroken ? `, ${choiceWords(baseline, roundedResult.cost)}` : '';
     const cause =
       isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
-        ? ` Its numbers are the largest, and the one scale must reach them (rounding error ${formatPercent(roundedResult.error, 0)}, else ${formatPercent(exactResult.error, 0)}).`
+        ? ` Its numbers are the largest, and the steps must reach them: too coarse for all others.`
         : '';
     return {
       heading: isRecovered
         ? `Numbers can be rounded to ${bits} bits, but not those of ${firstTokensWords(exactTokens)}`
         : `Numbers ${isBroken ? 'cannot' : 'can'} be rounded to ${bits} bits`,
       text:
-        capitalize(
-          `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}: the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause}`,
-        ) +
+        `To save memory, ${mainResult.labels.what} are rounded to ${2 ** bits} steps (${bits} bits), ${scaleLabel}: ` +
+        `the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause}` +
         `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)}` : ''}.${cause}`,
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
         settingLine(

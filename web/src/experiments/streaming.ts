@@ -3,9 +3,9 @@ import { html } from 'lit';
 import { choiceField } from '../page/controls';
 import { editFields, firstAndLastWords, formatLossChange, lastWords } from '../views/settings';
 import { queryWithoutFirst, loss } from '../views/loss';
-import { mean, type Frame } from '../frame';
+import { mean, sinkShare, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
-import { modelName, wholePercent } from '../words';
+import { capitalize, modelName } from '../words';
 import { defaults, type State } from '../ask/state';
 import type { Column, Experiment, Finding, Group } from './experiment';
 import {
@@ -13,9 +13,11 @@ import {
   choicesIn,
   settingLine,
   costOfMatch,
+  choiceWords,
   firstTokensWords,
+  HOW_MUCH_WORSE,
+  SINK_MEASURES,
   slider,
-  splitOf,
   baselineOf,
 } from './parts';
 
@@ -97,19 +99,23 @@ const LONG_COLUMNS: readonly Column[] = [
 
 export const streaming: Experiment = {
   name: 'streaming',
-  title: 'Can a model forget old words?',
+  title: 'Forget old words?',
+  chartQuestion: HOW_MUCH_WORSE,
   view: loss,
   pairOf: ({ state }) => [editOf(state, false), editOf(state, true)],
   plan: ({ state, question }) => {
     const edits = new Set(['', editOf(state, false), editOf(state, true)]);
-    const settings = [...edits].map((edit) => ({ edits: edit, question, measures: MEASURES }));
+    const settings = [...edits].map((edit) => {
+      const measures = edit ? MEASURES : [...MEASURES, ...SINK_MEASURES];
+      return { edits: edit, question, measures };
+    });
     const window = state.firstKeys + state.recentKeys;
     return state.recompute === 'yes'
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
       : settings;
   },
   leadCount: 3,
-  says: (groups, state, maps = []) => {
+  says: (groups, state) => {
     const { firstKeys, recentKeys } = state;
     const finding = longTextFinding(groups, state);
     if (finding) return finding;
@@ -139,19 +145,15 @@ export const streaming: Experiment = {
       mainResult.keptCost < mainResult.windowCost / 2;
     const baseline = baselineOf(mainResult.frames)!;
     const name = modelName(mainResult);
-    const kept = maps.at(-1);
-    const share = kept && !kept.pooled ? splitOf(kept, maps)[0] : NaN;
     // The first token's text is its name, where all prompts have the same one.
     const [start] = firstKeys === 1 ? baseline.first : [];
-    const shareSentence =
-      start && share > 0.5
-        ? `One head puts ${wholePercent(share)} of its attention on ${start}, a token without meaning. `
-        : '';
-    const landing =
-      shareSentence && baseline.operation.normalizes ? 'that share lands on real words, and ' : '';
+    const hasSink = sinkShare(baseline) > 0;
     const mainSentence = isRecovered
-      ? `${shareSentence}Drop ${start ?? tokenWords} to save memory: ${landing}predictions get worse (red). Keep ${firstKeys === 1 ? 'that one token' : 'them'}: ` +
-        `${mainResult.keptCost! < SMALL_CHANGE ? 'nearly as good as with all' : 'less worse'} (blue).`
+      ? capitalize(
+          `${hasSink ? `${name} relies on its sink: ` : ''}without ${start ?? tokenWords} predictions get worse, ` +
+            `${choiceWords(baseline, mainResult.windowCost)} (red); with ${firstKeys === 1 ? 'it' : 'them'}, ` +
+            `${mainResult.keptCost! < SMALL_CHANGE ? 'nearly as good' : 'less worse'} (blue).`,
+        )
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${name} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
     return {
       heading:
@@ -206,5 +208,5 @@ export const streaming: Experiment = {
     return [sliders, more];
   },
   reported: () =>
-    'A large model breaks entirely: Llama-2-13B’s perplexity is 5,158 without its first 4 tokens, 5.40 with them (last 1,024 kept; Xiao et al. 2024)',
+    'Llama-2-13B breaks: perplexity 5,158 without its first 4 tokens, 5.40 with (Xiao et al. 2024)',
 };

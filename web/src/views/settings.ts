@@ -18,7 +18,7 @@ const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFie
     return `${labels.policy}, ${budget} keys${positionsNote}`;
   },
   quantize: ({ bits, by = 'token', first = 0 }) =>
-    `${bits} bits per ${by}${first ? `, first ${first} exact` : ''}`,
+    `${bits} bits${by === 'tensor' ? '' : ` per ${by}`}${first ? `, first ${first} exact` : ''}`,
   clamp_channel: ({ channel, to = 'zero', value, layer, token }) => {
     const location = token === undefined ? '' : ` of token ${token} ${stateWords(Number(layer))}`;
     return `channel ${channel}${location} to ${to === 'value' ? value : to}`;

@@ -20,7 +20,7 @@ import { addElement, setText, type View } from '../page/view';
 const OTHER_RUNS = [2, 4, 5, 6];
 
 const AXES = [
-  { kind: 'evict', parameter: 'budget', label: 'keys kept' },
+  { kind: 'evict', parameter: 'budget', label: 'tokens kept' },
   { kind: 'quantize', parameter: 'bits', label: 'bits' },
 ] as const;
 
@@ -130,7 +130,7 @@ function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>):
     const { policy } = editFields(frame, 'evict')!;
     return POLICY_NAMES[policy!] ?? choiceLabels(frame, 'evict').policy!;
   }
-  return settingName(frame).replace(`${at} bits `, '');
+  return settingName(frame).replace(new RegExp(`^${at} bits,? ?`), '');
 }
 
 const METRICS = [
