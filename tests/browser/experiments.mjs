@@ -58,7 +58,7 @@ export const experiments = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24 \(no first\)\s*others 100%.*▼ <s> until token 24.*first 1 \+ last 23\s*<s> 9\d%, others \d%.*▼ <s>/s,
+      /last 24 \(no first\)\s*from 24: others 100%.*▼ <s> until token 24.*first 1 \+ last 23\s*from 24: <s> 9\d%, others \d%.*▼ <s>/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);

@@ -11,8 +11,8 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [30, 119],
   training: [25, 120],
-  purpose: [24, 105],
-  lab: [25, 119],
+  purpose: [25, 105],
+  lab: [26, 119],
 };
 
 /**

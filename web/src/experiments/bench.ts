@@ -100,7 +100,7 @@ function splitBar(frame: Frame, frames: readonly Frame[]): TemplateResult | type
     ? `${100 - Math.round(100 * got)}%`
     : wholePercent(others);
   const from = frames.map(queryWithoutFirst).find(Number.isFinite);
-  const rowsNote = from === undefined ? '' : `from token ${from}: `;
+  const rowsNote = from === undefined ? '' : `from ${from}: `;
   const words = [`${rowsNote}${firstName(frame)} ${wholePercent(got)}`, `others ${othersWords}`];
   const both = got ? words.join(', ') : `${rowsNote}${words[1]!}`;
   // A part of a fifth has no room for its words.
@@ -333,7 +333,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   const maps = new Figure(places.detail, attention, detailContext, scope, {
     ...pairLook(() => shownFrames),
     isUnstamped: true,
-    question: 'Where does one head look?',
+    question: 'One head’s attention',
   });
   let reportedText = '';
 
