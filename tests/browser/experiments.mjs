@@ -77,7 +77,7 @@ export const experiments = {
       stage,
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
-    assert.match(await findingOf(movedPage), /last 10 keys|without/);
+    assert.match(await findingOf(movedPage), /last 10 keys|[Ww]ithout/);
     await movedPage.locator('.experiment-controls select').selectOption('cache');
     await movedPage.waitForSelector('.trouble');
     await settled(movedPage);

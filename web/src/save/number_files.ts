@@ -50,7 +50,7 @@ export function factsOf(frame: Frame, measured = frame.sequences) {
     first_tokens: frame.first,
     sequences: frame.sequences,
     // A study of other metrics has no verdict.
-    verdict: 'sink_ratio_raw' in frame.tensors ? verdictFacts(frame, measured) : undefined,
+    verdict: 'alpha_uniform' in frame.tensors ? verdictFacts(frame, measured) : undefined,
     layer: head && layerNumber(frame, head.layer),
     head: head?.head,
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
