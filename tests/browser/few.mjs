@@ -10,7 +10,7 @@ const MAX_COUNTS = {
   start: [16, 105],
   explore: [35, 160],
   compare: [30, 119],
-  training: [25, 120],
+  training: [21, 120],
   purpose: [25, 105],
   lab: [26, 119],
 };

@@ -2,7 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import { testedClaims } from '../ship/facts';
 import type { Frame } from '../src/frame';
-import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from '../src/rooms/chapters';
+import {
+  CHAPTERS,
+  chapterOf,
+  claimAbout,
+  effectWords,
+  phraseOf,
+  verdictWords,
+} from '../src/rooms/chapters';
 import { differsSentence, headingOf, obstacleOf } from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
 import { lossesWords, lossWords } from '../src/rooms/runs_table';
@@ -76,7 +83,7 @@ describe('chapters and claims', () => {
       expect(chapterOf([baseline, contrast![0]])!.title).toBe(title);
     }
     expect(chapterOf(['softmax', 'softmax@40'])).toBeUndefined();
-    expect(phraseOf(chapterOf(['softmax', 'alibi']), 'softmax')).toBe('rotary positions');
+    expect(phraseOf(chapterOf(['softmax', 'alibi']), 'softmax')).toBe('softmax (rotary)');
     expect(phraseOf(undefined, 'softmax')).toBeUndefined();
   });
 
@@ -99,13 +106,11 @@ describe('chapters and claims', () => {
     const base = { claim: 'A gate weakens.', source: 'Q', recipe: 'gated', seen: [], runs: 3 };
     const effect = [-0.108, -0.15, 0.067] as const;
     const claim = { ...base, effect, verdict: 'differs', against: 'softmax' };
-    expect(verdictWords(claim)).toMatchSnapshot();
-    expect(verdictWords({ ...claim, verdict: 'depends on the outcome' })).toMatchSnapshot();
+    const verdicts = ['agrees', 'differs', 'undecided', 'depends on the outcome'];
+    expect(verdicts.map((verdict) => verdictWords({ ...claim, verdict }))).toMatchSnapshot();
     const own = { ...claim, against: null, effect: [-0.015, -0.02, -0.01] as const };
-    expect(verdictWords({ ...own, verdict: 'agrees' })).toMatchSnapshot();
-    expect(
-      verdictWords({ ...own, effect: [0.05, 0.01, 0.1], verdict: 'undecided' }),
-    ).toMatchSnapshot();
+    const more = { ...own, effect: [0.05, 0.01, 0.1] as const };
+    expect([claim, own, more].map(effectWords)).toMatchSnapshot();
     expect(claims.every(({ effect: [mean, low, high] }) => low <= mean && mean <= high)).toBe(true);
   });
 });

@@ -13,7 +13,8 @@ import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
-import { mapsIn } from './drawn';
+import { signal } from '@preact/signals-core';
+import { chartsIn, mapsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf, servesZoo, mount } from './page';
 
@@ -394,7 +395,6 @@ describe('Training', () => {
     );
     expect(mapsOf(room)).toMatchSnapshot();
     expect(room.text('.lead')).toMatchSnapshot();
-    expect(room.text('.explanation')).toMatchSnapshot();
     room.click('Choose models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     // A link may choose the model whose beginning is shown.
@@ -425,7 +425,9 @@ describe('Training', () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0']);
+    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0: looks most at <s>']);
+    // Only the other chart has its curve.
+    expect(room.all<HTMLDetailsElement>('details.more')[0]!.open).toBe(true);
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
@@ -460,6 +462,82 @@ describe('Training', () => {
     expect((await titleOf([20, 60], [0, 60]))[0]).toBe('Training');
     // Draws a room without courses, so that later tests do not see those of this one.
     await trainingRoom();
+  });
+
+  it('counts the heads on the text at each checkpoint, one after the other, and draws what is counted', async () => {
+    const counted = signal<Record<string, Frame>>({});
+    const studyEntry = ({ subject }: { subject: string }) =>
+      counted.value[subject] && { frame: counted.value[subject] };
+    const frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })];
+    const page = pageOf({ shown: ['softmax', 'sigmoid'] }, frames, {
+      models: { choices, zoo, timelines },
+      queue: { studyEntry },
+    });
+    const room = roomOf(training, page);
+    await vi.advanceTimersByTimeAsync(0);
+    const next = () => room.asked().studies.map(({ subject }: { subject: string }) => subject);
+    const chart = () => chartsIn(room.all('.acts')[0]!)[0]!;
+    const values = () => chart().series.map((line) => Array.from(line.values));
+    // The trained models are counted by their cards.
+    expect(values()).toEqual([
+      [NaN, NaN, 2],
+      [NaN, NaN, 0],
+    ]);
+    expect(chart().yLabel).toBe('heads with a sink on this text, of 4 · counting …');
+    expect(next()).toEqual(['softmax@0', 'sigmoid@0']);
+    const add = (subject: string, share: number) =>
+      (counted.value = {
+        ...counted.value,
+        [subject]: softmax({ subject }, { sink_ratio: tensor([3], [share, 0, 0]) }),
+      });
+    add('softmax@0', 0);
+    // The earlier step comes first; each model has one.
+    expect(next()).toEqual(['sigmoid@0', 'softmax@40']);
+    for (const id of ['softmax', 'sigmoid'])
+      for (const step of ['@0', '@40', ''])
+        add(`${id}${step}`, id === 'softmax' && step !== '@0' ? 0.5 : 0);
+    expect(next()).toEqual([]);
+    expect(values()).toEqual([
+      [0, 2, 2],
+      [0, 0, 0],
+    ]);
+    expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 4000 });
+    expect(chart().label).toMatchSnapshot();
+    // A short text has no counts.
+    add('softmax@40', NaN);
+    const short = softmax({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
+    counted.value = { ...counted.value, 'softmax@0': short };
+    expect(values()[0]).toEqual([NaN, NaN, 2]);
+    chart().onChoose!(39);
+    expect(room.state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
+  });
+
+  it('fetches no checkpoint ahead where the browser saves data', async () => {
+    vi.stubGlobal('navigator', { connection: { saveData: true } });
+    const room = await trainingRoom({ shown: ['softmax@40'] }, [
+      softmax({ subject: 'softmax@40' }),
+    ]);
+    expect(room.asked().studies.map(({ subject }: { subject: string }) => subject)).toEqual([
+      'softmax@40',
+    ]);
+    vi.unstubAllGlobals();
+  });
+
+  it('says that another text changed the head, and not that the reader chose it', async () => {
+    const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
+    const hints = () => room.texts('.view-attention .cell-head .hint');
+    expect(hints()).toEqual(['layer 1, head 0: looks most at <s>']);
+    const other = (prompt: string) => {
+      const question = { ...softmax().question, prompt };
+      const alpha = tensor([2, 2, 3], [0.9, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0]);
+      return softmax({ question }, { alpha, alpha_raw: alpha });
+    };
+    room.know([other('another text')]);
+    expect(hints()).toEqual(['now layer 0, head 0: looks most at <s>']);
+    room.know([other('a third text')]);
+    expect(hints()).toEqual(['layer 0, head 0: looks most at <s>']);
+    room.state.value = { ...room.state.value, layer: 1, head: 1 };
+    expect(hints()).toEqual(['layer 1, head 1']);
   });
 
   it('explains why the heads of a short text are not counted', async () => {
@@ -706,7 +784,10 @@ describe('Compare', () => {
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.cell-head > :not(.badge)')).toMatchSnapshot();
-    expect(room.texts('.runs tbody tr')).toEqual(['softmax 60% 3.41', 'sigmoid 60% 3.41 equal']);
+    expect(room.texts('.runs tbody tr')).toEqual([
+      'softmax 2 of 4: 50% 60% 3.41',
+      'sigmoid 0 of 4: 0% 60% 3.41 equal',
+    ]);
     const [, , sinkMap] = mapsIn(room.root);
     expect(sinkMap!.data.outlined).toHaveLength(2);
     expect(room.text('.map-legend strong')).toBe('On this text:');

@@ -6,7 +6,7 @@ import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
-import { emergenceOf, loadCourses, neverWords, training } from '../src/views/training';
+import { emergenceOf, loadCourses, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
 import { drawView } from './drawn';
 import { frameOf, tensor, turn } from './fixture';
@@ -97,15 +97,6 @@ describe('the emergence of the sink', () => {
     const answerFor = (id: string) =>
       answerOf(choiceOf('training', [frameAt(id)]), frameAt(id), { layer: 0, head: 0 }, defaults);
     expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answerFor)).toMatchSnapshot();
-    const architecture = { ...frameOf().architecture, L: 6, H: 4 };
-    const curveWords = (id: string) => neverWords(frameAt(id, { architecture }));
-    // 2% and 9.9% of 24 heads.
-    expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
-      '',
-      ' · bumps: one head, now and then',
-      ' · bumps: 2 heads, now and then',
-      '',
-    ]);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(wordsFor)).toMatchSnapshot();
   });
@@ -153,47 +144,6 @@ describe('the curves of training', () => {
     chart().onChoose!(7);
     chart().onChoose!(-3);
     expect(steps).toEqual([7, 0]);
-  });
-
-  it('reduce to one below the room’s plain answer, with the others in a closed section', async () => {
-    const shown = ['sigmoid@20'];
-    const {
-      chart,
-      all: find,
-      texts,
-    } = await drawTraining([frameAt('sigmoid@20')], { isAnswered: true, shown });
-    const [section] = find('details') as unknown as [HTMLDetailsElement];
-    expect([section.hidden, section.open]).toEqual([false, false]);
-    expect(texts('details .segmented button').length).toBeGreaterThan(3);
-    expect(find('details .caption')).toHaveLength(1);
-    expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
-    const runs = find('.check input')[0] as unknown as HTMLInputElement;
-    runs.checked = true;
-    runs.dispatchEvent(new Event('change'));
-    expect(chart().series.map(({ name }) => name)).toEqual([
-      'The softmax model',
-      'The sigmoid model',
-    ]);
-    const twins = await drawTraining([frameAt('sigmoid@20')], {
-      isAnswered: true,
-      shown: ['softmax', 'sigmoid'],
-    });
-    expect(twins.chart().series).toHaveLength(2);
-    // The axis counts heads, of which there are four, like the room's sentence.
-    expect(twins.chart()).toMatchObject({
-      domain: [0, 2.4],
-      yLabel: expect.stringMatching(
-        /^heads with a sink, of 4 \(average of 20 other, longer texts\)/,
-      ),
-    });
-    expect(seriesOf(twins.chart(), 'softmax').values).toEqual([0, 1.2, 2.4]);
-    const architecture = { ...frameOf().architecture, L: 3 };
-    const unlike = await drawTraining([frameAt('softmax'), frameAt('sigmoid', { architecture })], {
-      isAnswered: true,
-    });
-    expect(seriesOf(unlike.chart(), 'softmax').values).toEqual([0, 30, 60]);
-    const otherView = await drawTraining([frameAt('sigmoid@20')]);
-    expect((otherView.all('details')[0] as HTMLElement).hidden).toBe(true);
   });
 
   it('show the selected quantity with its unit and scale', async () => {

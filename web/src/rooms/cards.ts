@@ -2,14 +2,18 @@
 import { html } from 'lit';
 import type { Context } from '../page/context';
 import type { FigureLook } from '../page/figure';
+import { explainTerms } from '../page/terms';
 import { addElement, setText } from '../page/view';
 import { claimOf, hasSink } from '../claims';
+import { questionKey } from '../ask/question';
+import { idWithoutStep } from '../ask/steps';
 import {
   firstKey,
   firstTokenWeights,
   headAt,
   isBidirectional,
   isCommonToken,
+  modelHead,
   type Frame,
   type Head,
 } from '../frame';
@@ -22,6 +26,7 @@ import {
   firstName,
   formatPercent,
   mapWords,
+  sumWords,
   verdictOf,
   wholePercent,
 } from '../words';
@@ -39,6 +44,28 @@ export interface CardWords {
   readonly color: string;
 }
 
+/**
+ * Returns a function that says which head a map shows and why: of a model without a chosen head, the one that looks most
+ * at the first token, which may be another one on another text.
+ */
+export function nameHeads(context: Context) {
+  const lastHeads = new Map<string, { question: string; name: string; isNew: boolean }>();
+  return (frame: Frame, at: Head): string => {
+    const { layer, head } = modelHead(frame, at);
+    const name = `layer ${layer}, head ${head}`;
+    const { model, question } = frame;
+    const { layer: chosenLayer, head: chosenHead } = context.state.peek();
+    if (chosenLayer >= 0 && chosenHead >= 0) return name;
+    const [id, key] = [idWithoutStep(model.id), questionKey(question)];
+    const last = lastHeads.get(id);
+    const isNew = last?.question === key ? last.isNew : last !== undefined && last.name !== name;
+    lastHeads.set(id, { question: key, name, isNew });
+    return `${isNew ? 'now ' : ''}${name}: ${model.step ? 'will look' : 'looks'} most at ${firstName(frame)}`;
+  };
+}
+
+export type HeadNamer = ReturnType<typeof nameHeads>;
+
 /** Returns the cells of the heads with a sink. */
 const sinkHeads = (frame: Frame): Cell[] =>
   Array.from(firstTokenWeights(frame)).flatMap((attention, i) => {
@@ -54,14 +81,15 @@ export function cardLooks(
 ): { readonly map: FigureLook; readonly heads: FigureLook } {
   const remarkOf = (frame: Frame) => {
     const claim = claimOf(frame, headOf(frame), context.state.peek());
-    const { attention, uniform } = claim;
+    const { attention, uniform, isShare, rowSum } = claim;
     const isEven = frame.operation.normalizes && Math.abs(attention - uniform) < EVEN;
     if (isEven && !isBidirectional(frame))
       return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
     if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const kind = attention > frame.eps ? 'sink' : 'weak';
     const name = frame.queries ? '' : `${firstName(frame)}: `;
-    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)} on average` } };
+    const sum = isShare || !Number.isFinite(rowSum) ? '' : `; rows sum to ${sumWords(rowSum)}`;
+    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)} on average${sum}` } };
   };
   return {
     map: {
@@ -69,7 +97,7 @@ export function cardLooks(
       headOf,
       about: (frame, i) => {
         const { title, hint, color } = wordsOf(frame, i);
-        return { title, text: html`<span class="hint">${hint}</span>`, color };
+        return { title, text: html`<span class="hint">${explainTerms(hint, true)}</span>`, color };
       },
       extra: (frame) => ({ isPlain: true, ...remarkOf(frame) }),
     },
@@ -80,9 +108,11 @@ export function cardLooks(
         const { L, H } = frame.architecture;
         const count = countWords(frame).replace('none', `0 of ${L * H}`);
         const title = verdictOf(frame).conclusive ? `${count} heads` : '';
-        const words = `${title ? `over ${formatPercent(frame.eps, 0)}` : 'attention'} on ${firstName(frame)}`;
+        // The first card says what the dots of all are.
+        if (i && title) return { title, text: html``, color: wordsOf(frame, i).color };
+        const words = `${title ? `sink: over ${formatPercent(frame.eps, 0)}` : 'attention'} on ${firstName(frame)}`;
         const text = html`<span class="hint"
-          >${title ? html`<i class="dot"></i>` : ''} ${words}</span
+          >${title ? html`<i class="dot"></i>` : ''} ${explainTerms(words, true)}</span
         >`;
         return { title, text, color: wordsOf(frame, i).color };
       },
@@ -90,6 +120,10 @@ export function cardLooks(
     },
   };
 }
+
+/** Says whether a sink does harm, with the room that measures it. */
+export const harmLink = (link: Context['link']) =>
+  html`<a href=${link({ room: 'purpose' })}>Are sinks bad? Not by themselves.</a>`;
 
 /** Adds what all cards share: the name of their text, how to read a map, and the scale. */
 export function addCardLegend(place: HTMLElement, context: Context) {

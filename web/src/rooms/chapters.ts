@@ -4,7 +4,10 @@
  */
 import { parseSubject } from '../ask/subject';
 
-/** A model of the zoo, and what it has in its chapter: "with softmax", "with no start token". */
+/**
+ * A model of the zoo, and what it has in its chapter: "with softmax", "with no start token". A model in several chapters
+ * keeps its name, and what the chapter changes follows in parentheses.
+ */
 type Member = readonly [id: string, phrase: string];
 
 export interface Chapter {
@@ -28,7 +31,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Elsewhere to look',
     members: [
-      ['softmax', 'softmax alone'],
+      ['softmax', 'softmax'],
       ['key-bias', 'a key bias'],
       ['sink-logit', 'a sink logit'],
       ['softmax1', 'softmax1'],
@@ -39,7 +42,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Positions',
     members: [
-      ['softmax', 'rotary positions'],
+      ['softmax', 'softmax (rotary)'],
       ['no-positions', 'no positions'],
       ['learned-positions', 'learned positions'],
       ['alibi', 'ALiBi'],
@@ -48,7 +51,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'First token',
     members: [
-      ['short', 'a start token'],
+      ['short', 'half the steps (start token)'],
       ['no-bos', 'no start token'],
       ['fixed-first', 'a fixed first token'],
       ['random-first', 'a random first token'],
@@ -57,7 +60,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Training',
     members: [
-      ['softmax', 'the usual training'],
+      ['softmax', 'softmax (usual)'],
       ['decay-0', 'no weight decay'],
       ['lr-1e-3', 'a third of the learning rate'],
       ['lr-3e-4', 'a tenth of the learning rate'],
@@ -68,7 +71,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Size',
     members: [
-      ['softmax', '4 heads a layer'],
+      ['softmax', 'softmax (4 heads)'],
       ['heads-1', '1 head a layer'],
       ['heads-8', '8 heads a layer'],
       ['experts', 'four experts'],
@@ -119,13 +122,17 @@ export function claimAbout(
 }
 
 const VERDICTS: Readonly<Record<string, string>> = {
-  agrees: 'Confirmed',
-  differs: 'Not confirmed',
-  undecided: 'Undecided',
+  agrees: 'agree with',
+  differs: 'disagree with',
+  undecided: 'cannot confirm',
 };
 
-/** Quotes a claim and states the verdict of our runs on it, with the interval of the effect in percentage points. */
-export function verdictWords({ claim, source, runs, verdict, against, effect }: TestedClaim) {
+/** Says in plain words whether our runs agree with a claim. */
+export const verdictWords = ({ source, runs, verdict }: TestedClaim): string =>
+  `${runs} runs ${VERDICTS[verdict] ?? 'agree in part with'} ${/project/.test(source) ? 'this claim' : 'a paper'}.`;
+
+/** Quotes a claim and states the interval of the measured effect in percentage points. */
+export function effectWords({ claim, source, against, effect }: TestedClaim): string {
   const [, low, high] = effect.map((share) => Math.round(100 * share)) as [number, number, number];
   const range =
     high <= 0
@@ -134,5 +141,5 @@ export function verdictWords({ claim, source, runs, verdict, against, effect }: 
         ? `from ${-low} percentage points less to ${high} more`
         : `${low} to ${high} percentage points more`;
   const baseline = against ? `with “${against}”` : 'if each row were spread evenly';
-  return `${source}: “${claim}” ${VERDICTS[verdict] ?? 'Confirmed in part'} in ${runs} runs: the first token gets ${range} than ${baseline}.`;
+  return `${source}: “${claim}” In our runs the first token gets ${range} than ${baseline}.`;
 }

@@ -16,8 +16,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { claimOf } from '../claims';
-import { modelHead, selectedHead, type Frame } from '../frame';
+import { selectedHead, type Frame } from '../frame';
 import type { State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
@@ -27,11 +26,11 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { capitalize, modelName, shareCountSentence, sumWords } from '../words';
+import { capitalize, modelName, shareCountSentence, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
-import { addCardLegend, cardLooks } from './cards';
-import { CHAPTERS, chapterOf, claimAbout, phraseOf, verdictWords } from './chapters';
-import { differsSentence, headingOf, obstacleOf, sinkWords, spendWords } from './compared';
+import { addCardLegend, cardLooks, harmLink, nameHeads } from './cards';
+import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf, verdictWords } from './chapters';
+import { differsSentence, headingOf, obstacleOf, spendWords } from './compared';
 import { readsOf, tableOf } from './metrics';
 import { runsTable } from './runs_table';
 import { seedsTable } from './seeds_table';
@@ -121,30 +120,29 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set, link }: Context, frames: readonly Frame[]): TemplateResult {
+function panelButtons({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const open = panelOf(state.value);
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-      <summary>How sure?</summary>
-      ${claim ? html`<p class="verdict">${verdictWords(claim)}</p>` : nothing}
-      ${frames.map((frame) => {
-        const shares = shareCountSentence(frame);
-        return shares ? html`<p>${capitalize(modelName(frame))}:${shares}</p>` : nothing;
-      })}
-      <div class="numbers" role="group" aria-label="Evidence">
-        ${PANELS.map(
-          ([name, title]) =>
-            html`<button
-              type="button"
-              aria-expanded=${name === open}
-              @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
-            >
-              ${title}
-            </button>`,
-        )}
-      </div>
-    </details>
-    <a href=${link({ room: 'purpose' })}>Are sinks bad?</a>`;
+    <summary>How sure? ${claim ? verdictWords(claim) : ''}</summary>
+    ${claim ? html`<p class="verdict">${effectWords(claim)}</p>` : nothing}
+    ${frames.map((frame) => {
+      const shares = shareCountSentence(frame);
+      return shares ? html`<p>${capitalize(modelName(frame))}:${shares}</p>` : nothing;
+    })}
+    <div class="numbers" role="group" aria-label="Evidence">
+      ${PANELS.map(
+        ([name, title]) =>
+          html`<button
+            type="button"
+            aria-expanded=${name === open}
+            @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
+          >
+            ${title}
+          </button>`,
+      )}
+    </div>
+  </details>`;
 }
 
 /** Returns what a model has in its chapter, or else its title. */
@@ -161,16 +159,14 @@ function addCards(
   const updateLegend = addCardLegend(place, context);
   const pictures = addElement(place, 'pictures');
   const headOf = (frame: Frame) => selectedHead(frame, context.state.peek());
+  const headWords = nameHeads(context);
   const wordsOf = (frame: Frame) => {
     const state = context.state.peek();
     const frames = framesOf(currentEntries());
     const color = colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)];
-    const { layer, head } = modelHead(frame, headOf(frame));
-    const { isShare, rowSum } = claimOf(frame, headOf(frame), state);
-    const sum = isShare || !Number.isFinite(rowSum) ? '' : `: its rows sum to ${sumWords(rowSum)}`;
     return {
       title: nameIn(frame, state),
-      hint: `layer ${layer}, head ${head}${sum}`,
+      hint: headWords(frame, headOf(frame)),
       color: color ?? '--ink',
     };
   };
@@ -199,7 +195,14 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
   const isFailed = entries.some(({ error }) => error);
   return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
     <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
-      ${isWhole ? explainTerms(leadOf(frames, context), true) : isFailed ? '' : 'Measuring …'}
+      ${
+        isWhole
+          ? html`${explainTerms(leadOf(frames, context), true)}
+            ${frames.some((frame) => verdictOf(frame).sink > 0) ? harmLink(context.link) : nothing}`
+          : isFailed
+            ? nothing
+            : 'Measuring …'
+      }
     </p>
     ${troubleNotes(entries, context)}`;
 }
@@ -210,13 +213,11 @@ function leadOf(frames: readonly Frame[], context: Context): string {
     frames.length > 1
       ? differsSentence(differencesBetween(frames, context), letters)
       : 'Add another model to compare.';
-  const why = obstacleOf(frames) || `${sinkWords(frames)} ${spendWords(frames)}`.trim();
-  return `${differs} ${why}`;
+  return `${differs} ${obstacleOf(frames) || spendWords(frames)}`.trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const side = addElement(root, 'rail');
-  addElement(side, 'hint', 'p').textContent = 'Change:';
   const chaptersPlace = addElement(side, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');

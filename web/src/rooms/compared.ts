@@ -3,8 +3,6 @@ import type { Frame } from '../frame';
 import {
   capitalize,
   listWords,
-  firstTokenName,
-  formatPercent,
   headsWords,
   modelName,
   mustSpendWords,
@@ -111,10 +109,4 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
   return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
     ? mustSpendWords(first)
     : '';
-}
-
-/** Says what counts as a sink. */
-export function sinkWords([frame]: readonly Frame[]): string {
-  if (!frame) return '';
-  return `A sink: over ${formatPercent(frame.eps, 0)} of a head’s attention on ${firstTokenName(frame)}.`;
 }

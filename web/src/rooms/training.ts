@@ -15,21 +15,19 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { explainTerms } from '../page/terms';
 import { claimOf } from '../claims';
-import { modelHead, selectedHead, type Frame, type Head } from '../frame';
+import { selectedHead, type Frame, type Head } from '../frame';
+import { savesData } from '../base';
 import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { areCoursesSettled, colorOf, emergenceOf, loadCourses, training } from '../views/training';
-import { addElement } from '../page/view';
+import { addElement, addFold } from '../page/view';
 import {
   capitalize,
   countedOn,
   firstName,
-  firstTokenName,
-  formatPercent,
   listWords,
   modelName,
   mustSpendWords,
@@ -37,8 +35,16 @@ import {
   verdictOf,
   wholePercent,
 } from '../words';
-import { addCardLegend, cardLooks, type CardWords } from './cards';
+import {
+  addCardLegend,
+  cardLooks,
+  harmLink,
+  nameHeads,
+  type CardWords,
+  type HeadNamer,
+} from './cards';
 import { countWords } from './compared';
+import { countThroughTraining, drawTextCourses } from './text_course';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
@@ -118,18 +124,18 @@ function chooseHeads(context: Context) {
 
 type Chosen = ReturnType<typeof chooseHeads>;
 
-/** Returns what is written above a card: the model, its point of training, and what its head gives the first token. */
+/** Returns what is written above a card: the model, its point of training, and which head its map shows. */
 const wordsOfCards =
-  ({ headOf, claimAt, isWalked }: Chosen) =>
+  ({ headOf, claimAt, isWalked }: Chosen, headWords: HeadNamer) =>
   (frame: Frame): CardWords => {
-    const { layer, head } = modelHead(frame, headOf(frame));
     const place = isWalked(frame.subject) ? ` ${placeOf(frame)}` : '';
     // Of a trained model the number stands above the column.
     const isFirst = frame.model.step?.step === 0;
-    const number = `: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`;
     return {
       title: `${titleOf(frame)}${place}`,
-      hint: `layer ${layer}, head ${head}${isFirst ? number : ''}`,
+      hint: isFirst
+        ? `the same head: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`
+        : headWords(frame, headOf(frame)),
       color: colorOf(frame),
     };
   };
@@ -139,19 +145,14 @@ function headTemplate(
   frames: readonly Frame[],
   context: Context,
 ) {
-  const [frame] = frames;
-  const definition =
-    frame &&
-    `A map is one head. A sink: over ${formatPercent(frame.eps, 0)} on ${firstTokenName(frame)}.`;
   return html`<h1>${headingOf(frames)}</h1>
-    <p class="hint explanation">${definition ? explainTerms(definition, true) : ''}</p>
     ${troubleNotes(entries, context)}`;
 }
 
-/** Returns the sentence of numbers and why softmax makes a sink, if a drawn softmax model has it. */
+/** Returns the sentence of numbers, why softmax makes a sink if a drawn softmax model has it, and where its harm is. */
 function numbersTemplate(
   entries: readonly SubjectEntry[],
-  { state }: Context,
+  { state, link }: Context,
   { claimAt }: Chosen,
   isDrawn: boolean,
 ) {
@@ -163,7 +164,7 @@ function numbersTemplate(
   return html`<p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
       ${isLoading ? 'Loading the models …' : numbersSentence(frames)}
     </p>
-    <p class="hint why">${softmax ? mustSpendWords(softmax) : ''}</p>`;
+    <p class="why">${softmax ? html`${mustSpendWords(softmax)} ${harmLink(link)}` : nothing}</p>`;
 }
 
 /** Returns the choice of the models, and of the one that is drawn before and after its training if there are several. */
@@ -179,6 +180,43 @@ function modelChoice(entries: readonly SubjectEntry[], context: Context) {
     <button type="button" class="add" @click=${pickModels}>Choose models</button>`;
 }
 
+/** Draws the counts on the text through training; a closed section has the averages over other texts and runs. */
+function addCurves(
+  places: { root: HTMLElement; chartPlace: HTMLElement; goToStep: (step: number) => void },
+  context: Context,
+  scope: Scope,
+) {
+  const { root, chartPlace, goToStep } = places;
+  const counts = countThroughTraining(
+    context,
+    scope,
+    () => context.state.value.shown,
+    () => !savesData(),
+  );
+  let isFoldOpened = false;
+  const fold = addFold(root, 'Other texts, other runs, other curves');
+  const curvesFigure = new Figure(fold, training, context, scope, { isUnstamped: true });
+  const update = () => {
+    if (fold.open) curvesFigure.update(entriesOf(context, context.state.value.shown));
+  };
+  fold.addEventListener('toggle', update);
+  fold.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
+  scope.effect(() => {
+    const courses = counts.courses();
+    const [frame] = framesOf(entriesOf(context, context.state.value.shown));
+    chartPlace.hidden = !courses.length;
+    // Checkpoints of a hub, and recordings, have the other chart alone.
+    if (!counts.hasCourses() && frame && !isFoldOpened) isFoldOpened = fold.open = true;
+    if (courses.length && frame)
+      drawTextCourses(chartPlace, courses, {
+        ...{ xLabel: 'training step, not evenly spaced', cursorWords: 'now' },
+        cursor: frame.model.step?.step ?? courses[0]!.points.at(-1)!.step,
+        onChoose: (step) => goToStep(Math.max(0, step)),
+      });
+  });
+  return { studies: counts.studies, update };
+}
+
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
   const bar = addElement(root, 'training-bar');
@@ -188,19 +226,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const cards = addElement(grid, 'pictures cards');
   const chosen = chooseHeads(context);
   const { trainedSubject, pinnedHead, currentSubjects, drawnSubjects } = chosen;
-  const looks = cardLooks(context, wordsOfCards(chosen), chosen.headOf);
+  const looks = cardLooks(context, wordsOfCards(chosen, nameHeads(context)), chosen.headOf);
   const mapsFigure = new Figure(cards, attention, context, scope, { ...looks.map, isMain: true });
   const headsFigure = new Figure(cards, sinks, context, scope, looks.heads);
   const acts = addElement(grid, 'acts');
   const goToStep = addTrainingSlider(addElement(acts, 'walk-place'), context, scope);
   const textPlace = addElement(acts, 'text-place');
-  const numbersPlace = addElement(grid, 'numbers-place');
-  const curvesFigure = new Figure(grid, training, context, scope, {
-    isMain: true,
-    isUnstamped: true,
-    extra: () => ({ isAnswered: true }),
-  });
-  grid.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
+  const chartPlace = addElement(acts, 'chart');
+  const numbersPlace = addElement(acts, 'numbers-place');
+  const curves = addCurves({ root, chartPlace, goToStep }, context, scope);
   const currentEntries = () => entriesOf(context, context.state.value.shown);
   /** The frames drawn last, and the models that they are of: heading and scale stay while a checkpoint loads. */
   let drawn: { readonly models: string; readonly frames: readonly Frame[] } | undefined;
@@ -217,6 +251,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
       subjects,
       heads: Object.fromEntries(heads),
+      studies: curves.studies(),
     };
   });
   // The heading follows the courses. Their chart, which may lie below the window, reports why they cannot be loaded.
@@ -247,11 +282,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     headsFigure.update(current);
     grid.dataset.count = String(current.length);
     grid.classList.toggle('has-before', current.length < drawnSubjects().length);
-    curvesFigure.update(entries);
+    curves.update();
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
-    render(
-      hasText ? html`<span class="hint">Maps read:</span> ${textField(context, 2)}` : nothing,
-      textPlace,
-    );
+    render(hasText ? textField(context, 2) : nothing, textPlace);
   });
 }

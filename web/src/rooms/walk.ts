@@ -21,7 +21,7 @@ function hasTimeline(models: Models, { id }: Subject): boolean {
 }
 
 /** Returns the steps at which any subject has a checkpoint, in rising order. */
-async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
+export async function stepsOf(models: Models, shown: readonly string[]): Promise<number[]> {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
   const walkedSubjects = subjects.filter((subject) => hasTimeline(models, subject));
   const timelines = walkedSubjects.length ? await models.timelines() : undefined;

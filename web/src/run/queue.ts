@@ -413,14 +413,19 @@ export class Queue {
       typeof task === 'string' ? this.#key(task) : isGeneration(task) ? '' : studyKey(task);
     const job = (this.#job = { controller, task, key, since: performance.now() });
     const work = this.#work.peek();
-    if (typeof task === 'object' && isGeneration(task))
-      this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
-    else if (!work?.text)
-      this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
+    const isQuiet = typeof task === 'object' && 'isQuiet' in task && task.isQuiet === true;
+    const begin = (text: string) =>
+      (this.#work.value = { text, share: NaN, since: performance.now() });
+    if (typeof task === 'object' && isGeneration(task)) begin('Generating');
+    else if (isQuiet) begin('');
+    else if (!work?.text) begin('Running');
     try {
       if (typeof task === 'string') await this.#answer(task, job);
       else if (isGeneration(task)) await this.#generate(task, job);
-      else await this.#studies.measure(task, this.#request!, this.#makeWatch(signal));
+      else {
+        const watch = isQuiet ? { signal, onProgress: () => {} } : this.#makeWatch(signal);
+        await this.#studies.measure(task, this.#request!, watch);
+      }
     } catch (error) {
       const isStopped = error instanceof DOMException && error.name === 'AbortError';
       if (!signal.aborted && isStopped) await new Promise((done) => setTimeout(done, STOP_MS));

@@ -1,6 +1,6 @@
 /** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
 import { signal } from '@preact/signals-core';
-import { html, render } from 'lit';
+import { render } from 'lit';
 import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
@@ -30,7 +30,7 @@ import {
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
 import type { Timelines } from '../timeline/timelines';
 import { verdictOf } from '../words';
-import { addElement, addFold, setText, type View } from '../page/view';
+import { addElement, setText, type View } from '../page/view';
 
 /**
  * The courses of the zoo's runs and of the series that were shown, once loaded. Views and rooms that state the courses'
@@ -151,24 +151,6 @@ export function emergenceOf(frame: Frame) {
 export const colorOf = (frame: Frame): string =>
   loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id)?.style.color ?? '--ink';
 
-/** Names the texts over which the course averages; in a longer text each key gets less, so fewer heads have a sink. */
-function courseTexts({ recording, sequences, T }: Frame): string {
-  if (!recording)
-    return `${LOG_SEQUENCES} other${T < MEASURING_CONDITIONS.T ? ', longer' : ''} texts`;
-  return sequences === 1 ? 'one recorded prompt' : `${sequences} recorded prompts`;
-}
-
-const headCountOf = ({ architecture: { L, H } }: Frame): number => L * H;
-
-/** Says of a model without a sink how many of its heads pass the threshold at most at any step. */
-export function neverWords(frame: Frame): string {
-  const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
-  const most = Math.max(1, Math.round((maximum * headCountOf(frame)) / 100));
-  return isNone && maximum
-    ? ` · bumps: ${most === 1 ? 'one head' : `${most} heads`}, now and then`
-    : '';
-}
-
 /**
  * Returns sentences about the shown checkpoint, and about other seeds.
  * @param outcomes the outcomes to state; absent: all
@@ -220,21 +202,6 @@ function captionsOf(frames: readonly Frame[], quantity: Quantity): string {
 function shownStep({ model }: Frame): number {
   const step = splitStep(model.id)?.step ?? checkpointOf(model.id)?.step ?? model.step?.of;
   return step ?? loadedCourses.peek()[0]?.timeline.checkpoints.at(-1)?.step ?? NaN;
-}
-
-/** Returns the number of heads that all shown models have; undefined if they differ. */
-function sharedHeadCount(frames: readonly Frame[]): number | undefined {
-  const [count, ...others] = new Set(frames.map(headCountOf));
-  return others.length ? undefined : count;
-}
-
-/** Returns a line of percentages as a line of numbers of heads. */
-function inHeads(line: Series, headCount: number): Series {
-  const scale = (values: ArrayLike<number>) =>
-    Array.from(values, (value) => (value * headCount) / 100);
-  const { values, band } = line;
-  const heads = { ...line, values: scale(values) };
-  return band ? { ...heads, band: { low: scale(band.low), high: scale(band.high) } } : heads;
 }
 
 function axisLabel({ axis, title, shortTitle, unit }: Quantity, frames: readonly Frame[]): string {
@@ -365,22 +332,9 @@ export const training: View = {
     const quantityChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
-    // If the room states the answer, the chart shows only the chosen models' curves. A switch adds the others, and a
-    // section has the other quantities.
-    const runsSwitch = addElement(root, 'check', 'label');
-    const details = addFold(root, 'More curves');
-    let showsRuns = false;
-    const toggleRuns = (event: Event) => {
-      showsRuns = (event.target as HTMLInputElement).checked;
-      redraw();
-    };
-    render(html`<input type="checkbox" @change=${toggleRuns} /> other runs`, runsSwitch);
     let redraw = () => {};
     void loadCourses(timelines, fail).then(() => redraw());
-    return (frame, { state, frames, isAnswered }) => {
-      details.hidden = runsSwitch.hidden = !isAnswered;
-      if (isAnswered && quantityChoice.parentElement !== details)
-        details.append(quantityChoice, captionElement);
+    return (frame, { state, frames }) => {
       fetchSeeds(frames, () => redraw());
       loadSeries(frames, timelines, () => redraw(), fail);
       redraw = () => {
@@ -397,31 +351,17 @@ export const training: View = {
         );
         const captions = captionsOf(frames, quantity);
         setText(captionElement, captions);
-        const shownIds = [...state.shown, ...frames.map((one) => zooStepOf(one).id)];
-        const chosenCourses = loadedCourses.peek().filter(({ id }) => shownIds.includes(id));
-        const titles = new Set(chosenCourses.map(({ title }) => title));
-        // Below a sentence that counts heads, the axis counts them, too.
-        const headCount =
-          isAnswered && quantity === SINK_QUANTITY ? sharedHeadCount(frames) : undefined;
         const { domain } = quantity;
         drawChart(chart, {
           kind: 'lines',
           steps: true,
-          xLabel: isAnswered ? 'training step, not evenly spaced' : COURSE_AXIS,
-          yLabel: headCount
-            ? `heads with a sink, of ${headCount} (average of ${courseTexts(frame)})${frames.map(neverWords).join('')}`
-            : axisLabel(quantity, frames),
+          xLabel: COURSE_AXIS,
+          yLabel: axisLabel(quantity, frames),
           ...(quantity.isLog ? { log: true } : {}),
-          ...(domain && { domain: headCount ? [0, (domain[1] * headCount) / 100] : domain }),
-          ...(isAnswered ? { cursorWords: 'now', named: true } : {}),
+          ...(domain && { domain }),
           cursor: shownStep(frame),
           label: `${quantity.title} by training step. ${captions}`,
-          series: seriesOf(frames, quantity)
-            .filter(
-              (curve) =>
-                !isAnswered || showsRuns || titles.has(curve.name) || !(curve.faint ?? curve.band),
-            )
-            .map((curve) => (headCount ? inHeads(curve, headCount) : curve)),
+          series: seriesOf(frames, quantity),
           onChoose: (place) =>
             root.dispatchEvent(
               new CustomEvent('choose-step', { detail: Math.max(0, place), bubbles: true }),

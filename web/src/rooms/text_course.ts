@@ -1,0 +1,128 @@
+/**
+ * The number of heads with a sink on the reader's text through training: counted at each stored checkpoint of the
+ * page's models, in the background, so that grid, sentence and curve have one number.
+ */
+import { signal } from '@preact/signals-core';
+import { questionOf } from '../ask/question';
+import { parseSubject } from '../ask/subject';
+import type { Frame } from '../frame';
+import type { Context, Scope } from '../page/context';
+import { drawChart, type ChartData } from '../plot/chart';
+import type { Study } from '../run/request';
+import { styleOf, STYLED_MODELS } from '../timeline/course';
+import { countedOn, verdictOf } from '../words';
+import { stepsOf, subjectsAtStep, trainedSubjects } from './walk';
+
+const COUNTED = ['alpha_uniform', 'sink_ratio', 'sink_ratio_raw'];
+
+/** A stored checkpoint; its frame is undefined until its heads are counted. */
+interface Point {
+  readonly step: number;
+  readonly study: Study;
+  readonly frame: Frame | undefined;
+}
+
+/** A model with stored checkpoints. */
+interface TextCourse {
+  readonly id: string;
+  readonly title: string;
+  readonly points: readonly Point[];
+}
+
+/**
+ * Returns functions that return the courses of the shown models, and the studies that count their next checkpoints.
+ * @param isAhead whether checkpoints are counted that the reader has not gone to, which fetches them
+ */
+export function countThroughTraining(
+  context: Context,
+  scope: Scope,
+  shown: () => readonly string[],
+  isAhead: () => boolean,
+) {
+  const storedSteps = signal<ReadonlyMap<string, readonly number[]>>(new Map());
+  const requestedSubjects = new Set<string>();
+  const trained = () =>
+    trainedSubjects(shown()).filter((text) =>
+      STYLED_MODELS.some((id) => id === parseSubject(text)?.id),
+    );
+
+  scope.effect(() => {
+    const models = context.engine.value?.models;
+    for (const subject of trained()) {
+      if (!models || requestedSubjects.has(subject)) continue;
+      requestedSubjects.add(subject);
+      void stepsOf(models, [subject]).then((steps) => {
+        storedSteps.value = new Map([...storedSteps.peek(), [subject, steps]]);
+      }, context.fail);
+    }
+  });
+
+  function courses(): TextCourse[] {
+    const engine = context.engine.value;
+    if (!engine) return [];
+    const { models, queue, fileVersion } = engine;
+    const question = questionOf(context.state.value, fileVersion.value);
+    return trained().flatMap((trainedSubject): TextCourse[] => {
+      const { id } = parseSubject(trainedSubject)!;
+      const steps = storedSteps.value.get(trainedSubject) ?? [];
+      const points = steps.map((step): Point => {
+        const [subject] = subjectsAtStep(models, [trainedSubject], step, steps.at(-1)!);
+        const study = { subject: subject!, question, measures: COUNTED, isQuiet: true };
+        const entry = queue.entries.value.get(subject!);
+        const drawnFrame = entry?.isStale ? undefined : entry?.frame;
+        return { step, study, frame: queue.studyEntry(study)?.frame ?? drawnFrame };
+      });
+      const title = models.zoo.cards.find((card) => card.id === id)?.title ?? id;
+      return points.length ? [{ id, title, points }] : [];
+    });
+  }
+
+  /** The next study of each model, the earliest first: the timelines of the others would forget their weights. */
+  function studies(): Study[] {
+    const { queue } = context.engine.value!;
+    const isDue = ({ study }: Point) =>
+      !queue.studyEntry(study) && (isAhead() || queue.entries.value.has(study.subject));
+    return courses()
+      .flatMap(({ points }) => points.find(isDue) ?? [])
+      .sort((a, b) => a.step - b.step)
+      .map(({ study }) => study);
+  }
+
+  return { courses, studies, hasCourses: () => trained().length > 0 };
+}
+
+/** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, too. */
+export function drawTextCourses(
+  place: HTMLElement,
+  courses: readonly TextCourse[],
+  more: Pick<ChartData, 'onChoose' | 'cursor' | 'cursorWords' | 'height' | 'xLabel'>,
+): void {
+  const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
+  const headCounts = new Set(counted.map(({ architecture: { L, H } }) => L * H));
+  const [heads = 1, ...others] = headCounts;
+  const isPercent = others.length > 0;
+  const valueOf = (frame: Frame | undefined) => {
+    const verdict = frame && verdictOf(frame);
+    return verdict?.conclusive ? verdict.sink * (isPercent ? 1 : heads) : NaN;
+  };
+  const series = courses.map(({ id, title, points }) => ({
+    ...styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
+    name: title,
+    places: points.map(({ step }) => step),
+    values: points.map(({ frame }) => valueOf(frame)),
+  }));
+  const scope = counted[0] ? countedOn(counted[0]) : 'on this text';
+  const isComplete = courses.every(({ points }) => points.every(({ frame }) => frame));
+  const yLabel = `heads with a sink ${scope}${isPercent ? '' : `, of ${heads}`}${isComplete ? '' : ' · counting …'}`;
+  const words = series.map(({ name, places, values }) => {
+    const ends = [0, values.length - 1].filter((i) => Number.isFinite(values[i]));
+    return `${name}: ${ends.map((i) => `${values[i]} at step ${places[i]}`).join(', ')}`;
+  });
+  drawChart(place, {
+    ...more,
+    ...{ kind: 'lines', steps: true, named: isComplete, percent: isPercent, series, yLabel },
+    domain: [0, isPercent ? 1 : heads],
+    xDomain: [0, Math.max(...series.flatMap(({ places }) => places))],
+    label: `Through training, ${yLabel}. ${words.join('. ')}.`,
+  });
+}
