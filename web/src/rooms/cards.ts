@@ -88,8 +88,8 @@ export function cardLooks(
     if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const kind = attention > frame.eps ? 'sink' : 'weak';
     const name = frame.queries ? '' : `${firstName(frame)}: `;
-    const sum = isShare || !Number.isFinite(rowSum) ? '' : `; rows sum to ${sumWords(rowSum)}`;
-    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)} on average${sum}` } };
+    const sum = isShare || !Number.isFinite(rowSum) ? '' : `, rows sum to ${sumWords(rowSum)}`;
+    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)}${sum || ' on average'}` } };
   };
   return {
     map: {
@@ -110,7 +110,7 @@ export function cardLooks(
         const title = verdictOf(frame).conclusive ? `${count} heads` : '';
         // The first card says what the dots of all are.
         if (i && title) return { title, text: html``, color: wordsOf(frame, i).color };
-        const words = `${title ? `sink: over ${formatPercent(frame.eps, 0)}` : 'attention'} on ${firstName(frame)}`;
+        const words = `${title ? `sink: >${formatPercent(frame.eps, 0)}` : 'attention'} on ${firstName(frame)}`;
         const text = html`<span class="hint"
           >${title ? html`<i class="dot"></i>` : ''} ${explainTerms(words, true)}</span
         >`;
