@@ -391,7 +391,10 @@ export const open = {
     await page.keyboard.press('End');
     await waitForShownStep(143000);
     await settled(page);
-    assert.match(await text(page, '.chart-picture .name'), /pythia-14m, visited steps/);
+    assert.match(
+      await text(page, '[data-view="training"] .chart-key'),
+      /pythia-14m, visited steps/,
+    );
     await page.waitForFunction(() =>
       /shown=hub:EleutherAI\/pythia-14m@step143000/.test(decodeURIComponent(location.hash)),
     );
