@@ -388,11 +388,11 @@ describe('a lab of the last visit', () => {
     const lab = new Lab(1, async () => setup);
     let release = () => {};
     storage.gate = new Promise((done) => (release = done));
-    let outdated;
-    await andAll(() => void (outdated = lab.start(SETTINGS, PAIR)));
+    const outdated: Promise<void>[] = [];
+    await andAll(() => outdated.push(lab.start(SETTINGS, PAIR)));
     await lab.start(SETTINGS, PAIR, savedTraining);
     release();
-    await outdated;
+    await Promise.all(outdated);
     expect([lab.stage, lab.step, lab.hasModel, calls.closed]).toEqual(['ready', 2, true, 0]);
   });
 
