@@ -81,7 +81,7 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^In this softmax head, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs tokens by their own scores: rows may sum to anything\.$/,
+      /^In this softmax head, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),

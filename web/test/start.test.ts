@@ -113,7 +113,7 @@ describe('the lead of Start', () => {
     );
     const { text, set } = startRoom({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
-      /^In this softmax head, almost .* Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs tokens by their own scores: rows may sum to anything\.$/,
+      /^In this softmax head, almost .* Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything\.$/,
     );
     expect(text('.twin-1')).toMatchSnapshot();
     set({ normalize: 'yes' });
@@ -142,7 +142,7 @@ describe('the lead of Start', () => {
       ).replace(/^.*this model’s texts\./, '…');
     const twinClause = 'In a sigmoid model trained alike';
     const explanation =
-      '… Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees. Sigmoid, trained alike, weighs tokens by their own scores: rows may sum to anything.';
+      '… Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.';
     expect(leadOf('all', 'none')).toBe(explanation);
     expect(leadOf('weak', 'weak')).toBe(`… ${twinClause}, it does, too.`);
     expect(leadOf('weak', 'none')).toBe(explanation);

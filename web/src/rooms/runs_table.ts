@@ -72,7 +72,7 @@ function runsCell(card: Card | undefined, color: string): TemplateResult | strin
 /** Returns how many heads have a sink on the reader's text, also in percent: "15 of 24: 63%". */
 function ownWords(frame: Frame): string {
   const { sink, conclusive } = verdictOf(frame);
-  if (!conclusive) return '–';
+  if (!conclusive || !Number.isFinite(sink)) return '–';
   const { L, H } = frame.architecture;
   const percent = formatPercent(sink, 0);
   return frame.sequences > 1 ? percent : `${Math.round(sink * L * H)} of ${L * H}: ${percent}`;

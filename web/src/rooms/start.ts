@@ -138,7 +138,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
   if (isContrast(frames, claims))
-    return ` ${mustSpendWords(frame)} Sigmoid, trained alike, weighs tokens by their own scores: rows may sum to anything.`;
+    return ` ${mustSpendWords(frame)} Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);

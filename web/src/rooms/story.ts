@@ -631,8 +631,9 @@ const { leftRun, rightRun } = fromScratch[0]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {
-  addElement(place, 'answer', 'p').textContent =
-    'Train two small models here; it takes seconds. Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1).';
+  addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
+  addElement(place, '', 'p').textContent =
+    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1).';
   const picture = addElement(place, 'step-lab');
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
