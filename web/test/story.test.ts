@@ -776,7 +776,7 @@ describe('the story', () => {
       controls: [],
     });
     expect(context.state.value.rightRun).toMatch(/^operation:sigmoid_log_n/);
-    expect(text('.answer')).toMatchSnapshot();
+    expect([text('.answer'), text('.answer + p')]).toMatchSnapshot();
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
   });
 
