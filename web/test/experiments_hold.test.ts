@@ -140,7 +140,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'those that keep it': [
-    `first token in most heads lose at most ${NATS} nats, the others ${NATS} or more`,
+    `first token in most heads (?:loses|lose at most) ${NATS} nats, the (?:other|others) ${NATS}`,
     (all, most, least) => {
       const model = firstModel(all);
       const shareOf = (edits: string) => keptShare(model.frames.get(edits)!);

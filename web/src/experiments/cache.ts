@@ -107,7 +107,7 @@ export const cache: Experiment = {
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
     const result = keepersAreBest
-      ? `${count === 1 ? 'The one' : `The ${count}`} that keep the first token in most heads lose at most ${formatLossChange(costs[count - 1]!.cost)} nats, the others ${formatLossChange(costs[count]!.cost)} or more${clause}.`
+      ? `${count === 1 ? 'The one that keeps' : `The ${count} that keep`} the first token in most heads ${count === 1 ? 'loses' : 'lose at most'} ${formatLossChange(costs[count - 1]!.cost)} nats, ${count === costs.length - 1 ? `the other ${formatLossChange(costs[count]!.cost)}` : `the others ${formatLossChange(costs[count]!.cost)} or more`}${clause}.`
       : `Most is lost with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}.`;
     return {
       heading: keepersAreBest
