@@ -1,7 +1,7 @@
 /*
- * Metrics on hand-made maps and vectors with answers in closed form, at the edges of their
- * definitions; test_golden compares each with the reference. Numbers in names are the oracles of
- * section 6 of the specification.
+ * Metrics on hand-made maps and vectors with answers in closed form, and on random maps against an
+ * independent implementation (tests/golden/metrics). Numbers in names are the oracles of section 6
+ * of the specification.
  */
 #include "check.h"
 #include "files.h"
@@ -64,6 +64,35 @@ static const float *metric_of(fake *f, const char *name) {
 static float *weight_at(fake *f, int head, int i, int j) {
     size_t T = (size_t)f->trace.T;
     return ss_floats(&f->trace, SS_FIELD_ATT) + ((size_t)head * T + (size_t)i) * T + j;
+}
+
+static void check_all_on_first(void) {
+    CASE("3. with all attention on the first key, alpha_1 is 1 and every other alpha 0");
+    scoped_fake f;
+    fake_open(&f, 1, 1, 64, 1, "softmax");
+    for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, 0) = 1;
+    const float *alpha = metric_of(&f, "alpha");
+    const float *sink = metric_of(&f, "sink_ratio");
+    const float *entropy = metric_of(&f, "entropy_mean");
+    for (int k = 0; k < 64; k++) {
+        CHECK_NEAR(alpha[k], k == 0, 0);
+        CHECK_NEAR(sink[k], k == 0, 0);
+    }
+    CHECK_NEAR(*entropy, 0, 0);
+}
+
+static void check_all_on_self(void) {
+    CASE("3. with all attention on the query's own key, alpha_k is 1/(T-k+1), and only the last "
+         "three keys are sinks");
+    scoped_fake f;
+    fake_open(&f, 1, 1, 64, 1, "softmax");
+    for (int i = 0; i < 64; i++) *weight_at(&f, 0, i, i) = 1;
+    const float *alpha = metric_of(&f, "alpha");
+    const float *sink = metric_of(&f, "sink_ratio");
+    for (int k = 0; k < 64; k++) {
+        CHECK_NEAR(alpha[k], 1.0 / (64 - k), 1e-7);
+        CHECK_NEAR(sink[k], k >= 61, 0);
+    }
 }
 
 static void check_strictly_greater(void) {
@@ -190,6 +219,29 @@ static void check_proxies(void) {
     alpha = metric_of(&f, "alpha");
     CHECK(isnan(entropy[1]));
     CHECK_NEAR(alpha[0], 0, 0);
+}
+
+static void check_geometry(void) {
+    CASE("7. cos * norms = q.k, masked pairs are NaN, and an aligned first key gives the gap");
+    scoped_fake f;
+    fake_open(&f, 1, 1, 3, 2, "softmax");
+    const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
+    memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
+    memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
+    const float *dot = metric_of(&f, "qk_dot");
+    const float *cosine = metric_of(&f, "qk_cos");
+    const float *norm = metric_of(&f, "qk_norm");
+    const float *gap = metric_of(&f, "cos_gap");
+    const float *single_token_gap = keep(&f, measure(&f.trace, "cos_gap", 0.3f, 1, 0, 0, NULL));
+    for (int i = 0; i < 9; i++)
+        if (i % 3 > i / 3)
+            CHECK(isnan(dot[i]) && isnan(cosine[i]) && isnan(norm[i]));
+        else
+            CHECK_NEAR(cosine[i] * norm[i], dot[i], 1e-5);
+    CHECK_NEAR(dot[7], 15, 1e-6);
+    CHECK_NEAR(cosine[8], -1, 1e-6);
+    CHECK_NEAR(*gap, (1 + 1 + 0) / 3.0 - (0 + 1 - 1) / 3.0, 1e-6);
+    CHECK(isnan(*single_token_gap)); /* there is no other key */
 }
 
 static void check_no_direction(void) {
@@ -322,6 +374,66 @@ static void check_hits(void) {
                                      (ss_metric_args){0.3f, 3, 0, 0, &base.trace}, NULL);
     for (int h = 0; h < 2; h++) CHECK_NEAR(out[h], shares[h], 0);
     CHECK(isnan(out[2]));
+}
+
+static const float *golden(const opened_file *file, const char *group, const char *name,
+                           size_t *dims) {
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s", group, name);
+    const ss_entry *entry = ss_container_find(&file->container, key);
+    if (!entry) exit(2);
+    if (dims) memcpy(dims, entry->tensor.dims, sizeof entry->tensor.dims);
+    size_t n =
+        (entry->end - entry->begin) / sizeof(float); /* maps have more than tensor.dims holds */
+    float *copy = malloc(n * sizeof *copy);
+    if (!copy) exit(2);
+    memcpy(copy, entry->tensor.data, n * sizeof *copy);
+    return copy;
+}
+
+static void check_group(const opened_file *file, const char *maps_of, const char *group,
+                        const char *operation, const char *metric, const char *name) {
+    size_t dims[SS_RANK_MAX];
+    const float *expected = golden(file, group, name, dims);
+    const float *maps = golden(file, maps_of, "att", NULL);
+    const float *metric1 = golden(file, group, "metric1", NULL);
+    int N = (int)dims[0], L = (int)dims[1], H = (int)dims[2], T = (int)dims[3];
+    size_t map_rows = (size_t)(L * H * T);
+    float worst = 0, *sums = calloc((size_t)T, sizeof *sums);
+    for (size_t s = 0; s < (size_t)N; s++) {
+        scoped_fake f;
+        fake_open(&f, L, H, T, 1, operation);
+        memcpy(ss_floats(&f.trace, SS_FIELD_ATT), maps + s * map_rows * (size_t)T,
+               map_rows * (size_t)T * sizeof *maps);
+        const float *out = metric_of(&f, metric);
+        for (size_t i = 0; i < map_rows; i++)
+            worst = fmaxf(worst, fabsf(out[i] - expected[s * map_rows + i]));
+        const char *sink = strcmp(metric, "alpha_raw") ? "sink_ratio" : "sink_ratio_raw";
+        const float *ratio = metric_of(&f, sink);
+        for (int k = 0; k < T; k++) sums[k] += ratio[k];
+    }
+    printf("  %-12s %-10s off by %.1e\n", group, name, (double)worst);
+    CHECK(worst <= 2e-6f);
+    if (!strcmp(name, "importance"))
+        for (int k = 0; k < T; k++) CHECK_NEAR(100 * sums[k] / (float)N, metric1[k], 1e-3);
+    free(sums);
+    free((void *)(size_t)expected);
+    free((void *)(size_t)maps);
+    free((void *)(size_t)metric1);
+}
+
+static void check_random_maps(void) {
+    CASE("10. metrics of random maps equal those of an independent implementation; 2. so do sums "
+         "of alpha");
+    scoped_file file = open_file("tests/golden/metrics", "golden.safetensors");
+    check_group(&file, "stochastic", "stochastic", "softmax", "alpha", "importance");
+    check_group(&file, "stochastic", "stochastic", "softmax", "row_mass", "row_mass");
+    check_group(&file, "stochastic", "stochastic", "softmax", "entropy", "entropy");
+    check_group(&file, "raw", "raw", "sigmoid", "alpha_raw", "importance");
+    check_group(&file, "raw", "raw", "sigmoid", "row_mass", "row_mass");
+    check_group(&file, "raw", "raw_share", "sigmoid", "alpha", "importance");
+    check_group(&file, "signed", "signed", "identity", "alpha_raw", "importance");
+    check_group(&file, "signed", "signed_share", "identity", "alpha", "importance");
 }
 
 /* Returns the matrix entropy of T rows of D numbers; `without_first` leaves out the first row. */
@@ -481,16 +593,20 @@ int main(void) {
     check_gate_of_a_bias_key();
     check_matrix_entropy();
     check_stable_rank();
+    check_all_on_first();
+    check_all_on_self();
     check_strictly_greater();
     check_near_the_threshold();
     check_uniform_baseline();
     check_long_prefix();
     check_prefix_of_tokens();
     check_proxies();
+    check_geometry();
     check_no_direction();
     check_wide_gap();
     check_bad_requests();
     check_bad_bases();
     check_hits();
+    check_random_maps();
     return check_done();
 }

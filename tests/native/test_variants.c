@@ -13,6 +13,7 @@
 #define T_MAX 8
 
 static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6};
+static const int32_t repeated[T_MAX] = {7, 7, 7, 7, 7, 7, 7, 7};
 
 static opened_model open_variant(const char *name) {
     char folder[64];
@@ -22,6 +23,22 @@ static opened_model open_variant(const char *name) {
 
 static opened_run run_prompt(const opened_model *model, const ss_edit *edit) {
     return run_tokens(&model->model, prompt, T_MAX, edit, edit != NULL);
+}
+
+static void check_no_positions(void) {
+    CASE("5. proposition 1: without positions attention to a repeated token is uniform, A = 1/t");
+    scoped_model model = open_variant("none");
+    scoped_run run = run_tokens(&model.model, repeated, T_MAX, NULL, 0);
+    const ss_trace *trace = &run.run.trace;
+    for (int l = 0; l < model.model.arch.L; l++)
+        for (int h = 0; h < model.model.arch.H; h++)
+            for (int t = 0; t < T_MAX; t++)
+                for (int j = 0; j <= t; j++)
+                    CHECK_NEAR(att_row(trace, l, h, t)[j], 1.0 / (t + 1), 1e-6);
+    size_t D = (size_t)model.model.arch.D, last = (size_t)model.model.arch.L * T_MAX * D;
+    for (size_t i = 0; i < T_MAX * D; i++)
+        CHECK_NEAR(ss_floats(trace, SS_FIELD_HIDDEN)[last + i],
+                   ss_floats(trace, SS_FIELD_HIDDEN)[last + i % D], 1e-5);
 }
 
 /* Returns the ALiBi bias of head h of six: the slopes of four heads, then two of those of eight
@@ -57,6 +74,51 @@ static void check_distances(void) {
     check_distances_of("relative", 140, bucket_bias);
 }
 
+static void check_zero_bias_key(void) {
+    CASE("4. a bias key of zeros without a value gives softmax1, and its weight completes each row "
+         "to 1");
+    scoped_model model = open_variant("bias-key");
+    ss_arch *arch = &model.model.arch;
+    for (int l = 0; l < arch->L; l++)
+        for (int i = 0; i < arch->G * arch->K; i++)
+            writable(model.model.layers[l].bias_keys)[i] = 0;
+    scoped_run biased_run = run_prompt(&model, NULL);
+    scoped float *mass = measure(&biased_run.run.trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    size_t rows = (size_t)(arch->L * arch->H) * T_MAX, D = (size_t)arch->D;
+    for (size_t i = 0; i < rows; i++)
+        CHECK_NEAR(mass[i] + ss_floats(&biased_run.run.trace, SS_FIELD_ATT_BIAS)[i], 1, 1e-6);
+    arch->bias_key = SS_OWNER_NONE;
+    ss_edit edit = swap_to("softmax1", NAN);
+    scoped_run softmax1_run = run_prompt(&model, &edit);
+    for (size_t i = 0; i < rows * T_MAX; i++)
+        CHECK_NEAR(ss_floats(&biased_run.run.trace, SS_FIELD_ATT)[i],
+                   ss_floats(&softmax1_run.run.trace, SS_FIELD_ATT)[i], 1e-6);
+    for (size_t i = 0; i < ((size_t)arch->L + 1) * T_MAX * D; i++)
+        CHECK_NEAR(ss_floats(&biased_run.run.trace, SS_FIELD_HIDDEN)[i],
+                   ss_floats(&softmax1_run.run.trace, SS_FIELD_HIDDEN)[i], 1e-5);
+}
+
+static void check_strong_bias_key(void) {
+    CASE("a bias key with all attention: alpha_* is 1 and no token is a sink");
+    scoped_model model = open_variant("bias-key");
+    const ss_arch *arch = &model.model.arch;
+    size_t K = (size_t)arch->K, G = (size_t)arch->G, C = T_MAX;
+    opened_run run = run_prompt(&model, NULL);
+    for (size_t g = 0; g < G; g++)
+        for (size_t i = 0; i < K; i++)
+            writable(model.model.layers[0].bias_keys)[g * K + i] =
+                1e3f * ss_floats(&run.run.trace, SS_FIELD_Q)[g * 2 * C * K + i];
+    close_run(&run);
+    run = run_prompt(&model, NULL);
+    for (int h = 0; h < arch->H; h += 2)
+        CHECK_NEAR(ss_floats(&run.run.trace, SS_FIELD_ATT_BIAS)[(size_t)h * C], 1, 1e-6);
+    scoped float *alpha = measure(&run.run.trace, "alpha_bias", 0.3f, 1, 0, 0, NULL);
+    scoped float *sink = measure(&run.run.trace, "alpha", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(alpha[0], 1, 1e-6);
+    CHECK_NEAR(sink[0], 0, 1e-6);
+    close_run(&run);
+}
+
 static void check_no_bias_key(void) {
     CASE("metrics of a missing bias key or gate are NaN, not errors");
     scoped_model model = open_variant("none");
@@ -72,6 +134,12 @@ static void check_no_bias_key(void) {
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ATT_BIAS, -1, -1, &err),
               SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "att_bias") && strstr(err.text, "bias_key"));
+}
+
+static void check_value_biases(void) {
+    CASE("9. a bias on head outputs does not change the maps of the layer");
+    scoped_model model = open_variant("gate-element");
+    check_value_bias(&model.model, model.model.layers[0].value_biases, 1, prompt, T_MAX);
 }
 
 static void check_bidirectional(void) {
@@ -262,8 +330,12 @@ static void check_description(void) {
 }
 
 int main(void) {
+    check_no_positions();
     check_distances();
+    check_zero_bias_key();
+    check_strong_bias_key();
     check_no_bias_key();
+    check_value_biases();
     check_bidirectional();
     check_texts_longer_than_a_chunk();
     check_prefix();

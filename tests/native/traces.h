@@ -122,4 +122,17 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
     }
 }
 
+/* Checks oracle 9: a bias on the values of layer 0 changes the layer's output but not its maps. */
+static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
+                                    const int32_t *tokens, int T) {
+    scoped_run baseline = run_tokens(model, tokens, T, NULL, 0);
+    for (size_t i = 0; i < n; i++) writable(biases)[i] += 3;
+    scoped_run biased_run = run_tokens(model, tokens, T, NULL, 0);
+    size_t maps = (size_t)(model->arch.H * T * T);
+    CHECK_BITS(ss_floats(&baseline.run.trace, SS_FIELD_ATT),
+               ss_floats(&biased_run.run.trace, SS_FIELD_ATT), maps * sizeof(float));
+    CHECK(memcmp(ss_floats(&baseline.run.trace, SS_FIELD_ATT_OUT),
+                 ss_floats(&biased_run.run.trace, SS_FIELD_ATT_OUT), sizeof(float)) != 0);
+}
+
 #endif

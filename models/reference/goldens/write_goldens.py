@@ -1,10 +1,10 @@
 """Writes tests/golden: the numbers that the code under test must reproduce, computed by independent code.
 
     python -m models.reference.goldens.write_goldens            every case
-    python -m models.reference.goldens.write_goldens hf-llama-gqa operations    these cases
+    python -m models.reference.goldens.write_goldens hf-llama-gqa metrics      these cases
 
 The goldens `hf-*` are computed by Hugging Face transformers in F32; `ref-*` and `twin-*` by the reference
-of models/reference in F64, rounded to F32 only at the end.
+of models/reference in F64, rounded to F32 only at the end; `metrics` by NumPy.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import safetensors
 import tokenizers
 import torch
 import transformers
+from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
 from sinkscope import metrics
 from tokenizers import Tokenizer
@@ -391,6 +392,57 @@ def write_twin_case(operation: str) -> None:
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
 
+def write_metrics_case() -> None:
+    folder = GOLDEN / "metrics"
+    rng = np.random.default_rng(5)
+    N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
+    visible = np.tril(np.ones((size, size), bool))
+    scores = rng.normal(0, 2.5, (N, L, H, size, size))
+    scores[:, :, 0, :, 0] += 4  # one head in three attends to the first token
+    exponentials = np.where(visible, np.exp(scores), 0)
+    maps = {
+        "stochastic": exponentials / exponentials.sum(-1, keepdims=True),
+        "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
+        "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
+    }
+    # Rounds to F32 before shares are computed, as the tests compute shares from the stored F32 maps.
+    maps = {name: a.astype(np.float32).astype(np.float64) for name, a in maps.items()}
+    for name in ("raw", "signed"):
+        magnitudes = np.abs(maps[name])
+        maps[f"{name}_share"] = magnitudes / (magnitudes.sum(-1, keepdims=True) + 1e-8)
+    arrays: dict[str, np.ndarray] = {}
+    for name, attention in maps.items():
+        query_counts = np.arange(size, 0, -1)
+        importance = (attention / query_counts).sum(axis=-2)
+        metric1 = (importance > eps).mean(axis=(0, 1, 2)) * 100
+        if np.abs(importance - eps).min() < 1e-5 * importance.max():
+            raise AssertionError(f"{name}: a head lies so close to eps that rounding decides")
+        if np.abs(metrics.alpha(torch.from_numpy(attention)).numpy() - importance).max() > 1e-12:
+            raise AssertionError(f"{name}: the reference and NumPy differ in alpha")
+        arrays |= {
+            f"{name}.att": attention,
+            f"{name}.importance": importance,
+            f"{name}.metric1": metric1,
+            f"{name}.row_mass": attention.sum(-1),
+        }
+    p = maps["stochastic"]
+    entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
+    entropy[..., 1:] /= np.log(np.arange(2, size + 1))
+    arrays["stochastic.entropy"] = entropy
+    folder.mkdir(parents=True, exist_ok=True)
+    save_arrays(
+        {name: np.ascontiguousarray(a, np.float32) for name, a in arrays.items()}, folder / "golden.safetensors"
+    )
+    describe(
+        folder,
+        "none",
+        "none",
+        "Random causal maps [N, L, H, T, T]: importance [N, L, H, T], metric1 [T] in percent, "
+        "row_mass [N, L, H, T], normalized entropy (row 1 is 0).",
+        eps=eps,
+    )
+
+
 def proxy_of(operation: Operation) -> str:
     """Returns which rows sink scores use, in the words of the core's table: weights, shares, or shares of absolute
     values. Deduces it from the operation's weights for scores of both signs."""
@@ -433,6 +485,7 @@ CASES: dict[str, Callable[[], None]] = {
     },
     "ref-gpt2-sigmoid": partial(write_ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
     **{f"twin-{op}": partial(write_twin_case, op) for op in TWINS},
+    "metrics": write_metrics_case,
     "operations": write_operations_case,
 }
 
