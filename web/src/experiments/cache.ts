@@ -106,8 +106,20 @@ export const cache: Experiment = {
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
+    const [mostKept, leastDropped] = [count - 1, count].map((i) =>
+      formatLossChange(costs[i]?.cost ?? NaN),
+    );
+    const first = 'the first token in most heads';
+    const keepers =
+      count === 1
+        ? `The one that keeps ${first} loses ${mostKept}`
+        : `The ${count} that keep ${first} lose at most ${mostKept}`;
+    const others =
+      count === costs.length - 1
+        ? `the other ${leastDropped}`
+        : `the others ${leastDropped} or more`;
     const result = keepersAreBest
-      ? `${count === 1 ? 'The one that keeps' : `The ${count} that keep`} the first token in most heads ${count === 1 ? 'loses' : 'lose at most'} ${formatLossChange(costs[count - 1]!.cost)} nats, ${count === costs.length - 1 ? `the other ${formatLossChange(costs[count]!.cost)}` : `the others ${formatLossChange(costs[count]!.cost)} or more`}${clause}.`
+      ? `${keepers} nats, ${others}${clause}.`
       : `Most is lost with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}.`;
     return {
       heading: keepersAreBest

@@ -13,12 +13,12 @@ import { perturbations } from '../views/perturbations';
 import { costOf, editFields, isUnedited, formatLossChange, type Cost } from '../views/settings';
 import { capitalize, formatPercent, modelName } from '../words';
 import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
-import { baselineOf, choiceWords, costLine, SINK_COLUMN, slider } from './parts';
+import { baselineOf, choiceWords, costLine, SINK_COLUMN, SINK_MEASURES, slider } from './parts';
 
 /** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
 const LARGE_RATIO = 2;
 const CONTROL_COUNT = 5;
-const MEASURES = ['loss_mean', 'sink_ratio', 'sink_ratio_raw', 'hidden_ratio', 'hidden_norm'];
+const MEASURES = ['loss_mean', ...SINK_MEASURES, 'hidden_ratio', 'hidden_norm'];
 
 /** Draws distinct indices below n, except `excluded`; the same seed draws the same indices. */
 function drawControls(n: number, excluded: number, seed: number): number[] {

@@ -51,7 +51,7 @@ export function createMap(
     );
     // While a model loads, its name does not stand above the map of the last one.
     plot.style.visibility = number ? '' : 'hidden';
-    drawMap(map, namedLab, theme, place.clientWidth);
+    drawMap(map, namedLab, theme, place.clientWidth, captionWords(namedLab, number));
     render(
       html`${troubleNote(namedLab, actions)}
       ${
@@ -81,7 +81,13 @@ export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], the
   return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 
-function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number): void {
+function drawMap(
+  map: Heatmap,
+  namedLab: NamedLab,
+  theme: Theme,
+  width: number,
+  caption: string,
+): void {
   const { lab, name } = namedLab;
   const headShown = shownHead(lab);
   if (!headShown) return;
@@ -108,7 +114,7 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
     wordPx: (WORD_WIDTH * T) / cols,
     rowTitle: 'attending token',
     colTitle: 'attended to',
-    label: `Attention map of ${name} after ${lab.step} steps: ${captionWords(namedLab)}`,
+    label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
     ...(width >= T * WORD_WIDTH
       ? { rowWords: labels, colWords: extraKey ? [EXTRA_KEY, ...labels] : labels }
       : {}),
@@ -136,9 +142,8 @@ function exportButtons(namedLab: NamedLab, { explore, saveModel }: Actions) {
 }
 
 function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
-  const headShown = shownHead(lab);
   const [L = 0, H = 0] = lab.picture?.shape ?? [];
-  if (!headShown || L * H < 2) return nothing;
+  if (L * H < 2) return nothing;
   return choiceField(
     'head',
     String(lab.settings.head),

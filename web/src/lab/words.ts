@@ -118,8 +118,7 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
 }
 
 /** Returns the extra key's weight in the map, averaged over the same rows as the first token's; NaN without one. */
-function extraKeyWeight(lab: Lab): number {
-  const { extraKey } = shownHead(lab) ?? {};
+function extraKeyWeight(lab: Lab, { extraKey } = shownHead(lab) ?? {}): number {
   return extraKey ? mean(nonTriggersOf(lab).map((t) => extraKey[t]!)) : NaN;
 }
 
@@ -135,7 +134,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const isRecent = Number.isFinite(recent);
   const isEven = !lab.log.length && Math.abs(headShown.weight - evenShare(lab)) < EVEN;
   const rows = isFineTune(lab.settings) ? 'all rows' : 'ordinary letters';
-  const extraKey = extraKeyWeight(lab);
+  const extraKey = extraKeyWeight(lab, headShown);
   const notes = [
     `${rows}${isRecent ? ', last batches' : ' of this text'}`,
     ...(isEven ? ['untrained: even share'] : []),
@@ -146,7 +145,8 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   return [`${weightWords(weight)} on the first token`, notes.join('; ')];
 }
 
-export const captionWords = (namedLab: NamedLab): string => mapNumber(namedLab)?.join(', ') ?? '';
+export const captionWords = (namedLab: NamedLab, number = mapNumber(namedLab)): string =>
+  number?.join(', ') ?? '';
 
 /** The texts of the sample's tokens; the token before every sequence is <s>, whatever its text. */
 export const labelsOf = ({ words, setup }: Lab): readonly string[] =>

@@ -5,6 +5,7 @@
 import { signal } from '@preact/signals-core';
 import { questionOf } from '../ask/question';
 import { parseSubject } from '../ask/subject';
+import { savesData } from '../base';
 import type { Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { drawChart, type ChartData } from '../plot/chart';
@@ -30,19 +31,14 @@ interface TextCourse {
 }
 
 /**
- * Returns functions that return the courses of the shown models, and the studies that count their next checkpoints.
- * @param isAhead whether checkpoints are counted that the reader has not gone to, which fetches them
+ * Returns functions that return the courses of the shown models, and the studies that count their next checkpoints. To
+ * save data, only checkpoints are counted to which the reader has gone.
  */
-export function countThroughTraining(
-  context: Context,
-  scope: Scope,
-  shown: () => readonly string[],
-  isAhead: () => boolean,
-) {
+export function countThroughTraining(context: Context, scope: Scope) {
   const storedSteps = signal<ReadonlyMap<string, readonly number[]>>(new Map());
   const requestedSubjects = new Set<string>();
   const trained = () =>
-    trainedSubjects(shown()).filter((text) =>
+    trainedSubjects(context.state.value.shown).filter((text) =>
       STYLED_MODELS.some((id) => id === parseSubject(text)?.id),
     );
 
@@ -81,7 +77,7 @@ export function countThroughTraining(
   function studies(): Study[] {
     const { queue } = context.engine.value!;
     const isDue = ({ study }: Point) =>
-      !queue.studyEntry(study) && (isAhead() || queue.entries.value.has(study.subject));
+      !queue.studyEntry(study) && (!savesData() || queue.entries.value.has(study.subject));
     return courses()
       .flatMap(({ points }) => points.find(isDue) ?? [])
       .sort((a, b) => a.step - b.step)
@@ -95,7 +91,7 @@ export function countThroughTraining(
 export function drawTextCourses(
   place: HTMLElement,
   courses: readonly TextCourse[],
-  more: Pick<ChartData, 'onChoose' | 'cursor' | 'cursorWords' | 'height' | 'xLabel'>,
+  more: Pick<ChartData, 'onChoose' | 'cursor'>,
 ): void {
   const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
   const headCounts = new Set(counted.map(({ architecture: { L, H } }) => L * H));
@@ -121,6 +117,7 @@ export function drawTextCourses(
   drawChart(place, {
     ...more,
     ...{ kind: 'lines', steps: true, named: isComplete, percent: isPercent, series, yLabel },
+    ...{ xLabel: 'training step, not evenly spaced', cursorWords: 'now' },
     domain: [0, isPercent ? 1 : heads],
     xDomain: [0, Math.max(...series.flatMap(({ places }) => places))],
     label: `Through training, ${yLabel}. ${words.join('. ')}.`,

@@ -17,7 +17,6 @@ import {
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
 import { selectedHead, type Frame, type Head } from '../frame';
-import { savesData } from '../base';
 import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { attention } from '../views/attention';
@@ -187,12 +186,7 @@ function addCurves(
   scope: Scope,
 ) {
   const { root, chartPlace, goToStep } = places;
-  const counts = countThroughTraining(
-    context,
-    scope,
-    () => context.state.value.shown,
-    () => !savesData(),
-  );
+  const counts = countThroughTraining(context, scope);
   let isFoldOpened = false;
   const fold = addFold(root, 'Other texts, other runs, other curves');
   const curvesFigure = new Figure(fold, training, context, scope, { isUnstamped: true });
@@ -209,7 +203,6 @@ function addCurves(
     if (!counts.hasCourses() && frame && !isFoldOpened) isFoldOpened = fold.open = true;
     if (courses.length && frame)
       drawTextCourses(chartPlace, courses, {
-        ...{ xLabel: 'training step, not evenly spaced', cursorWords: 'now' },
         cursor: frame.model.step?.step ?? courses[0]!.points.at(-1)!.step,
         onChoose: (step) => goToStep(Math.max(0, step)),
       });
