@@ -11,15 +11,15 @@ export const PATIENCE = { timeout: 30_000 };
 /** Waits until all pending tasks have run. */
 export const turn = () => new Promise((done) => setTimeout(done));
 
-/** Runs something, then all that waits for nothing of the scheduler. */
+/** Runs something, then all that does not wait for the scheduler. */
 export async function andAll(run: () => unknown): Promise<void> {
   await run();
   await new Promise((done) => setImmediate(done));
 }
 
 /**
- * Stands for idb-keyval over a map.
- * @param act runs each transaction, when the test wants it
+ * Returns what idb-keyval exports, over a map.
+ * @param act runs each transaction, at the moment that the test chooses
  */
 export function fakeKeyval(
   stored: Map<string, unknown>,

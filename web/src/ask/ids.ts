@@ -63,7 +63,7 @@ export async function idOfFiles(plan: Plan): Promise<string> {
 }
 
 /**
- * Returns a stranger's text as it may stand in a sentence: without signs that turn the order of the words after it, and
+ * Returns a stranger's text for use in a sentence: without signs that turn the order of the words after it, and
  * isolated if it has letters that are written from right to left.
  */
 export function isolate(text: string): string {

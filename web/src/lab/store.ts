@@ -23,7 +23,7 @@ const TEXT_KEY = 'lab-text';
 /** The key of a list: the pairs that have saved runs, the last saved first. */
 const PAIRS_KEY = 'lab-pairs';
 const MAX_PAIRS = 4;
-/** A storage that is silent for so many milliseconds is not waited for again before it answers. */
+/** A storage that is silent for this long is not waited for again before it answers. */
 export const SILENCE_MS = 3000;
 /** The store of `get`, `set` and `del`. */
 const useStore = createStore('keyval-store', 'keyval');

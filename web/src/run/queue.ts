@@ -293,7 +293,7 @@ export class Queue {
 
   /**
    * Publishes the entries, later if the next subject is about to change them again. That a frame is stale is published at
-   * once, since the new text stands beside it.
+   * once, since the new text is drawn beside it.
    */
   #publish(): void {
     const publishedEntries = this.#entries.peek();
