@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import sinkscope
 import transformers as tf
 from families import FAMILIES
+from safetensors.torch import load_file, save_file
 from sentences import refused
 from sinkscope import from_maps
 from sinkscope.__main__ import main
@@ -106,6 +108,20 @@ def test_study_writes_one_recording_for_each_model(folder: Path, tmp_path: Path)
     assert len(result) == 2
     assert {r.conditions["prompts"]["count"] for r in result} == {3}
     assert np.array_equal(result[0]["mean.alpha"], result[1]["mean.alpha"])
+
+
+def test_a_folder_without_the_weights_of_a_layer_is_refused_since_transformers_would_draw_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    """An old GPTQ folder packs its weights into other tensors, and its config does not say so."""
+    copy = tmp_path / "model"
+    shutil.copytree(folder, copy)
+    weights = load_file(copy / "model.safetensors")
+    name = "model.layers.1.self_attn.q_proj.weight"
+    weights[name.replace("weight", "qweight")] = weights.pop(name)
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    with refused(ValueError):
+        load(copy)
 
 
 @pytest.mark.parametrize(

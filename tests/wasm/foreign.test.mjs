@@ -24,6 +24,7 @@ const quantized = (config) => ({
   'm/config.json': JSON.stringify({ model_type: 'llama', ...config }),
   'm/model.safetensors': 'x',
 });
+const packed = { ...quantized({}), 'm/model.safetensors': '{"model.layers.0.q_proj.qweight":' };
 const byMethod = (quantization_config) => quantized({ quantization_config });
 
 const CASES = [
@@ -107,6 +108,13 @@ const CASES = [
   [byMethod({ quant_method: 'modelopt', quant_algo: 'NVFP4' }), /ModelOpt.*NVFP4/],
   [byMethod({ quant_method: 'mxfp4' }), /MXFP4;.*Mxfp4Config/],
   [byMethod({ quant_method: 'bitsandbytes', load_in_4bit: true }), /bitsandbytes.*dequantize\(\)/],
+  [byMethod({ quant_method: 'gptq', bits: 4 }), /GPTQ quantized;.* d\('m', 'OUT'/],
+  [byMethod({ quant_method: 'awq', bits: 4 }), /AWQ quantized;.*hf download.*made from/],
+  [
+    { ...packed, 'm/quantize_config.json': '{"bits": 4}' },
+    /quantize_config\.json, the settings of GPTQ.*open\('m\/quantize_config\.json'\).* d\('m', 'OUT'/,
+  ],
+  [{ ...packed, 'm/quant_config.json': '{"w_bit": 4}' }, /quant_config\.json, the settings of AWQ/],
   [
     quantized({ model_type: 'mamba2' }),
     /found mamba2, which has none: there is nothing to measure/,
@@ -128,6 +136,8 @@ test('what merely looks like them is not taken for them', async () => {
     'm/a.bin': 'x',
   };
   assert.equal((await planFiles(list(beside)))[0].format, 'safetensors');
+  const dequantized = { ...quantized({}), 'm/quantize_config.json': '{}' };
+  assert.equal((await planFiles(list(dequantized)))[0].format, 'safetensors');
   await assert.rejects(planFiles(list({ 'm/a.bin': words(1, 2, 3, 4, -1, 6, 7) })), {
     code: 'read',
   });

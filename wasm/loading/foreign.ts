@@ -1,8 +1,9 @@
 /**
  * Names the files of other tools that the engine does not read, each with the command that makes it
  * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
- * The commands for Lightning, LitGPT, LoRA, MLX, FP8, NVFP4, MXFP4 and bitsandbytes were run on small checkpoints (transformers
- * 5.23, lightning 2.6, litgpt 0.5.13, mlx-lm 0.32, compressed-tensors 0.20, bitsandbytes 0.50), and what they wrote was opened;
+ * The commands for Lightning, LitGPT, LoRA, MLX, FP8, NVFP4, MXFP4, bitsandbytes and GPTQ were run on small checkpoints
+ * (transformers 5.23, lightning 2.6, litgpt 0.5.13, mlx-lm 0.32, compressed-tensors 0.20, bitsandbytes 0.50, gptqmodel 7.7), and
+ * what they wrote was opened;
  * those of the hub, of Meta's script (it needs transformers 4), of TensorFlow, Flax, llama2.c, llama.cpp, mlx_lm.fuse, DeepSpeed
  * and Megatron were not.
  */
@@ -33,6 +34,9 @@ export const NANOGPT_SIGNS = [/model_args/, /transformer\.wte\.weight/];
 // Without save_original_format=False transformers 5 writes FP8 weights as FP8 again, and fails for bitsandbytes.
 const dequantize = (config: string) =>
   `python -c "from transformers import AutoModelForCausalLM as M, ${config} as Q; M.from_pretrained('FOLDER', dtype='bfloat16', quantization_config=Q(dequantize=True)).save_pretrained('OUT', save_original_format=False)"`;
+// GPTQModel 7.7 unpacks AWQ's columns in another order than AWQ packs them, so that AWQ has no such command.
+const dequantizeGptq = (before = '') =>
+  `python -c "${before}import torch; from gptqmodel.utils.model_dequant import dequantize_model as d; d('FOLDER', 'OUT', target_dtype=torch.float16)"`;
 const stripModel =
   "torch.save({k.removeprefix('model.'): v for k, v in s.items()}, 'pytorch_model.bin')";
 
@@ -57,6 +61,22 @@ const PLACEHOLDERS: readonly Row[] = [
 
 const ORIGINAL = 'hf download OWNER/NAME --local-dir OUT, of the model that it was made from';
 const BESIDE = "with the model's config.json beside the new file";
+
+/** Settings that quantizers wrote beside the weights before config.json had a quantization_config. */
+const SETTINGS: readonly Row[] = [
+  {
+    is: 'the settings of GPTQ, which quantized the weights beside it',
+    name: /^quantize_config\.json$/,
+    command: dequantizeGptq(
+      "import json; c = json.load(open('FOLDER/config.json')); c['quantization_config'] = {'quant_method': 'gptq', **json.load(open('FOLDER/quantize_config.json'))}; json.dump(c, open('FOLDER/config.json', 'w')); ",
+    ),
+  },
+  {
+    is: 'the settings of AWQ, which quantized the weights beside it',
+    name: /^quant_config\.json$/,
+    command: ORIGINAL,
+  },
+];
 
 /** What a name says. Other runtimes have no names of layers, or others: without a command the original is named. */
 const NAMES: readonly (readonly [is: string, name: RegExp, command?: string])[] = [
@@ -198,6 +218,16 @@ const ROWS: readonly Row[] = [
     command: dequantize('Mxfp4Config'),
   },
   {
+    is: 'a model that GPTQ quantized',
+    config: quantizedAs(/^gptq/),
+    command: dequantizeGptq(),
+  },
+  {
+    is: 'a model that AWQ quantized',
+    config: quantizedAs(/^awq$/),
+    command: ORIGINAL,
+  },
+  {
     is: 'a model that bitsandbytes quantized',
     config: quantizedAs(/^bitsandbytes/),
     command:
@@ -247,6 +277,17 @@ function foreignError(id: string, { is, command }: Row, file?: string) {
 /** @throws SinkscopeError 'unsupported' for weights that were not downloaded */
 export const refusePointers = (id: string, files: readonly PlanFile[]) =>
   refuseForeignFiles(id, files, PLACEHOLDERS);
+
+/** @throws SinkscopeError 'unsupported' for packed weights whose config does not say so, beside the settings that do */
+export async function refuseSettings(
+  id: string,
+  files: readonly PlanFile[],
+  [first]: readonly PlanFile[],
+) {
+  // Of a remote model only the names are known; a folder that was dequantized keeps the settings.
+  if (!first?.blob || (await hasSigns(first, [/\.qweight/])))
+    await refuseForeignFiles(id, files, SETTINGS);
+}
 
 /** Whether the name of a file alone may say what it is. */
 export const isForeign = (name: string) => ROWS.some((row) => row.name?.test(name));

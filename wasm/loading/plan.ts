@@ -12,6 +12,7 @@ import {
   refuseForeignConfig,
   refuseForeignFiles,
   refusePointers,
+  refuseSettings,
 } from './foreign.ts';
 import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
@@ -77,6 +78,8 @@ export async function makePlan(files: readonly PlanFile[], options: PlanOptions)
   }
   const config = filesByRole.config && (await readJson(filesByRole.config, readText));
   if (config) refuseForeignConfig(id, config);
+  if (config && !config.quantization_config && format !== 'gguf')
+    await refuseSettings(id, files, weights);
   const bytes = totalBytes(weights);
   const memory = bytes + (format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalText(memory);

@@ -47,7 +47,12 @@ def load(
     )
     if "gguf_file" in options:
         model_class = transformers.AutoModelForCausalLM
-    model = model_class.from_pretrained(address, dtype=dtype, **options).eval()
+    model, found = model_class.from_pretrained(address, dtype=dtype, output_loading_info=True, **options)
+    # transformers draws what a file lacks at random; heads and poolers, outside of numbered layers, change no map.
+    if drawn := [key for key in sorted(found["missing_keys"]) if re.search(r"\.\d+\.", key)]:
+        others = "".join(f", {key} instead" for key in sorted(found["unexpected_keys"])[:1])
+        raise ValueError(f"{address}: expected the weights of every layer, found no {drawn[0]}{others}")
+    model = model.eval()
     if "device_map" not in options:
         model = model.to(target)
     return LoadedModel(model, tokenizer, path.stem if path.suffix == ".gguf" else address, sha256)
