@@ -33,81 +33,10 @@ LIBRARY_FAILED = "refused!"
 # Number of texts per case whose ids and spans are stored in full, besides the hashes.
 STORED_TEXTS = 3
 
-TEXTS: list[str] = [
-    "",
-    " ",
-    "  \t\n",
-    "a",
-    "The old man sat at the door.",
-    "  two  spaces , and a tab\tin it  ",
-    "Hello, world! How's it going? I'm fine -- they'll don't we've you're he'd.",
-    "don't DON'T donʼt can\u2019t ﬁne ofﬁce ½ ⅓ x² H₂O №5 ™ Ⅻ ㎏",
-    "1234567 3.14 1,000,000 ٣٤٥ १२३ ４５６ 〇一二 ⅷ ①②③ ½",
-    "snake_case camelCase kebab-case a_b _x_ __init__ x__y 100_000",
-    "naïve café Über façade señor Łódź İstanbul ISTANBUL ıIİi ß ẞ ſs ΣΑΣ σας ǅ",
-    "cafe\u0301 nai\u0308ve u\u0308ber e\u0301\u0323 e\u0323\u0301 a\u0315\u0300\u05ae\u0300b q\u0307\u0323 \u0301x",
-    "\u1112\u1161\u11ab\u1100\u1173\u11af 한글 \ud55c\u11ab 각",
-    "Å Å A\u030a \u212b Ω \u2126 K \u212a",
-    "привет мир, как дела? Съешь же ещё этих мягких французских булок.",
-    "Ελληνικά: ο λόγος ΤΗΣ ΠΌΛΗΣ, «ναι»· τι;",
-    "שלום עולם, מה נשמע? בְּרֵאשִׁית",
-    "السلام عليكم، كيف الحال؟ مُحَمَّد ﷺ ﻻ",
-    "left אבג right \u202eoverride\u202c \u2066iso\u2069 \u200fmark",
-    "नमस्ते दुनिया। क्या हाल है? क्ष त्र ज्ञ",
-    "สวัสดีชาวโลก ภาษาไทยไม่มีช่องว่าง",
-    "日本語のテキスト、カタカナとひらがな。ｱｲｳ ガギグ ｶﾞ",
-    "我能吞下玻璃而不伤身体。𠀀𪜀丽 㐀龥豈",
-    "中文English混排123テスト",
-    "தமிழ் తెలుగు ಕನ್ನಡ മലയാളം বাংলা ગુજરાતી",
-    "ქართული Հայերեն አማርኛ ភាសាខ្មែរ မြန်မာ ᏣᎳᎩ",
-    "😀😃 👍🏽 👨‍👩‍👧‍👦 🏳️‍🌈 🇩🇪🇫🇷 ❤️ ☺︎ 1️⃣ 👩🏿‍🚀",
-    "a😀b 😀a <mask>😀<mask> x👨‍👩‍👧cat",
-    "𝒜𝔅𝕮 𝟘𝟙 𐌰𐍉 𓀀 🄰 𝄞",
-    "\x00\x01\x07\x08 \x0b\x0c\x1b\x1f\x7f\x80\x85\x9f \x8f|",
-    "a\u00a0b\u2002c\u2003d\u2009e\u200af\u202fg\u205fh\u3000i\u1680j",
-    "a\u0085b\u2028c\u2029d\ufeffe\u200bf\u200cg\u200dh\u2060i\u180ej\u00adk",
-    "\ufeffBOM first",
-    "end\ufeff",
-    "\u0085 \u0085",
-    "क्\u200dष می\u200cخواهم a\u200db 12\u200d3 _\u200d",
-    "line\nfeeds\r\nand\rothers\n\n\n  indented\n\ttab\n",
-    "<mask>",
-    "a <mask> b",
-    "a<mask>b",
-    "\u0085<mask>\u0085",
-    "\ufeff<mask>\ufeff x",
-    "\u3000\t<mask> \n<mask>  ",
-    "cat cats concat cat, (cat) cat_ _cat cat1 1cat caté écat ¡cat! 猫cat猫 cat\u0301 cat\u200dx cat😀",
-    "Cat CAT cAt the cat THE Cat",
-    "<s>text</s> <S> <s ></s",
-    "[CLS] one [SEP] two [MASK] [UNK] <unk> <pad>",
-    "xx yy xxyy xxx <x><xx><xxx> <x<xx>",
-    "▁block signs▁ ▁▁ a▁b ▁",
-    "Ġletters Ċ for Âł bytes </w> ##s",
-    "<0x41> <0xE9> <0xZZ> &amp; \\n \\u0041",
-    "$100 €5 £7 ¥9 1+1=2 a<b>c a^b `x` ~y |z| @w #v %u *t",
-    "“quoted” ‘single’ «guillemets» —dash– …dots ¿qué? ¡sí! 、。「」・〜",
-    "AAAAaaaaAAAA bbbbbbbb abababab",
-    "http://example.com/path?q=1&r=2#frag user@example.org C:\\dir\\file.txt",
-    "def f(x):\n    return {'a': [x**2, \"s\"]}  # comment",
-    "the the the the the",
-    "Supercalifragilisticexpialidocious antidisestablishmentarianism",
-    "\ud7ff\ue000\ufffd\ufffe\uffff \U0010ffff \U000e0001",
-    "ﬀ ﬃ Ǆ ㍿ ﷺ ⑴ ｶﾞ ㌔ ﾊﾟ",
-    "A\u0300\u0300 ṩ s\u0323\u0307 s\u0307\u0323 ḍ\u0307 d\u0323\u0307",
-]
-
-# Long texts: a piece and how often it is repeated. The tests repeat the pieces themselves.
-LONG_TEXTS: list[tuple[str, int]] = [
-    ("The old man sat at the door. ", 345),
-    ("añ😀漢 <mask> cat\u0301\n", 600),
-    ("ab", 5000),
-    (" ", 10000),
-    ("日本語", 3400),
-    ("e\u0301", 5000),
-    # Canonical order puts the lower mark before the mark that Unicode composes into the letter.
-    ("a\u00e9\u0323 \u01d6\u0331 \u00c5\u0323", 2),
-]
+# The file holds its own texts, and long texts as a piece and how often it is repeated. Texts to add go there.
+BATTERY: dict[str, Any] = json.loads(PATH.read_text())
+TEXTS: list[str] = BATTERY["texts"]
+LONG_TEXTS: list[tuple[str, int]] = BATTERY["long"]
 
 
 def all_texts() -> list[str]:

@@ -27,16 +27,7 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import (
-    FALCON_SIZES,
-    GPT_OSS_SIZES,
-    MPT_SIZES,
-    SIZES,
-    drop_keys,
-    fill_weights,
-    rotary,
-    trace_fields,
-)
+from .write_families import FAMILIES, config_of, fill_weights, trace_fields
 from .write_goldens import build_model, describe, scaled_error, store, write_cases
 
 T = 12
@@ -500,43 +491,16 @@ def random_model(
     return model
 
 
-def random_case(
-    kind: type[transformers.PreTrainedModel],
-    config: dict[str, Any],
-    type_name: str,
-    notes: str,
-    center: float = 1.0,
-    fused: bool = False,
-) -> Case:
-    return Case(partial(random_model, kind, config, center), type_name, notes, fused)
-
-
-LLAMA_SIZES: dict[str, Any] = dict(
-    hidden_size=64,
-    num_hidden_layers=1,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    head_dim=16,
-    intermediate_size=96,
-    vocab_size=67,
-    max_position_embeddings=48,
-    tie_word_embeddings=True,
-)
-GEMMA_SIZES = SIZES | dict(
-    hidden_size=24,
-    num_attention_heads=2,
-    num_key_value_heads=1,
-    head_dim=10,
-    query_pre_attn_scalar=10,
-    intermediate_size=24,
-    sliding_window=5,
-)
+def random_case(row: dict[str, Any]) -> Case:
+    """Makes a case of a row of families.json."""
+    make = partial(random_model, getattr(transformers, row["model"]), config_of(row), row.get("center", 1.0))
+    return Case(make, row["type_name"], row["notes"], row.get("fused", False))
 
 
 def wide_llama() -> transformers.PreTrainedModel:
     model = random_model(
         transformers.LlamaForCausalLM,
-        LLAMA_SIZES
+        FAMILIES["sizes"]["narrow"]
         | dict(hidden_size=256, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, vocab_size=41),
     )
     with torch.no_grad():
@@ -547,8 +511,6 @@ def wide_llama() -> transformers.PreTrainedModel:
                 w *= 0.25
     return model
 
-
-PHI_SIZES = drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128)
 
 # The models of the goldens hf-* that are also written as GGUF, for each type.
 GOLDEN_MODELS = {
@@ -565,109 +527,15 @@ CASES: dict[str, Case] = {
         for type_name, sources in GOLDEN_MODELS.items()
         for source in sources.split()
     },
-    "gguf-cohere2-f16": random_case(
-        transformers.Cohere2ForCausalLM,
-        SIZES | dict(num_hidden_layers=5, sliding_window=5, rope_parameters=rotary(100.0)),
-        "F16",
-        "The fourth layer sees all keys and does not rotate, which no key says.",
-    ),
-    "gguf-phi-f16": random_case(
-        transformers.PhiForCausalLM, PHI_SIZES, "F16", "A bias of the head; half of each head is rotated."
-    ),
-    "gguf-phi-fused-f16": random_case(
-        transformers.PhiForCausalLM, PHI_SIZES, "F16", "q, k and v in one matrix, as in older files.", fused=True
-    ),
-    "gguf-phi4-f16": random_case(
-        transformers.Phi3ForCausalLM,
-        SIZES | dict(sliding_window=None, rope_parameters=rotary(100.0)),
-        "F16",
-        "A phi3 without a window, as Phi-4: the converter writes 0.",
-    ),
-    "gguf-gemma-bf16": random_case(
-        transformers.GemmaForCausalLM,
-        SIZES | dict(head_dim=10, rope_parameters=rotary(100.0)),
-        "BF16",
-        "Gains with 1 added; embeddings scaled by the root of D; the head is the embedding.",
-        center=0.0,
-    ),
-    "gguf-mpt-f16": random_case(
-        transformers.MptForCausalLM,
-        MPT_SIZES | dict(attn_config={"clip_qkv": 0.8}),
-        "F16",
-        "ALiBi with six heads; queries, keys and values that reach their limit.",
-    ),
-    "gguf-smollm3-bf16": random_case(
-        transformers.SmolLM3ForCausalLM,
-        SIZES | dict(num_hidden_layers=5, rope_parameters=rotary(100.0)),
-        "BF16",
-        "The fourth layer does not rotate, which no key says; rotary pairs side by side.",
-    ),
-    "gguf-starcoder2-f16": random_case(
-        transformers.Starcoder2ForCausalLM,
-        SIZES | dict(rope_parameters=rotary(100.0)),
-        "F16",
-        "LayerNorm, a feed-forward without gate, biases.",
-    ),
-    "gguf-falcon-groups-f16": random_case(
-        transformers.FalconForCausalLM,
-        FALCON_SIZES | dict(new_decoder_architecture=True, num_kv_heads=2, bias=False),
-        "F16",
-        "Two groups of queries, whose matrix becomes all queries, all keys, all values; a norm "
-        "for attention and one for the feed-forward.",
-    ),
-    "gguf-qwen3_moe-q8_0": random_case(
-        transformers.Qwen3MoeForCausalLM,
-        SIZES | dict(head_dim=8, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True),
-        "Q8_0",
-        "The experts of a layer are one tensor for each of gate, up and down.",
-    ),
-    "gguf-gpt_oss-mxfp4": random_case(
-        transformers.GptOssForCausalLM,
-        GPT_OSS_SIZES | dict(intermediate_size=32, sliding_window=5),
-        "MXFP4",
-        "Experts in MXFP4, gate and up apart; sink logits; a window in even layers; YaRN with bounds between pairs.",
-    ),
-    "gguf-gemma2-bf16": random_case(
-        transformers.Gemma2ForCausalLM,
-        GEMMA_SIZES | dict(num_hidden_layers=3, attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
-        "BF16",
-        "Gains with 1 added; soft caps that are reached; even layers have a window of 5 keys.",
-        center=0.0,
-    ),
-    "gguf-llama3-f16": random_case(
-        transformers.LlamaForCausalLM,
-        LLAMA_SIZES
-        | dict(
-            hidden_size=32,
-            rope_parameters=rotary(
-                500000.0,
-                "llama3",
-                factor=8.0,
-                low_freq_factor=1.0,
-                high_freq_factor=4.0,
-                original_max_position_embeddings=8192,
-            ),
-        ),
-        "F16",
-        "The scaling of llama 3.1, which GGUF keeps as a tensor of factors.",
-    ),
-    "gguf-gemma3-bf16": random_case(
-        transformers.Gemma3ForCausalLM,
-        GEMMA_SIZES
-        | dict(
-            num_hidden_layers=7,
-            rope_parameters={
-                "full_attention": rotary(100.0, "linear", factor=8.0),
-                "sliding_attention": rotary(10000.0),
-            },
-        ),
-        "BF16",
-        "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own.",
-        center=0.0,
-    ),
+    **{name: random_case(row) for name, row in FAMILIES["gguf"].items()},
     **{
         f"gguf-narrow-{type_name.lower()}": random_case(
-            transformers.LlamaForCausalLM, LLAMA_SIZES, type_name, f"A llama with matrices in {type_name}."
+            {
+                "model": "LlamaForCausalLM",
+                "sizes": "narrow",
+                "type_name": type_name,
+                "notes": f"A llama with matrices in {type_name}.",
+            }
         )
         for type_name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4")
     },

@@ -1,12 +1,11 @@
 """Writes tests/golden/tokenizers: the results of tokenizers on a thousand lines, computed by Hugging Face transformers
 and tokenizers, and by SentencePiece.
 
-    python -m models.reference.goldens.write_tokenizers lines --corpus FILE      lines.json
-    python -m models.reference.goldens.write_tokenizers reduced --source FOLDER  reduced tokenizers and their ids
-    python -m models.reference.goldens.write_tokenizers reduced --only gemma     one reduced tokenizer
+    python -m models.reference.goldens.write_tokenizers --source FOLDER   reduced tokenizers and their ids
+    python -m models.reference.goldens.write_tokenizers --only gemma      one reduced tokenizer
 
 FOLDER has the published files gpt2_vocab.json, gpt2_merges.txt, gptneox_tokenizer.json and smollm2.gguf, which are too
-large for this repository. `reduced` writes tokenizers with only the first merges of each, and with all of its other
+large for this repository. A reduced tokenizer has only the first merges of a published one, and all of its other
 settings.
 """
 
@@ -28,7 +27,6 @@ from transformers import AutoTokenizer, GPT2Tokenizer
 
 from ..files import write_json
 from . import GOLDEN, ZOO
-from .tokenizer_lines import make_lines
 
 FOLDER = GOLDEN / "tokenizers"
 MERGE_COUNT = 1000
@@ -519,16 +517,10 @@ REDUCED: tuple[Callable[[Path], None], ...] = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write tests/golden/tokenizers")
-    parser.add_argument("what", choices=["lines", "reduced"])
-    parser.add_argument("--corpus", type=Path, help="a text of the public domain, in English")
     parser.add_argument("--source", type=Path, help="the folder of the published tokenizers")
     parser.add_argument("--only", help="one of the reduced ones, such as gemma")
     args = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    if args.what == "lines":
-        text = json.dumps(make_lines(args.corpus), indent=0, ensure_ascii=False)
-        (FOLDER / "lines.json").write_text(text + "\n")
-        return
     for case in REDUCED:
         if args.only in (None, case.__name__):
             case(args.source)
