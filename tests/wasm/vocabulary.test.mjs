@@ -1,39 +1,21 @@
 // Tests vocabularies of words and of bytes, and their merges: every bound, and the sentence of every error.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { MergeRanks, slotCountFor } from '../../wasm/text/merges.ts';
+import { MergeRanks } from '../../wasm/text/merges.ts';
+import { createSurfaceReader } from '../../wasm/text/surface.ts';
 import {
-  createSurfaceReader,
-  usesBlockSigns,
-  isByteLevel,
-  byteOfLetter,
-  spellToken,
-} from '../../wasm/text/surface.ts';
-import {
-  makeByteLevelFile,
   checkId,
   checkVocab,
   tokenNameOf,
   parseObject,
   rankMerges,
   splitPair,
-  makeTemplate,
   tokenizerOfVocabulary,
 } from '../../wasm/text/vocabulary.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
 import { errorOf, sequence, special, templateOf } from './helper.mjs';
 
 const assertRefused = (t, use) => t.assert.snapshot(errorOf(use));
-
-test('the hash table of merges has a power of two of slots and is at most half full', () => {
-  const sizes = [2, 4, 8, 8, 16, 16, 16, 16, 32];
-  assert.deepEqual(
-    sizes.map((_, count) => slotCountFor(count)),
-    sizes,
-  );
-  assert.equal(slotCountFor(2 ** 19 - 1), 2 ** 20);
-  assert.equal(slotCountFor(2 ** 19), 2 ** 21);
-});
 
 test('every merge has its rank, and no other pair has one', () => {
   let state = 1;
@@ -124,55 +106,6 @@ test('the name of a special token is a string, or an object with one', () => {
   assert.deepEqual(names, ['x', 'y', ...Array(6).fill(undefined)]);
 });
 
-test('a template contains the tokens that begin and end a text', () => {
-  assert.equal(makeTemplate(null, null), null);
-  assert.deepEqual(makeTemplate('b', null), templateOf(special('b'), sequence));
-  assert.deepEqual(makeTemplate(null, 'e'), templateOf(sequence, special('e')));
-  assert.deepEqual(makeTemplate('b', 'e'), templateOf(special('b'), sequence, special('e')));
-});
-
-test('a tokenizer.json of the byte-level kind is made with all optional keys and with none', () => {
-  const parts = { vocab: { a: 0 }, merges: [], addedTokens: [1], postProcessor: null };
-  const bytes = {
-    type: 'ByteLevel',
-    add_prefix_space: false,
-    trim_offsets: false,
-    use_regex: true,
-  };
-  const plainFile = {
-    version: '1.0',
-    added_tokens: [1],
-    normalizer: null,
-    pre_tokenizer: bytes,
-    post_processor: null,
-    decoder: bytes,
-    model: { type: 'BPE', ignore_merges: false, vocab: { a: 0 }, merges: [] },
-  };
-  assert.deepEqual(makeByteLevelFile(parts), plainFile);
-  const byteLevelStage = { ...bytes, add_prefix_space: true, use_regex: false };
-  const allParts = {
-    prefixSpace: true,
-    normalizer: { type: 'NFC' },
-    split: [2],
-    ignoreMerges: true,
-    postProcessor: 5,
-  };
-  const stages = (...pretokenizers) => ({ type: 'Sequence', pretokenizers });
-  const expectedFile = {
-    ...plainFile,
-    normalizer: { type: 'NFC' },
-    pre_tokenizer: stages(2, byteLevelStage),
-    post_processor: 5,
-    decoder: byteLevelStage,
-    model: { ...plainFile.model, ignore_merges: true },
-  };
-  assert.deepEqual(makeByteLevelFile({ ...parts, ...allParts }), expectedFile);
-  assert.deepEqual(
-    makeByteLevelFile({ ...parts, ...allParts, letterSplit: [3, 4] }).pre_tokenizer,
-    stages(2, byteLevelStage, 3, 4),
-  );
-});
-
 const END_TOKEN = '<|endoftext|>';
 const addedToken = (id, content) => ({ id, content, normalized: false, special: true });
 
@@ -256,108 +189,24 @@ test('merges.txt may begin with a comment, has no repeated lines, and its empty 
   assertRefused(t, () => merges('#version: 0.2\n\na b\nab'));
 });
 
-test('the line number in vocab.txt is the id of a token, and five tokens have roles', (t) => {
-  const roles = {
-    unk_token: '[UNK]',
-    sep_token: '[SEP]',
-    pad_token: '[PAD]',
-    cls_token: '[CLS]',
-    mask_token: '[MASK]',
-  };
-  const lines = '[UNK]\r\n[CLS]\n\n[SEP]\nhi\n';
-  const vocab = { '[UNK]': 0, '[CLS]': 1, '[SEP]': 3, hi: 4 };
-  const token = (content) => ({ id: vocab[content], content, special: true });
-  const bert = {
-    type: 'BertNormalizer',
-    clean_text: true,
-    handle_chinese_chars: true,
-    strip_accents: null,
-    lowercase: true,
-  };
-  const { pad_token: _pad, mask_token: _mask, ...present } = roles;
-  const plainFiles = tokenizerOfWords(lines);
-  assert.deepEqual(plainFiles, {
-    json: {
-      version: '1.0',
-      added_tokens: ['[UNK]', '[SEP]', '[CLS]'].map(token),
-      normalizer: bert,
-      pre_tokenizer: { type: 'BertPreTokenizer' },
-      post_processor: templateOf(special('[CLS]'), sequence, special('[SEP]')),
-      decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
-      model: { type: 'WordPiece', vocab, unk_token: '[UNK]', continuing_subword_prefix: '##' },
-    },
-    config: present,
-  });
-  const config = {
-    tokenize_chinese_chars: false,
-    strip_accents: true,
-    do_lower_case: false,
-    cls_token: 'hi',
-    x: 1,
-  };
-  const { json, config: convertedConfig } = tokenizerOfWords(lines, config);
-  assert.deepEqual(json.normalizer, {
-    ...bert,
-    handle_chinese_chars: false,
-    strip_accents: true,
-    lowercase: false,
-  });
-  assert.deepEqual(json.post_processor, templateOf(special('hi'), sequence, special('[SEP]')));
-  assert.deepEqual(convertedConfig, { ...config, unk_token: '[UNK]', sep_token: '[SEP]' });
-  for (const vocabText of [
+test('vocab.txt has no line twice, and the tokens for the unknown and around a text', (t) => {
+  for (const lines of [
     '[UNK]\n\n[CLS]\n[SEP]\n[CLS]',
     '[UNK]\n[SEP]',
     '[CLS]\n[SEP]',
     '[CLS]\n[UNK]',
     '\n',
   ])
-    assertRefused(t, () => tokenizerOfWords(vocabText));
-});
-
-test('each byte is written as a letter, and printable ASCII as itself', () => {
-  assert.equal(byteOfLetter.size, 256);
+    assertRefused(t, () => tokenizerOfWords(lines));
+  const settings = { tokenize_chinese_chars: false, strip_accents: true, cls_token: 'hi' };
+  const { json } = tokenizerOfWords('[UNK]\n[SEP]\nhi', settings);
   assert.deepEqual(
-    [...byteOfLetter.values()],
-    Array.from({ length: 256 }, (_, byte) => byte),
+    json.added_tokens.map(({ id }) => id),
+    [0, 1, 2],
   );
-  const letters = [...byteOfLetter.keys()];
-  const printable = [
-    [33, 126],
-    [161, 172],
-    [174, 255],
-  ];
-  let nextCode = 256;
-  letters.forEach((letter, byte) => {
-    const isPrintable = printable.some(([from, to]) => from <= byte && byte <= to);
-    assert.equal(letter.codePointAt(0), isPrintable ? byte : nextCode++, `byte ${byte}`);
-  });
-  assert.equal(nextCode, 256 + 68);
-  assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spellToken), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
-});
-
-test('byte-level files and files with block signs are recognized by their model, pre-tokenizer and decoder', () => {
-  const bytes = { type: 'ByteLevel' };
-  const fuseStage = { type: 'Fuse' };
-  const file = (pre_tokenizer, decoder, type = 'BPE') => ({
-    pre_tokenizer,
-    decoder,
-    model: { type },
-  });
-  const nestedStage = { type: 'Sequence', decoders: [fuseStage, { decoders: [bytes] }] };
-  for (const [testedFile, isBytes, isBlocks] of [
-    [file(null, null), false, true],
-    [file(undefined, fuseStage), false, true],
-    [file(fuseStage, fuseStage, 'WordPiece'), false, false],
-    [file(bytes, null), true, false],
-    [file(null, bytes), true, false],
-    [file({ pretokenizers: [fuseStage, bytes] }, null), true, false],
-    [file(null, nestedStage, 'WordPiece'), true, false],
-  ])
-    assert.deepEqual(
-      [isByteLevel(testedFile), usesBlockSigns(testedFile)],
-      [isBytes, isBlocks],
-      JSON.stringify(testedFile),
-    );
+  const { handle_chinese_chars, strip_accents } = json.normalizer;
+  assert.deepEqual([handle_chinese_chars, strip_accents], [false, true]);
+  assert.deepEqual(json.post_processor, templateOf(special('hi'), sequence, special('[SEP]')));
 });
 
 test('the text of a token depends on the model and the decoder of its file', () => {
@@ -380,6 +229,8 @@ test('the text of a token depends on the model and the decoder of its file', () 
     '\u2581y',
     'Ġz',
   ]);
+  const nestedStages = { pretokenizers: [{ type: 'Fuse' }, { pretokenizers: [bytes.decoder] }] };
+  assert.deepEqual(read({ ...fileOf({}), pre_tokenizer: nestedStages }, 'Ġa'), [' a']);
   const pieces = fileOf({ type: 'WordPiece', continuing_subword_prefix: '##' });
   assert.deepEqual(read(pieces, '##a', 'a##', '\u2581', '##'), ['a', 'a##', '\u2581', '']);
   const suffixFile = fileOf({ type: 'BPE', end_of_word_suffix: '</w>' });
