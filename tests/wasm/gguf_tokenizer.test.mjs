@@ -63,6 +63,9 @@ test('each name of a way to split has its normal form, its merges and its start 
     having(({ post_processor }) => post_processor),
     `command-r ${llama3}`,
   );
+  const splitOf = (pre) => read({ ...gpt2, pre }).json.pre_tokenizer;
+  for (const pair of ['stablelm2 qwen2', 'command-r smollm', 'gpt-neox gpt-2', 'dbrx llama3'])
+    assert.deepEqual(...pair.split(' ').map(splitOf), pair);
 });
 
 test('the metadata names the tokens that begin and end a text or have another role', (t) => {

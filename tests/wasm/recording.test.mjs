@@ -288,7 +288,7 @@ test('cut files and false entries are rejected with a place, and leave no memory
     const hiddenJson = JSON.stringify(evilConditions).replace('"model":', '"model\\u0000x":');
     const hiddenFile = withMetadata(bytes, (m) => ({ ...m, sinkscope: hiddenJson }));
     const { name, code, where } = await failure(engine.openRecording(hiddenFile));
-    assert.deepEqual([name, code, where], ['SinkscopeError', 'bad_config', 'L']);
+    assert.deepEqual([name, code, where], ['SinkscopeError', 'bad_config', 'model\0x']);
     const editedFile = withMetadata(bytes, (m) => ({
       ...m,
       sinkscope: m.sinkscope.replace('{', '{"__proto__":{"license":"all"},'),

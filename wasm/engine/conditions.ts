@@ -1,10 +1,10 @@
-/** Reads the conditions of a recording, a JSON text in its metadata. Unknown keys are dropped. */
+/**
+ * Reads the conditions of a recording, a JSON text in its metadata, whose keys the core has checked when it opened the
+ * file: this file gives them their defaults, drops unknown ones, and checks those of cross-attention and images.
+ */
 import { SinkscopeError, parseJson } from '../abi/errors.ts';
 import { readImages } from './images.ts';
-import type { Architecture } from '../abi/types.ts';
 import type { Conditions } from './types.ts';
-
-type Json = Record<string, unknown>;
 
 export const FORMAT_VERSION = '1';
 
@@ -12,63 +12,51 @@ function conditionError(key: string, expected: string) {
   return new SinkscopeError('bad_config', key, `recording: expected ${expected}`);
 }
 
-const isObject = (x: unknown) => typeof x === 'object' && x !== null && !Array.isArray(x);
-
-function objectOf(json: Json, key: string): Json {
-  const value = json[key] ?? {};
-  if (!isObject(value)) throw conditionError(key, 'an object');
-  return value as Json;
-}
-
-function textOf(json: Json, key: string) {
-  const value = json[key] ?? null;
-  if (value !== null && typeof value !== 'string') throw conditionError(key, 'a text');
+/** For the core a key or a text ends with its NUL, so that it has checked another than this; it reads no token strings. */
+function refuseNul(key: string, value: unknown) {
+  const isRead = typeof value === 'string' && key !== 'token' && !/^\d+$/.test(key);
+  if (key.includes('\0') || (isRead && value.includes('\0')))
+    throw conditionError(key, 'keys and texts without NUL');
   return value;
 }
 
-/**
- * Returns the whole number under a key.
- * @param defaultValue value of an absent key; without one, the key is required
- */
-function integerOf<Standard extends number | null = never>(
-  json: Json,
-  key: string,
-  defaultValue?: Standard,
-): number | Standard {
-  const value = json[key] ?? defaultValue;
-  if (value === null && defaultValue === null) return defaultValue;
-  if (!Number.isInteger(value)) throw conditionError(key, 'a whole number');
-  return value as number;
-}
+/** As written: each key may be absent or null. */
+type Written<T> = T extends readonly unknown[]
+  ? T
+  : T extends object
+    ? { [K in keyof T]?: Written<T[K]> | null }
+    : T;
 
-function listOf<T>(
-  json: Json,
-  key: string,
-  fits: (value: unknown) => boolean,
-  expected: string,
-): T[] {
-  const value = json[key] ?? [];
-  if (!Array.isArray(value) || !value.every(fits)) throw conditionError(key, expected);
-  return value;
-}
+/** Returns the values under some keys, each with its default. */
+const withDefaults = <T extends object>(json: object | null | undefined, defaults: T): T =>
+  Object.fromEntries(
+    Object.entries(defaults).map(([key, value]) => [key, Reflect.get(json ?? {}, key) ?? value]),
+  ) as T;
 
-const isText = (x: unknown) => typeof x === 'string';
-const isTokens = (x: unknown) => Array.isArray(x) && x.every(isText);
+const TEXT = null as string | null;
+const MODEL = {
+  ...{ id: '', revision: TEXT, sha256: TEXT, family: '' },
+  ...{ L: 0, H: 0, G: 0, K: 0, D: 0, V: 0, F: 0, E: 0 },
+  ...{ dtype: TEXT, attention: TEXT, operation: 'softmax' },
+};
+const FIRST = { token: TEXT, id: null as number | null, position: 0 };
+const PROMPTS = { source: TEXT, sha256: TEXT, source_sha256: TEXT, count: 0, kept: 0, T: 0 };
 
 const KEY_UNITS = ['token', 'frame', 'patch'] as const;
 
 /** Reads what the queries of cross-attention are. @param keys the tokens of each kept prompt, T each */
 function readCross(
-  json: Json,
-  keys: readonly string[][],
+  json: Written<NonNullable<Conditions['cross']>>,
+  keys: Conditions['tokens'],
   { T: keyCount, kind }: { T: number; kind: string },
 ): NonNullable<Conditions['cross']> {
-  const T = integerOf(json, 'T');
+  const T = json.T!;
   const unit = KEY_UNITS.find((name) => name === json.keys);
-  const tokens: string[][] = listOf(json, 'tokens', isTokens, 'lists of strings');
-  const areLists = Array.isArray(json.tokens) && tokens.length === keys.length;
+  const tokens = json.tokens;
+  const isQueries = (x: unknown) =>
+    Array.isArray(x) && x.length === T && x.every((text) => typeof text === 'string');
   if (!unit) throw conditionError('cross.keys', KEY_UNITS.join(' or '));
-  if (!areLists || tokens.some(({ length }) => length !== T))
+  if (!Array.isArray(tokens) || tokens.length !== keys.length || !tokens.every(isQueries))
     throw conditionError('cross.tokens', `${keys.length} lists of ${T} strings`);
   if (kind !== 'bidirectional') throw conditionError('model.mask', 'the kind bidirectional');
   if (keys.some(({ length }) => length !== keyCount))
@@ -77,78 +65,39 @@ function readCross(
 }
 
 export function readConditions(json: string): Conditions {
-  const root: Json = parseJson(json, 'bad_config', 'recording');
-  const model = objectOf(root, 'model');
-  const mask = objectOf(model, 'mask');
-  const first = objectOf(root, 'first');
-  const prompts = objectOf(root, 'prompts');
-  const isWindow = (x: unknown) => x === null || Number.isInteger(x);
-  const isEdit = (x: unknown) => {
-    const { kind, label } = isObject(x) ? (x as Json) : {};
-    return isText(kind) && isText(label);
-  };
-  const versions = Object.entries(objectOf(root, 'versions'));
-  const sizeOf = (key: string) => integerOf(model, key);
-  const kind = (textOf(mask, 'kind') ?? 'causal') as Architecture['mask']['kind'];
-  const window = integerOf(mask, 'window', null);
-  const prefix = integerOf(mask, 'prefix', null);
-  const L = sizeOf('L');
-  const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
-  const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
-  const generated = integerOf(prompts, 'generated', null);
-  const tokens: string[][] = listOf(root, 'tokens', isTokens, 'lists of strings');
-  const images = root.images ?? null;
-  const modelWindow = kind === 'window' ? window : null;
-  const T = integerOf(prompts, 'T');
-  const part = textOf(model, 'part');
+  const root: Written<Conditions> = parseJson(json, 'bad_config', 'recording');
+  if (json.includes('\\u0000')) JSON.parse(json, refuseNul);
+  const { part, blocks, layers, U, mask, windows } = root.model!;
+  const model = withDefaults(root.model, MODEL);
+  const kind = mask?.kind ?? 'causal';
+  const window = (kind === 'window' && mask?.window) || null;
+  const prompts = withDefaults(root.prompts, PROMPTS);
+  const generated = root.prompts?.generated;
+  const tokens = root.tokens ?? [];
   return {
     model: {
-      id: textOf(model, 'id') ?? '',
-      revision: textOf(model, 'revision'),
-      sha256: textOf(model, 'sha256'),
-      family: textOf(model, 'family') ?? '',
+      ...model,
       ...(part ? { part } : {}),
-      L,
-      blocks: integerOf(model, 'blocks', L),
-      layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
-      H: sizeOf('H'),
-      G: sizeOf('G'),
-      K: sizeOf('K'),
-      U: integerOf(model, 'U', sizeOf('K')),
-      D: sizeOf('D'),
-      V: sizeOf('V'),
-      F: integerOf(model, 'F', 0),
-      E: integerOf(model, 'E', 0),
-      dtype: textOf(model, 'dtype'),
-      attention: textOf(model, 'attention'),
-      operation: textOf(model, 'operation') ?? 'softmax',
-      mask: { kind, ...(window ? { window } : {}), ...(prefix ? { prefix } : {}) },
-      windows: windows.length
-        ? windows.map((width) => width || null)
-        : Array.from({ length: L }, () => modelWindow || null),
+      blocks: blocks ?? model.L,
+      layers: layers ?? Array.from({ length: model.L }, (_, l) => l),
+      U: U ?? model.K,
+      mask: {
+        kind,
+        ...(mask?.window ? { window: mask.window } : {}),
+        ...(mask?.prefix ? { prefix: mask.prefix } : {}),
+      },
+      windows: windows?.map((width) => width || null) ?? Array(model.L).fill(window),
     },
-    first: {
-      token: textOf(first, 'token'),
-      id: integerOf(first, 'id', null),
-      position: integerOf(first, 'position', 0),
-    },
+    first: withDefaults(root.first, FIRST),
     tokens,
-    ...(root.cross ? { cross: readCross(objectOf(root, 'cross'), tokens, { T, kind }) } : {}),
-    ...(images === null ? {} : { images: readImages(images, tokens) }),
-    prompts: {
-      source: textOf(prompts, 'source'),
-      sha256: textOf(prompts, 'sha256'),
-      source_sha256: textOf(prompts, 'source_sha256'),
-      count: integerOf(prompts, 'count'),
-      kept: integerOf(prompts, 'kept'),
-      T,
-      ...(generated ? { generated } : {}),
-    },
-    eps: listOf(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
-    edits: listOf(root, 'edits', isEdit, 'objects with a kind and a label'),
-    class: textOf(root, 'class') ?? 'MEASURED',
-    license: textOf(root, 'license'),
-    versions: Object.fromEntries(versions.map(([name, value]) => [name, String(value)])),
-    command: textOf(root, 'command'),
-  };
+    ...(root.cross ? { cross: readCross(root.cross, tokens, { T: prompts.T, kind }) } : {}),
+    ...((root.images ?? null) === null ? {} : { images: readImages(root.images, tokens) }),
+    prompts: { ...prompts, ...(generated ? { generated } : {}) },
+    eps: root.eps ?? [],
+    edits: root.edits ?? [],
+    class: root.class ?? 'MEASURED',
+    license: root.license ?? null,
+    versions: root.versions ?? {},
+    command: root.command ?? null,
+  } as Conditions;
 }
