@@ -2,9 +2,28 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { createServer } from 'node:http';
+import { Chain, runInTurn } from '../../wasm/engine/chain.ts';
 import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
 
 const tokens = Array.from({ length: 120 }, (_, i) => i);
+
+test('an action that is stopped before its turn, or before it is asked for, ends at once and never begins', async () => {
+  const chain = new Chain();
+  let release;
+  const held = runInTurn({ changedChain: chain }, () => new Promise((end) => (release = end)));
+  let begun = 0;
+  for (const isEarly of [true, false]) {
+    const stop = new AbortController();
+    if (isEarly) stop.abort(new Error('enough'));
+    const turn = { changedChain: chain, signal: stop.signal };
+    const waiting = runInTurn(turn, async () => begun++);
+    stop.abort(new Error('enough'));
+    await assert.rejects(waiting, /enough/);
+  }
+  release();
+  await held;
+  await runInTurn({ changedChain: chain }, async () => assert.equal(begun, 0));
+});
 
 for (const worker of [false, true]) {
   const place = worker ? 'in a worker' : 'in this thread';

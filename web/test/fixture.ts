@@ -33,7 +33,7 @@ export function fakeKeyval(
   return {
     get: (key: string) => act(() => stored.get(key)),
     set: (key: string, value: unknown) => act(() => objects.put(value, key)),
-    del: (key: string) => act(() => objects.delete(key)),
+    delMany: (keys: readonly string[]) => act(() => keys.forEach(objects.delete)),
     createStore: () => (_mode: string, run: (store: object) => unknown) => act(() => run(objects)),
     promisifyRequest: (result: unknown) => result,
   };

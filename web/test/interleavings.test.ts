@@ -139,6 +139,7 @@ function expectTrue(frame: Frame, subject: string): void {
 class World {
   readonly openRuns = new Set<string>();
   readonly openModels = new Set<string>();
+  readonly timers = new Set<object>();
   readonly #scheduler: Scheduler;
   /** The codes of the errors with which the next acts of the engine fail. */
   failures: string[] = [];
@@ -148,13 +149,13 @@ class World {
 
   constructor(scheduler: Scheduler) {
     this.#scheduler = scheduler;
-    const cleared = new Set<unknown>();
     vi.stubGlobal('setTimeout', (run: () => void) => {
       const timer = {};
-      void this.#wait('timer').then(() => cleared.has(timer) || run());
+      this.timers.add(timer);
+      void this.#wait('timer').then(() => this.timers.delete(timer) && run());
       return timer;
     });
-    vi.stubGlobal('clearTimeout', (timer: unknown) => cleared.add(timer));
+    vi.stubGlobal('clearTimeout', (timer: object) => this.timers.delete(timer));
     vi.stubGlobal('performance', { now: () => this.now });
     vi.stubGlobal('fetch', async () => new Response('text'));
     hub.openTokenizer.mockImplementation(() => this.#act('tokenizer', () => tokenizer));
@@ -402,6 +403,12 @@ async function play(scheduler: Scheduler, list: readonly { act: Act; releases: n
       const { prompt, n } = reader.shown;
       if (frame && !isStale) expect(frame.question).toMatchObject({ prompt, n });
     }
+    // A baseline is of the text of its edited subject, and a queue without work waits for nothing.
+    const [base, edited] = ['a', EDITED].map((subject) => queue.entries.peek().get(subject));
+    const areCurrent = base?.frame && edited?.frame && !base.isStale && !edited.isStale;
+    if (areCurrent && !reader.shown.subjects.includes('a'))
+      expect(base.frame.ids).toEqual(edited.frame.ids);
+    if (!queue.work.peek()) expect(world.timers.size).toBe(0);
   };
   const end = effect(() => {
     try {

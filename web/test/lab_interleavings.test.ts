@@ -62,6 +62,7 @@ class World {
   /** The trainings of the present visit: a reload ends the workers. */
   openTrainings = new Set<object>();
   readonly #scheduler: Scheduler;
+  #lastTransaction: Promise<unknown> = Promise.resolve();
   failures: string[] = [];
   now = 0;
 
@@ -69,22 +70,32 @@ class World {
     this.#scheduler = scheduler;
     vi.stubGlobal('performance', { now: () => this.now });
     outside.stored.clear();
-    outside.storage.mockImplementation((act: () => unknown) => this.#act('storage', act));
+    // Transactions of one store follow one another.
+    outside.storage.mockImplementation((act: () => unknown) => {
+      const transaction = this.#lastTransaction.then(() => this.#act('storage', act));
+      this.#lastTransaction = transaction;
+      return transaction;
+    });
     outside.createEngine.mockImplementation(async () => this.#engine(this.openTrainings));
   }
 
   #engine(openTrainings: Set<object>) {
     return {
       describe: describe_,
-      train: (options: { state?: Uint8Array }) =>
-        this.#act('train', () => this.#training(options, openTrainings)),
+      train: (options: { state?: Uint8Array; config?: unknown; recipe?: unknown }) =>
+        this.#act('train', () => this.#training(options, openTrainings), keyOf(options)),
       close: async () => {},
     };
   }
 
-  async #act<T>(label: string, act: () => T): Promise<T> {
+  /** @param key of the training that fails; absent for the storage */
+  async #act<T>(label: string, act: () => T, key?: string, onLost = () => {}): Promise<T> {
     await this.#scheduler.schedule(Promise.resolve(), label);
-    return act();
+    const code = key && this.failures.shift();
+    if (!code) return act();
+    // The trainings of a lost worker are lost with it.
+    if (code === 'lost') onLost();
+    throw new SinkscopeError(code, key, 'it failed');
   }
 
   #training(
@@ -113,14 +124,15 @@ class World {
       close: async () => void openTrainings.delete(training),
     };
     const act = <T>(label: string, run: () => T) =>
-      this.#act(label, () => {
-        if (!openTrainings.has(training)) throw new SinkscopeError('closed', key, 'is closed');
-        const code = this.failures.shift();
-        if (!code) return run();
-        // The trainings of a lost worker are lost with it.
-        openTrainings.delete(training);
-        throw new SinkscopeError(code, 'training', 'it failed');
-      });
+      this.#act(
+        label,
+        () => {
+          if (!openTrainings.has(training)) throw new SinkscopeError('closed', key, 'is closed');
+          return run();
+        },
+        key,
+        () => openTrainings.delete(training),
+      );
     openTrainings.add(training);
     return training;
   }
@@ -128,6 +140,12 @@ class World {
 
 /** Checks what a lab shows while it does not load. */
 function expectTrue(lab: Lab): void {
+  if (lab.stage === 'lost' || lab.stage === 'refused')
+    for (const [name, key] of [
+      ['seed', 'seed'],
+      ['n_embd', 'width'],
+    ] as const)
+      expect(lab.error).toContain(`"${name}":${lab.settings[key]}`);
   if (!['ready', 'running', 'ended'].includes(lab.stage)) return;
   expect(lab.hasModel, lab.stage).toBe(true);
   const key = keyOf(lab.setup!.options);
@@ -211,6 +229,7 @@ const acts = fc.oneof(
   }),
   actOf('time passes', (_, world) => void (world.now += 4000)),
   actOf('the worker is lost', (_, world) => void world.failures.push('lost')),
+  actOf('the memory is full', (_, world) => void world.failures.push('memory')),
   actOf('reload', () => 'reload' as never),
 );
 const steps = fc.array(fc.record({ act: acts, releases: fc.nat(12) }), {
@@ -269,4 +288,27 @@ it('shows only numbers of the settings beside them, in whatever order answers co
   // To shrink a failure takes minutes: replace `endOnFailure` by the seed that it prints.
   await fc.assert(property, { numRuns: RUNS, endOnFailure: true });
   console.log(`${RUNS} interleavings of ${actCount} acts, ${checked} labs checked`);
+}, 3_600_000);
+
+it('loses no training to another tab that restores the pair meanwhile', async () => {
+  const runs = ['steps:3', 'steps:3,seed:6'];
+  const property = fc.asyncProperty(fc.scheduler(), fc.nat(60), async (scheduler, releases) => {
+    new World(scheduler);
+    const tabs: Visit[] = [];
+    const openTab = async () => (tabs[tabs.length] = await visit(runs)).pair;
+    const release = async (count = Infinity) => {
+      for (let i = 0; i < count && scheduler.count(); i++) await scheduler.waitOne(andAll);
+    };
+    const trainingPair = await openTab();
+    await release();
+    await andAll(() => trainingPair.train());
+    await release(releases);
+    await openTab();
+    await release();
+    const { labs } = await openTab();
+    await release();
+    for (const tab of tabs) tab.leave();
+    expect(labs.map(({ step }) => step)).toEqual([3, 3]);
+  });
+  await fc.assert(property, { numRuns: RUNS / 4, endOnFailure: true });
 }, 3_600_000);

@@ -53,6 +53,10 @@ const fakes = vi.hoisted(() => ({
   /** What the next readings of saved trainings and the next starts wait for. */
   holds: { read: [] as Promise<void>[], start: [] as Promise<void>[] },
 }));
+const deleted = vi.hoisted(() => [] as string[]);
+vi.mock('../src/lab/store', () => ({
+  deleteTrainings: async (pair: string) => void deleted.push(pair),
+}));
 vi.mock('../src/lab/lab', () => ({
   Lab: class implements Fake {
     readonly changes = signal(0);
@@ -143,6 +147,7 @@ beforeEach(() => {
   fakes.savedSteps = [];
   fakes.refusedSides = [];
   fakes.refuses = '';
+  deleted.length = 0;
   isHidden = false;
   vi.spyOn(document, 'hidden', 'get').mockImplementation(() => isHidden);
   // The labs outlive their room, so each test resets them.
@@ -244,14 +249,16 @@ describe('the room of the lab', () => {
     expect(said()).toEqual(Array(2).fill(['run 1 Infinity']));
     click('Reset');
     await redraw();
-    expect(said()).toEqual(Array(2).fill(['start']));
+    expect(said()).toEqual(Array(2).fill(['pause', 'start']));
     expect(press('t')).toBe(true);
     expect(said()).toEqual(Array(2).fill(['run 700 Infinity']));
     expect(press('t')).toBe(true);
     await redraw();
     expect(said()).toEqual(Array(2).fill(['pause']));
     expect([press('s'), said()]).toEqual([true, Array(2).fill(['run 1 Infinity'])]);
-    expect([press('r'), said()]).toEqual([true, Array(2).fill(['start'])]);
+    expect([press('r'), said()]).toEqual([true, Array(2).fill(['pause'])]);
+    await redraw();
+    expect(said()).toEqual(Array(2).fill(['start']));
     // Keys with modifiers, and keys in a field, do not belong to the room.
     for (const modifier of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }])
       expect(press('t', modifier)).toBe(false);
@@ -351,7 +358,7 @@ describe('the room of the lab', () => {
   });
 
   it('restores nothing over a training that was reset meanwhile', async () => {
-    const { state, said, scope, text, click, calls } = await openRoom();
+    const { state, said, scope, labs, text, click, calls } = await openRoom();
     fakes.savedSteps = [12, 12];
     let release = () => {};
     const outdated = new Promise<void>((done) => (release = done));
@@ -362,18 +369,24 @@ describe('the room of the lab', () => {
     calls.notify.mockClear();
     click('Reset');
     await redraw();
-    expect(said()).toEqual(Array(2).fill(['start']));
+    expect(said()).toEqual(Array(2).fill(['pause', 'start']));
+    expect(deleted).toEqual([labs[0].key]);
     release();
     await redraw();
     expect([said(), calls.notify.mock.calls]).toEqual([Array(2).fill([]), []]);
     expect(text('.lab-step')).toContain('step 0');
+    // Settings that change while a reset waits for the pause are not reset.
+    click('Reset');
+    state.value = { ...state.value, rightRun: 'operation:softmax' };
+    await redraw();
+    expect(said()).toEqual(Array(2).fill(['pause', 'read', 'continue']));
     scope.end();
   });
 
-  it('starts both models if only one has a saved training, or one is refused', async () => {
+  it('restores the one training that is saved, and starts both if one is refused', async () => {
     fakes.savedSteps = [248, undefined];
     const { state, said, labs, text, scope } = await openRoom();
-    expect(labs.map(({ log }) => log.length)).toEqual([0, 0]);
+    expect(labs.map(({ log }) => log.length)).toEqual([248, 0]);
     fakes.savedSteps = [12, 12];
     fakes.refusedSides = [1];
     state.value = { ...state.value, rightRun: 'operation:relu' };

@@ -5,18 +5,14 @@ import { Lab } from '../src/lab/lab';
 import type { Settings } from '../src/lab/settings';
 import { SILENCE_MS, type SavedTraining } from '../src/lab/store';
 import type { Setup } from '../src/lab/setup';
-import { andAll } from './fixture';
 
 const heldLoss = vi.hoisted(() => vi.fn());
-const storage = vi.hoisted(() => ({ gate: Promise.resolve() }));
 const storedTrainings = vi.hoisted(() => {
   // Half of the cores are for the other lab.
   vi.stubGlobal('navigator', { hardwareConcurrency: 7 });
   return new Map<string, unknown>();
 });
-vi.mock('idb-keyval', async () =>
-  (await import('./fixture')).fakeKeyval(storedTrainings, (run) => storage.gate.then(run)),
-);
+vi.mock('idb-keyval', async () => (await import('./fixture')).fakeKeyval(storedTrainings));
 vi.mock('sinkscope', async (original) => ({
   ...(await original<object>()),
   createEngine: vi.fn(),
@@ -180,10 +176,19 @@ describe('a lab that starts', () => {
   it('closes the previous model first', async () => {
     const lab = await readyLab();
     await lab.run(2);
-    expect(storedTrainings.has(STORAGE_KEY)).toBe(true);
     await lab.start(SETTINGS, PAIR);
     expect([calls.closed, lab.step, lab.seconds, lab.savedTraining]).toEqual([1, 0, 0, undefined]);
-    expect(storedTrainings.has(STORAGE_KEY)).toBe(false);
+  });
+
+  it('trains nothing if it is outdated when its settings are prepared', async () => {
+    let release = (_: Setup) => {};
+    const prepared = new Promise<Setup>((resolve) => (release = resolve));
+    const lab = new Lab(1, async ({ steps }) => (steps ? setup : prepared));
+    const outdated = lab.start({});
+    await lab.start(SETTINGS);
+    release(setup);
+    await outdated;
+    expect([lab.stage, engine.train.mock.calls.length]).toEqual(['ready', 1]);
   });
 
   it('reports a rejected setting, and clears the error when it starts again', async () => {
@@ -373,27 +378,6 @@ describe('a lab of the last visit', () => {
     expect(storedTrainings.size).toBe(1);
     await lab.run(5);
     expect([lab.stage, log.length]).toEqual(['ended', 2]);
-  });
-
-  it('stays saved if a start that would delete it is outdated at once', async () => {
-    storedTrainings.set(STORAGE_KEY, savedTraining);
-    const lab = new Lab(1, async () => setup);
-    const outdated = lab.start(SETTINGS, PAIR);
-    await lab.start(SETTINGS, PAIR, savedTraining);
-    await outdated;
-    expect([lab.step, storedTrainings.get(STORAGE_KEY)]).toEqual([2, savedTraining]);
-  });
-
-  it('stays open if a start that was deleting the saved run is outdated', async () => {
-    const lab = new Lab(1, async () => setup);
-    let release = () => {};
-    storage.gate = new Promise((done) => (release = done));
-    const outdated: Promise<void>[] = [];
-    await andAll(() => outdated.push(lab.start(SETTINGS, PAIR)));
-    await lab.start(SETTINGS, PAIR, savedTraining);
-    release();
-    await Promise.all(outdated);
-    expect([lab.stage, lab.step, lab.hasModel, calls.closed]).toEqual(['ready', 2, true, 0]);
   });
 
   it('stays finished after a reload', async () => {

@@ -243,10 +243,10 @@ describe('the queue', () => {
     expect(runs()).toEqual(['run a', 'run a', 'run b']);
     expect(queue.studyEntry(study('a'))!.frame!.perPrompt).toEqual({ loss_mean: [0.5] });
     expect(queue.studyEntry(study('broken'))!.error).toBe('no such thing');
-    ask(['a'], { studies: [study('b'), study('a')] });
+    ask(['a'], { studies: [study('b'), study('a'), study('a~silence(0,1)')] });
     await idle();
-    expect(runs()).toHaveLength(3);
-    expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
+    expect(runs().slice(3)).toEqual(['run a']);
+    expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b', 'end a']);
   });
 
   it('stops experiments together with the subjects, until a new request', async () => {
@@ -431,7 +431,7 @@ describe('the queue', () => {
   });
 
   it('opens the other models while the first one runs', async () => {
-    const { ask, log, hold, idle } = stageOf();
+    const { queue, ask, log, hold, idle, watches } = stageOf();
     const release = hold('a');
     ask(['a', 'b', 'hub:c/admitted']);
     await new Promise((resolve) => setTimeout(resolve, 10));
@@ -443,6 +443,8 @@ describe('the queue', () => {
     release();
     await idle();
     expect(log.filter((line) => line.startsWith('run'))).toEqual(['run a', 'run b']);
+    for (const { onProgress } of watches) onProgress('Loading', 1, 2);
+    expect(queue.work.peek()).toBeUndefined();
   });
 
   it('stops a long run for another question, and no run for another view', async () => {
@@ -597,7 +599,10 @@ describe('the queue', () => {
     const { ask, entryOf, queue, runs, idle } = stageOf({}, 80);
     const edited = 'a~silence(0,1)';
     const change = { follows: { a: edited } };
-    const generate = () => queue.generate([edited], { count: 3, temperature: 0, topK: 0, seed: 1 });
+    const generate = () =>
+      queue.generate(['a', edited], { count: 3, temperature: 0, topK: 0, seed: 1 });
+    const lengths = new Set<number | undefined>();
+    effect(() => void lengths.add(queue.entries.value.get('a')?.frame?.T));
     const idsOfBoth = () => [edited, 'a'].map((subject) => entryOf(subject)!.frame!.ids[0]);
     ask([edited, 'a'], change);
     await idle();
@@ -611,6 +616,7 @@ describe('the queue', () => {
       expect(idsOfBoth()).toEqual([ids, ids]);
       expect(entryOf(edited)!.frame!.generated).toBe(count);
     }
+    expect([...lengths]).toEqual([undefined, 2, 5, 8]);
     const runCount = runs().length;
     ask([edited, 'a'], { ...change, reads: ['value_ratio'] });
     await idle();

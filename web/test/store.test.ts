@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
-  deleteTraining,
+  deleteTrainings,
   readText,
   readTraining,
   saveText,
@@ -17,7 +17,7 @@ const callAll = () =>
   Promise.all([
     readTraining(0, 'a'),
     saveTraining(0, 'a', training),
-    deleteTraining(0, 'a'),
+    deleteTrainings('a'),
     saveText({ name: 'a.txt', text: 'a' }),
     readText(),
   ]);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Timeline } from 'sinkscope';
 import {
   coursesOf,
@@ -11,6 +11,7 @@ import {
   type Course,
 } from '../src/timeline/course';
 import type { Timelines } from '../src/timeline/timelines';
+import type { Answer, WorkerRequest } from '../src/timeline/worker';
 import { subjectsAtStep } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
 import {
@@ -170,6 +171,64 @@ describe('the curve of a run', () => {
     expect(valueWords(0.04, quantityNamed('sink_1'))).toBe('0.0%');
     expect(valueWords(10.6, quantityNamed('hidden_ratio'))).toBe('10.60 ×');
     expect(valueWords(3.14159, quantityNamed('loss'))).toBe('3.14');
+  });
+});
+
+describe('a timeline that a worker decodes', () => {
+  class FakeWorker {
+    readonly requests: WorkerRequest[] = [];
+    onmessage = (_: { readonly data: Answer }) => {};
+    onerror = (_: { readonly message: string }) => {};
+    constructor() {
+      workers.push(this);
+    }
+    postMessage(request: WorkerRequest) {
+      this.requests.push(request);
+    }
+  }
+  const workers: FakeWorker[] = [];
+  afterEach(() => void vi.unstubAllGlobals());
+
+  async function decoded(): Promise<Timeline> {
+    workers.length = 0;
+    vi.stubGlobal('Worker', FakeWorker);
+    vi.resetModules();
+    const { decodeInWorker } = await import('../src/timeline/client');
+    const { timeline } = createCourse();
+    return decodeInWorker(timeline as Timeline, new URL('https://page.test/index.json'));
+  }
+
+  it('hears nothing more of a checkpoint that is stopped, and asks for none that is stopped before', async () => {
+    const timeline = await decoded();
+    const controller = new AbortController();
+    const options = { signal: controller.signal, onProgress: vi.fn() };
+    const opening = timeline.open(40, options);
+    const [{ requests, onmessage }] = workers as [FakeWorker];
+    const { job } = requests[0]!;
+    onmessage({ data: { job, bytesRead: [1, 2] } });
+    controller.abort();
+    await expect(opening).rejects.toBe(options.signal.reason);
+    onmessage({ data: { job, bytesRead: [2, 2] } });
+    expect(options.onProgress.mock.calls).toEqual([[{ stage: 'read', done: 1, total: 2 }]]);
+    await expect(timeline.open(40, options)).rejects.toBe(options.signal.reason);
+    expect(requests.map(({ isCanceled }) => isCanceled)).toEqual([undefined, true]);
+  });
+
+  it('has another worker after a failure, and stops nothing that has ended', async () => {
+    const timeline = await decoded();
+    const opening = timeline.open(40);
+    workers[0]!.onerror({ message: '' });
+    await expect(opening).rejects.toMatchObject({ code: 'lost' });
+    const controller = new AbortController();
+    const openingAgain = timeline.open(40, { signal: controller.signal });
+    const { requests, onmessage } = workers[1]!;
+    const { job } = requests[0]!;
+    const files = { config: '', weights: new Blob() };
+    onmessage({ data: { job, files } });
+    onmessage({ data: { job } });
+    expect(await openingAgain).toBe(files);
+    controller.abort();
+    expect(requests).toHaveLength(1);
   });
 });
 

@@ -8,6 +8,6 @@ export function cachedPromise<T>(
   if (cached) return cached;
   const promise = make();
   cache.set(key, promise);
-  promise.catch(() => cache.get(key) === promise && cache.delete(key));
+  promise.catch(() => cache.delete(key));
   return promise;
 }

@@ -10,7 +10,7 @@ import { errorSentence } from '../ask/errors';
 import type { TrainedModel } from './files';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
-import { deleteTraining, saveTraining, readTraining, type SavedTraining } from './store';
+import { saveTraining, readTraining, type SavedTraining } from './store';
 
 export type Stage = 'loading' | 'ready' | 'running' | 'ended' | 'diverged' | 'lost' | 'refused';
 
@@ -110,8 +110,8 @@ export class Lab {
   #training: Training | undefined;
   #job: AbortController | undefined;
   #currentRun: Promise<void> | undefined;
-  /** Counts the initializations, so that an outdated one can stop. */
-  #generation = 0;
+  /** Aborts when a later start begins or the lab ends. */
+  #start = new AbortController();
 
   readonly #side: number;
   /** The run of the settings. */
@@ -192,10 +192,7 @@ export class Lab {
 
   /** Shows that the training of these settings is being restored, and reads it. */
   async readSaved(settings: Settings, pairKey?: string): Promise<SavedTraining | undefined> {
-    this.#generation++;
-    this.settings = settings;
-    this.#shown = EMPTY_RUN;
-    this.#setStage('loading');
+    this.#begin(settings, EMPTY_RUN);
     await this.pause();
     return pairKey === undefined ? undefined : readTraining(this.#side, pairKey);
   }
@@ -205,32 +202,34 @@ export class Lab {
     return this.start(this.settings, this.#shown.pairKey, this.savedTraining);
   }
 
+  /** Makes earlier starts outdated; the returned signal aborts when this one is. */
+  #begin(settings: Settings, run: Run): AbortSignal {
+    this.#start.abort();
+    this.#start = new AbortController();
+    this.settings = settings;
+    this.#shown = run;
+    this.#setStage('loading');
+    return this.#start.signal;
+  }
+
   /**
-   * Starts a training, and deletes its saved run unless it continues from it.
+   * Starts a training, or continues a saved one.
    * @param pairKey the pair of runs under which it is saved; undefined: it is not saved
    */
   async start(settings: Settings, pairKey?: string, savedTraining?: SavedTraining): Promise<void> {
-    const generation = ++this.#generation;
-    this.settings = settings;
-    this.#setStage('loading');
-    await this.pause();
-    if (generation !== this.#generation) return;
     // A run that continues keeps its picture.
     const { sample, picture, setup }: Run = savedTraining ? this.#shown : EMPTY_RUN;
     const { log, seconds } = savedTraining ?? EMPTY_RUN;
-    this.#shown = { log: [...log], seconds, sample, picture, setup, savedTraining, pairKey };
-    if (!savedTraining && pairKey !== undefined) {
-      await deleteTraining(this.#side, pairKey);
-      // A later start may have its model by now.
-      if (generation !== this.#generation) return;
-    }
-    const previous = this.#training;
+    const run = { log: [...log], seconds, sample, picture, setup, savedTraining, pairKey };
+    const signal = this.#begin(settings, run);
+    await this.pause();
+    // The worker closes this model before it begins another.
+    void this.#training?.close().catch(() => {});
     this.#training = undefined;
-    await previous?.close().catch(() => {});
     let training: Training | undefined;
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
-      if (generation !== this.#generation) return;
+      signal.throwIfAborted();
       const state = savedTraining ? { state: savedTraining.state } : {};
       const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
       training = await engine.train({ ...setup.options, ...state, workers });
@@ -239,14 +238,14 @@ export class Lab {
       const forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
       const current = this.step ? await measureCurrent(training, setup) : undefined;
       // Here a start takes effect, if no later one has begun.
-      if (generation !== this.#generation) return void training.close().catch(() => {});
+      signal.throwIfAborted();
       this.#training = training;
-      Object.assign(this.#shown, { setup, sample, picture, current });
+      Object.assign(run, { setup, sample, picture, current });
       this.#forwardSeconds = forwardSeconds;
-      this.#setStage(this.step >= Number(settings.steps) ? 'ended' : 'ready');
+      this.#showStage();
     } catch (error) {
       void training?.close().catch(() => {});
-      if (generation === this.#generation) this.#fail(error, 'refused');
+      if (!signal.aborted) this.#fail(error, 'refused');
     }
   }
 
@@ -266,11 +265,7 @@ export class Lab {
   }
 
   async #train(training: Training, lastStep: number, pace: number, signal: AbortSignal) {
-    const [generation, run] = [this.#generation, this.#shown];
-    const setStage = (stage: Stage) => {
-      // A start that stops this run shows that it loads.
-      if (generation === this.#generation) this.#setStage(stage);
-    };
+    const [start, run] = [this.#start.signal, this.#shown];
     let drawnAt = performance.now();
     let savedAt = drawnAt;
     const drawFrame = async () => {
@@ -289,19 +284,23 @@ export class Lab {
       await this.#save(training, run);
       run.current = await measureCurrent(training, run.setup!);
     };
-    run.current = undefined;
-    try {
+    const takeSteps = async () => {
       for await (const entry of this.#takeSteps(training, run, lastStep, pace, signal)) {
         run.log.push({ ...entry, step: run.log.length });
         if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
-      await finish();
-      setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
-    } catch (error) {
-      const failure = signal.aborted ? await finish().catch((cause: unknown) => cause) : error;
-      if (failure === undefined) setStage('ready');
-      else if (generation === this.#generation) this.#fail(failure, 'lost');
-    }
+    };
+    run.current = undefined;
+    const failure = await takeSteps()
+      .catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      })
+      .then(finish)
+      .catch((error: unknown) => error);
+    // A start that stops this run shows that it loads.
+    if (start.aborted) return;
+    if (failure === undefined) this.#showStage();
+    else this.#fail(failure, 'lost');
   }
 
   async #save(training: Training, run: Run): Promise<void> {
@@ -348,9 +347,7 @@ export class Lab {
   /** Applies settings that the results do not depend on, such as another last step or another shown head. */
   adjust(settings: Settings): void {
     this.settings = settings;
-    const steps = Number(settings.steps);
-    if (this.stage === 'ended' || this.stage === 'ready')
-      this.#setStage(this.step >= steps ? 'ended' : 'ready');
+    if (this.stage === 'ended' || this.stage === 'ready') this.#showStage();
   }
 
   async pause(): Promise<void> {
@@ -359,7 +356,7 @@ export class Lab {
   }
 
   async end(): Promise<void> {
-    this.#generation++;
+    this.#start.abort();
     await this.pause();
     const engine = this.#engine;
     this.#engine = undefined;
@@ -385,6 +382,11 @@ export class Lab {
     // Drops the training, which is lost with its worker; the engine starts another worker for the next training.
     if (code === 'lost' || code === 'closed') this.#training = undefined;
     this.#setStage(code === 'diverged' ? 'diverged' : stage);
+  }
+
+  /** Shows whether steps are left. */
+  #showStage(): void {
+    this.#setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
   }
 
   #setStage(stage: Stage): void {

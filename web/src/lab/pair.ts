@@ -17,7 +17,7 @@ import {
   type Settings,
   type Tables,
 } from './settings';
-import type { SavedTraining } from './store';
+import { deleteTrainings, type SavedTraining } from './store';
 import type { NamedLab } from './words';
 
 const SIDE_KEYS = ['leftRun', 'rightRun'] as const;
@@ -110,9 +110,13 @@ export class Pair {
   }
 
   async reset(): Promise<void> {
-    this.#begin();
+    const isLast = this.#begin();
     const settings = this.requestedSettings().map(({ settings }) => settings);
-    await this.#start(settings, this.#keyOf(settings));
+    const key = this.#keyOf(settings);
+    // A run that is stopped saves its last steps.
+    await this.pause();
+    if (key !== undefined) void deleteTrainings(key);
+    if (isLast()) await this.#start(settings, key);
   }
 
   /** Makes earlier starts outdated; the returned function says whether this start is still the last one. */
@@ -154,7 +158,7 @@ export class Pair {
       void this.pause().then(() => this.train());
   }
 
-  /** Restores both trainings if both were saved, or else starts both, so that they can be compared. */
+  /** Restores the saved trainings, and starts the others. Another tab may be training, so this deletes none. */
   async #restore(settings: readonly Settings[]): Promise<void> {
     const key = this.#keyOf(settings);
     const isLast = this.#begin();
@@ -162,11 +166,10 @@ export class Pair {
       this.labs.map((lab, i) => lab.readSaved(settings[i]!, key)),
     );
     if (!isLast()) return;
-    const areSaved = savedTrainings.every((training) => training !== undefined);
-    await this.#start(settings, key, areSaved ? savedTrainings : []);
+    await this.#start(settings, key, savedTrainings);
     if (!isLast()) return;
     // This build may refuse a saved state.
-    if (areSaved && this.labs.some(({ stage }) => stage === 'refused'))
+    if (savedTrainings.some(Boolean) && this.labs.some(({ stage }) => stage === 'refused'))
       return this.#start(settings, key);
     if (this.step > 0) this.#context.notify(`Your training is restored at step ${this.step}.`);
   }

@@ -3,7 +3,7 @@
  * run has its log, and the state from which it continues with the same results. If the browser stores nothing, as in some
  * private windows, labs still train.
  */
-import { createStore, del, get, promisifyRequest, set } from 'idb-keyval';
+import { createStore, delMany, get, promisifyRequest, set } from 'idb-keyval';
 import type { LogEntry } from 'sinkscope';
 
 export interface SavedTraining {
@@ -25,7 +25,7 @@ const PAIRS_KEY = 'lab-pairs';
 const MAX_PAIRS = 4;
 /** A storage that is silent for this long is not waited for again before it answers. */
 export const SILENCE_MS = 3000;
-/** The store of `get`, `set` and `del`. */
+/** The store of `get`, `set` and `delMany`. */
 const useStore = createStore('keyval-store', 'keyval');
 let isSilent = false;
 /** @param pair all that the results of both runs depend on */
@@ -73,8 +73,8 @@ export const saveTraining = (side: number, pair: string, training: SavedTraining
     }),
   );
 
-export const deleteTraining = (side: number, pair: string) =>
-  attempt(() => del(storageKey(side, pair)));
+export const deleteTrainings = (pair: string) =>
+  attempt(() => delMany([0, 1].map((side) => storageKey(side, pair))));
 
 export const saveText = (text: OwnText) => attempt(() => set(TEXT_KEY, text));
 

@@ -36,8 +36,6 @@ import { Studies } from './studies';
 const PUBLISH_DELAY_MS = 120;
 /** Models with plans stay in memory together up to this size; beyond it only one is open at a time. */
 const MAX_MODEL_BYTES = 2 ** 30;
-/** A stopped call has this many milliseconds to end before the queue begins the next one. */
-const STOP_MS = 30;
 
 interface Job {
   readonly controller: AbortController;
@@ -427,9 +425,7 @@ export class Queue {
         await this.#studies.measure(task, this.#request!, watch);
       }
     } catch (error) {
-      const isStopped = error instanceof DOMException && error.name === 'AbortError';
-      if (!signal.aborted && isStopped) await new Promise((done) => setTimeout(done, STOP_MS));
-      else if (!signal.aborted) this.#fail(job, error);
+      if (!signal.aborted) this.#fail(job, error);
     }
     this.#job = undefined;
     if (typeof task !== 'object' || !isGeneration(task)) return;
@@ -445,7 +441,9 @@ export class Queue {
       this.#lostKeys.add(key);
       return;
     }
-    const sentence = errorSentence(error);
+    // The dialog may stop the opening of a model that the queue waits for.
+    const isStopped = error instanceof DOMException && error.name === 'AbortError';
+    const sentence = isStopped ? 'Stopped.' : errorSentence(error);
     if (typeof task === 'object') return this.#studies.addEntries([[key, { error: sentence }]]);
     this.#errors.set(key, sentence);
     this.#publish();
