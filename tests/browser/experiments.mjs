@@ -39,7 +39,10 @@ export const experiments = {
     stage,
   ) {
     const page = await enter(stage, 'room=purpose&runs=3');
-    assert.match(await text(page, 'h1'), /^A model can forget old words, but not the first token/);
+    assert.match(
+      await text(page, 'h1'),
+      /^Forget old words, but keep <s>: [\d.]+% worse, not \d+%/,
+    );
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     const [whole, window, first] = await Promise.all([
       measureByCommand(folder, '', 3),
@@ -52,13 +55,16 @@ export const experiments = {
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
     assert.ok(first < window, await findingOf(page));
-    assert.match(await findingOf(page), /predictions get worse, .* with it, nearly as good/);
+    assert.match(
+      await findingOf(page),
+      /With only the last 24 tokens the softmax model predicts \d+% worse, as if it guessed among \d+ tokens/,
+    );
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 1);
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24 \(no first\)\s*from 24: others 100%.*▼ <s> until token 24.*first 1 \+ last 23\s*from 24: <s> 9\d%, others \d%.*▼ <s>/s,
+      /last 24 \(no first\)\s*<s>\s.* forgotten .*▼ <s> until 24, then others 100%.*first 1 \+ last 23\s*<s>\s.* forgotten .*▼ <s> gets 9\d%, others \d%/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -77,7 +83,7 @@ export const experiments = {
       stage,
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
-    assert.match(await findingOf(movedPage), /last 10 keys|[Ww]ithout/);
+    assert.match(await findingOf(movedPage), /last 10 tokens/);
     await movedPage.locator('.experiment-controls select').selectOption('cache');
     await movedPage.waitForSelector('.trouble');
     await settled(movedPage);
@@ -117,7 +123,10 @@ export const experiments = {
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
-    assert.match(await text(page, 'h1'), /^A model can forget old words, but not the first token/);
+    assert.match(
+      await text(page, 'h1'),
+      /^Forget old words, but keep <s>: [\d.]+% worse, not \d+%/,
+    );
     assert.deepEqual(page.troubles, []);
     return sentence;
   },

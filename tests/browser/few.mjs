@@ -38,7 +38,7 @@ function count() {
   const controls = [...document.querySelectorAll(controlSelector)].filter(
     (element) => !element.matches('.term') && isInView(element),
   );
-  const pictureSelector = '.map-inner, .thumbs, svg, .chips, option, script, style';
+  const pictureSelector = '.map-inner, .thumbs, svg, .chips, .text-strip, option, script, style';
   const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   let words = 0;
   for (let node = walker.nextNode(); node; node = walker.nextNode())

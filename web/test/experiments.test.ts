@@ -323,7 +323,7 @@ describe('the quantization experiment', () => {
     const group = groupOf('A', settingFrame(2), ...frames);
     expect(notesOf(finding, [group])).toEqual([]);
     expect(notesOf(finding, [group, group])).toEqual([
-      'A loses about as much: 6 bits +1.000 and +1.000 nats.',
+      'A loses about as much: 6 bits 172% worse and 172% worse.',
     ]);
     const weights = { quantized: 'weights', granularity: 'channel' } as const;
     for (const [change, ...rounded] of [

@@ -125,19 +125,19 @@ describe('the room', () => {
 
   it('gives the results of the settings in a sentence, a chart and a table', async () => {
     const room = createRoom();
-    expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
+    expect(room.text('h1')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
     expect(room.text('.lead')).toBe(
-      'The softmax model relies on its sink: without <s> predictions get worse, as if it guessed among 20 tokens, not 7.4 (red); ' +
-        'with it, less worse (blue).',
+      '<s> marks the start of a text and means nothing, yet many heads give it much attention: a sink. With only the ' +
+        'last 24 tokens the softmax model predicts 172% worse, as if it guessed among 20 tokens, not 7.4.',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
-      'The sigmoid model loses about as much: last 24 (no first) +1.000 and +1.000 nats.',
-      expect.stringMatching(/^Llama-2-13B breaks: /),
+      'The sigmoid model loses about as much: last 24 (no first) 172% worse and 172% worse.',
+      expect.stringMatching(/^A large model, /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
     expect([yLabel, ...series.map(({ name, values }) => [name, values[20]])]).toEqual([
-      'extra loss in nats, smoothed',
+      'how many more tokens it guesses among, smoothed',
       ['all tokens', 0],
       ['last 24 (no first)', 1],
       ['first 1 + last 23', 0.25],
@@ -172,8 +172,8 @@ describe('the room', () => {
       expect(room.asked().subjects).toEqual(['sigmoid']);
     }
     const room = createRoom({}, masked);
-    expect(room.text('h1')).toBe('A model can forget old words, but not the first token');
-    expect(room.text('.lead')).toMatch(/^.*without .* \(blue\)\. Sigmoid model/);
+    expect(room.text('h1')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
+    expect(room.text('.lead')).toMatch(/^.*predicts .*\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;
@@ -360,7 +360,7 @@ describe('the room', () => {
 describe('the figure', () => {
   it('has the sentence, the chart, the controls and a link to the page, but no choices of its host', () => {
     const room = createRoom({}, undefined, true);
-    expect(room.text('h2')).toBe('A model can forget old words, but not the first token');
+    expect(room.text('h2')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
     expect(room.all('h1, .experiments, .subject-list, .question-controls, table.settings')).toEqual(
       [],
     );
@@ -393,7 +393,7 @@ describe('the figure', () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toMatchObject({
       view: 'experiment',
-      says: expect.stringMatching(/without <s> predictions get worse/),
+      says: expect.stringMatching(/With only the last 24 tokens/),
     });
     expect(results[0]!.results).toHaveLength(6);
     expect(results[0]!.results[1]).toEqual({

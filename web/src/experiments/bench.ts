@@ -6,7 +6,7 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { Finding, Group } from './experiment';
-import { othersNote, settingsTable, splitOf } from './parts';
+import { othersNote, settingsTable, splitOf, textStrip } from './parts';
 import {
   basesOf,
   experimentState,
@@ -92,28 +92,16 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
   );
 }
 
-/** Draws what the first token and all others get as parts of a bar. Those of rows that sum to 100% do so, too. */
-function splitBar(frame: Frame, frames: readonly Frame[]): TemplateResult | typeof nothing {
-  if (frame.pooled || frame.queries) return nothing;
+/** Says at the column of the first token what it and all others get, and until when the cache has it. */
+function remarkWords(frame: Frame, frames: readonly Frame[]): string {
+  const name = `▼ ${firstName(frame)}`;
+  if (frame.pooled || frame.queries) return name;
   const [got, others] = splitOf(frame, frames);
-  const othersWords = frame.operation.normalizes
-    ? `${100 - Math.round(100 * got)}%`
-    : wholePercent(others);
-  const from = frames.map(queryWithoutFirst).find(Number.isFinite);
-  const rowsNote = from === undefined ? '' : `from ${from}: `;
-  const words = [`${rowsNote}${firstName(frame)} ${wholePercent(got)}`, `others ${othersWords}`];
-  const both = got ? words.join(', ') : `${rowsNote}${words[1]!}`;
-  // A part of a fifth has no room for its words.
-  const [firstLabel, othersLabel] = got < 0.2 ? ['', both] : others < 0.2 ? [both, ''] : words;
-  const part = (label: string | undefined, share: number) =>
-    html`<span style="flex-basis: ${100 * Math.max(0, share)}%">${label}</span>`;
-  return html`<span class="split">${part(firstLabel, got)}${part(othersLabel, others)}</span>`;
-}
-
-/** Names the column of the first token, as long as the cache has it. */
-function remarkWords(frame: Frame): string {
+  const othersWords = `others ${frame.operation.normalizes ? `${100 - Math.round(100 * got)}%` : wholePercent(others)}`;
   const query = queryWithoutFirst(frame);
-  return `▼ ${firstName(frame)}${Number.isFinite(query) ? ` until token ${query}` : ''}`;
+  return Number.isFinite(query)
+    ? `${name} until ${query}, then ${othersWords}`
+    : `${name} gets ${wholePercent(got)}, ${othersWords}`;
 }
 
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
@@ -128,7 +116,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
       text: html`<strong class="setting">${settingName(frame)}</strong>
         <span class="hint"
           >${isPair() ? '' : frame.model.title}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
-        >${splitBar(frame, frames())}`,
+        >${textStrip(frame, headOf(frame))}`,
       color: isBroken(frame) ? '--sink' : isPair() ? '--query' : '--ink',
     }),
     extra: (frame) => {
@@ -137,7 +125,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
         ...{ isPlain: true, isTitled: true },
         remark: {
           kind: share > frame.eps ? 'sink' : 'weak',
-          text: remarkWords(frame),
+          text: remarkWords(frame, frames()),
         },
       };
     },
@@ -347,7 +335,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
       chart?.figure.end();
       const look = {
         ...{ isEmbed, isUnstamped: !isEmbed, question: experiment.chartQuestion },
-        extra: () => (isEmbed ? {} : { height: 430 }),
+        extra: () => ({ isPlain: true, ...(isEmbed ? {} : { height: 400 }) }),
       };
       chart = { view, figure: new Figure(places.chart, view, chartContext, scope, look) };
     }

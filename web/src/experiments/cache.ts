@@ -3,13 +3,7 @@ import { html } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
 import { mean, withoutNaN, type Frame } from '../frame';
-import {
-  costOf,
-  editFields,
-  choiceLabels,
-  formatLossChange,
-  SMALL_CHANGE,
-} from '../views/settings';
+import { costOf, editFields, choiceLabels, percentWorse, worseWords } from '../views/settings';
 import { sweep } from '../views/sweep';
 import { capitalize, formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
@@ -18,8 +12,10 @@ import {
   checkbox,
   choicesIn,
   choiceWords,
+  firstTokensWords,
   HOW_MUCH_WORSE,
   SINK_MEASURES,
+  sinkWords,
   settingLine,
   slider,
 } from './parts';
@@ -100,32 +96,23 @@ export const cache: Experiment = {
     if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
     const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy!;
     const { title, baseline, costs, best, worst } = mainResult;
-    const clause = worst.cost > SMALL_CHANGE ? `, ${choiceWords(baseline, worst.cost)}` : '';
     // States a result only if all policies that keep the first token in most heads lose less than the others.
     const keepsFirst = costs.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
-    const [mostKept, leastDropped] = [count - 1, count].map((i) =>
-      formatLossChange(costs[i]?.cost ?? NaN),
-    );
-    const first = 'the first token in most heads';
-    const keepers =
-      count === 1
-        ? `The one that keeps ${first} loses ${mostKept}`
-        : `The ${count} that keep ${first} lose at most ${mostKept}`;
-    const others =
-      count === costs.length - 1
-        ? `the other ${leastDropped}`
-        : `the others ${leastDropped} or more`;
-    const result = keepersAreBest
-      ? `${keepers} nats, ${others}${clause}.`
-      : `Most is lost with ${policyLabel(worst.frame)}: ${formatLossChange(worst.cost)} nats${clause}; least with ${policyLabel(best.frame)}: ${formatLossChange(best.cost)}.`;
+    const first = firstTokensWords(1, baseline);
+    const others = count === costs.length - 1 ? 'the other' : 'the others at least';
+    const [kept, dropped] = [costs[count - 1], costs[count]];
     return {
       heading: keepersAreBest
-        ? 'The first token must stay: rules that drop it lose most'
-        : DEFAULT_HEADING,
-      text: `${capitalize(modelName({ title }))} remembers only ${budget} tokens of a text; ${costs.length} rules choose which. ${result}`,
+        ? `Rules that keep ${first}: at most ${worseWords(kept!.cost)}; ${others} ${percentWorse(dropped!.cost)}`
+        : `The best rule: ${worseWords(best.cost)}; the worst: ${worseWords(worst.cost)}`,
+      text:
+        `${sinkWords(baseline)}${capitalize(modelName({ title }))} keeps ${budget} tokens; ${costs.length} rules choose which. ` +
+        (keepersAreBest
+          ? `${count} keep ${first} in most heads. Without it: ${choiceWords(baseline, dropped!.cost)}.`
+          : `The best: ${policyLabel(best.frame)}; the worst: ${policyLabel(worst.frame)}, ${choiceWords(baseline, worst.cost)}.`),
       lines: costs
         .map(({ frame }) => policyLabel(frame))
         .map((label) =>

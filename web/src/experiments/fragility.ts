@@ -10,10 +10,18 @@ import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
-import { costOf, editFields, isUnedited, formatLossChange, type Cost } from '../views/settings';
-import { capitalize, formatPercent, modelName } from '../words';
+import { costOf, editFields, isUnedited, worseWords, type Cost } from '../views/settings';
+import { capitalize, firstName, formatPercent, modelName } from '../words';
 import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
-import { baselineOf, choiceWords, costLine, SINK_COLUMN, SINK_MEASURES, slider } from './parts';
+import {
+  baselineOf,
+  choiceWords,
+  costLine,
+  SINK_COLUMN,
+  SINK_MEASURES,
+  sinkWords,
+  slider,
+} from './parts';
 
 /** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
 const LARGE_RATIO = 2;
@@ -101,6 +109,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
   const [mainResult] = results;
   if (!mainResult) return { heading: 'What if one token repeats?', text: '' };
   const { title, textFrame, ratio, textCount, copies } = mainResult;
+  const shareWords = (frame: Frame) => formatPercent(sinkShare(frame), 0);
   const [wordStandsOut, firstStandsOut] = copies.map(({ isLikeFirst }) => isLikeFirst);
   const breaksSink = copies[1] && sinkShare(copies[1].frame) < sinkShare(textFrame) / 2;
   const isRepeated = (frame: Frame) => frame.question.input === 'repeat';
@@ -116,12 +125,13 @@ function repeatFinding(groups: readonly Group[]): Finding {
       ? 'Copies of any token: they behave like the first'
       : firstStandsOut
         ? breaksSink
-          ? 'Repeat the first token, and the sink breaks'
+          ? `${copies[1]!.frame.T - 1} copies of ${firstName(textFrame)}: heads with a sink fall from ${shareWords(textFrame)} to ${shareWords(copies[1]!.frame)}`
           : 'Copies of the first token: each behaves like it'
         : 'What if one token repeats?',
     text: breaksSink
-      ? `On ordinary text ${formatPercent(sinkShare(textFrame), 0)} of the heads have a sink; when the text repeats the first token ${copies[1]!.frame.T - 1} times, ` +
-        `${formatPercent(sinkShare(copies[1]!.frame), 0)}. ${firstStandsOut ? 'To the model each copy looks like the first (red), and none stands out.' : ''}`
+      ? `${sinkWords(textFrame)}${firstStandsOut ? 'All copies look like the first (red): none stands out. ' : ''}` +
+        `Copies of a word do ${sinkShare(copies[0]!.frame) < sinkShare(textFrame) / 2 ? '' : 'not '}break it in this small model (${shareWords(copies[0]!.frame)}). ` +
+        'How much worse it then predicts: “Forget old words?”'
       : `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
         (ratio < LARGE_RATIO
           ? ': no copy can stand out.'
@@ -206,7 +216,6 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
           }),
         ]
       : [];
-  const choice = main.isSpecial ? `, ${choiceWords(main.baseline, main.ownCost.mean)}` : '';
   return {
     heading:
       perturbation === 'tag'
@@ -215,8 +224,8 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
           ? `One ${perturbation} does much more than random ones`
           : `This ${perturbation} does not do much more than random ones`,
     text:
-      `${capitalize(clause)} changes the loss of ${modelName(main)} by ${formatLossChange(main.ownCost.mean)} nats${choice}; ` +
-      `${controlClause(main.controlCount)} by at most ${formatLossChange(main.highestControl.mean)}. Heads with a sink: ${main.sinkShares.join(' → ')}.`,
+      `${capitalize(clause)}: ${modelName(main)} predicts ${choiceWords(main.baseline, main.ownCost.mean)}; ` +
+      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}. Heads with a sink: ${main.sinkShares.join(' → ')}.`,
     lines: [
       ...lineOf(heading, ({ ownCost }) => ownCost),
       ...lineOf('the same at the first token alone', ({ atFirst }) => atFirst),
@@ -252,7 +261,7 @@ const PERTURBATIONS = {
     heading: 'tags projected out',
     clause:
       'removing the first token’s tags, the direction W_O v₁ of each head, from the residual stream',
-    controlClause: (count: number) => `as many random directions, drawn ${count} times,`,
+    controlClause: (count: number) => `as many random directions, drawn ${count} times`,
     noResultReason:
       'None of these models adds the output of its heads to the stream as W_O makes it.',
   },
@@ -324,6 +333,6 @@ export const fragility: Experiment = {
       ? 'Gates and a sink logit protect: the worst of 128 channels zeroed costs +0.91 nats with a key bias, whose sink is ' +
         'the bias key, +0.40 with softmax, +0.22 with sigmoid, +0.13 with gates, +0.10 with a sink logit (24 passages, T = 64)'
       : perturbation === 'repeat'
-        ? 'Asked to repeat one word, large models drift into unrelated text: long repetitions disrupt the sink (Yona et al. 2025)'
+        ? 'In large models long repetitions of any word disrupt the sink, and they drift into unrelated text (Yona et al. 2025)'
         : '',
 };

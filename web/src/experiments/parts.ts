@@ -5,21 +5,22 @@ import { commandOf, copyCommandButton } from '../page/command';
 import { valueOf } from '../page/controls';
 import { tableRegion } from '../page/room_controls';
 import type { Context } from '../page/context';
-import { drawnMap, firstKey, mean, sinkShare, type Frame } from '../frame';
+import { drawnMap, firstKey, mean, sinkShare, type Frame, type Head } from '../frame';
 import { queryWithoutFirst } from '../views/loss';
 import type { PromptFile } from '../ask/question';
 import { defaults, type NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
-import { capitalize, formatPercent, modelName } from '../words';
+import { capitalize, firstName, formatPercent, modelName } from '../words';
 import type { Column, Experiment, Finding, Group, Line } from './experiment';
 import {
   blindRise,
   costOf,
   costWords,
-  formatLossChange,
+  editFields,
   isUnedited,
   settingName,
   SMALL_CHANGE,
+  worseWords,
   type Cost,
 } from '../views/settings';
 
@@ -74,8 +75,20 @@ export const HOW_MUCH_WORSE = 'How much worse?';
 /** The share of heads with a sink, by shares of rows and by weights. */
 export const SINK_MEASURES = ['sink_ratio', 'sink_ratio_raw'] as const;
 
-export const firstTokensWords = (count: number): string =>
-  count === 1 ? 'the first token' : `the first ${count} tokens`;
+/** Names the first tokens: one by its own name. */
+export const firstTokensWords = (count: number, frame?: Frame): string =>
+  count > 1 ? `the first ${count} tokens` : frame ? firstName(frame) : 'the first token';
+
+/** Says what the first token is, and whether it is a sink here; '' before that is measured. */
+export function sinkWords(frame: Frame): string {
+  const share = sinkShare(frame);
+  const name = firstName(frame);
+  if (Number.isNaN(share)) return '';
+  const mark = /^the /.test(name) ? '' : `${name} marks the start of a text and means nothing`;
+  if (share === 0) return mark && `${mark}. `;
+  const heads = `${share < 0.25 ? 'some' : 'many'} heads give ${mark ? 'it' : name} much attention: a sink. `;
+  return mark ? `${mark}, yet ${heads}` : capitalize(heads);
+}
 
 export function baselineOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
@@ -134,8 +147,7 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
           : 'about as much';
     const baseline = baselineOf(group.frames);
     const sinkNote = baseline && sinkShare(baseline) === 0 ? 'without a sink, ' : '';
-    const [costText, mainText] = [cost, mainCost].map(formatLossChange);
-    const numbers = `${worst.title} ${costText}${/about/.test(rank) ? ' and' : ', not'} ${mainText} nats.`;
+    const numbers = `${worst.title} ${isSmall || /about/.test(rank) ? `${worseWords(cost)} and ${worseWords(mainCost)}` : changeWords(cost, mainCost)}.`;
     const lead = capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`);
     return html`<p><strong>${lead}</strong> ${numbers}</p>`;
   });
@@ -164,15 +176,52 @@ function choicesAt({ tensors }: Frame, rises: readonly number[]): string[] {
   );
 }
 
-/** Says how much a rise of the loss is: as if the model chose among more equally likely tokens. */
+/** Says one rise after another: “1.6% worse, not 16%”. */
+export const changeWords = (rise: number, other: number): string =>
+  [rise, other]
+    .map(worseWords)
+    .join(', not ')
+    .replace(/(worse|better)(.*) \1$/, '$1$2');
+
+/**
+ * Shows the text of a map with what its setting does to it by the end: forgotten tokens are struck, rounded ones gray, and
+ * long stretches are shortened.
+ */
+export function textStrip(frame: Frame, { layer, head }: Head): TemplateResult {
+  const { tensors, architecture, T, tokens } = frame;
+  const row = (layer * architecture.H + head) * T;
+  const rounding = editFields(frame, 'quantize');
+  const lookAt = (t: number) =>
+    tensors.evicted && !Number.isNaN(tensors.evicted.data[row + t])
+      ? 'forgotten'
+      : rounding && t >= Number(rounding.first ?? 0)
+        ? 'rounded'
+        : 'kept';
+  const runs: { look: string; words: string[] }[] = [];
+  tokens.slice(0, T).forEach(({ text }, t) => {
+    const look = lookAt(t);
+    if (runs.at(-1)?.look !== look || t === 1) runs.push({ look, words: [] });
+    runs.at(-1)!.words.push(text.replaceAll('\n', ' ↵ '));
+  });
+  return html`<span class="text-strip"
+    >${runs.map(({ look, words }) => {
+      const [head, tail] = look === 'forgotten' ? [3, 0] : [6, tensors.evicted ? 22 : 3];
+      const cut = words.length - head - tail;
+      const rest = cut < 20 ? ' … ' : ` … ${cut} ${look === 'kept' ? 'more' : look} … `;
+      const shown = cut < 2 ? words : [...words.slice(0, head), rest, ...words.slice(head + cut)];
+      return html`<span class=${look}>${shown.join('').trim()}</span> `;
+    })}</span
+  >`;
+}
+
+/** Says how much worse a model predicts: as if it chose among more equally likely tokens. */
 export function choiceWords(baseline: Frame, rise: number): string {
   const { V } = baseline.architecture;
   if (rise > blindRise(baseline))
-    return `worse than a blind guess among all ${V!.toLocaleString('en')} tokens`;
+    return `${worseWords(rise)}, more than a blind guess among all ${V!.toLocaleString('en')} tokens`;
   const [before, after] = choicesAt(baseline, [0, rise]);
-  return before === after
-    ? 'which is hardly noticeable'
-    : `as if it guessed among ${after} tokens, not ${before}`;
+  const choice = before === after ? '' : `, as if it guessed among ${after} tokens, not ${before}`;
+  return `${worseWords(rise)}${choice}`;
 }
 
 const LOSS_COLUMNS: readonly Column[] = [

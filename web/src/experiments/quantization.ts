@@ -4,7 +4,7 @@ import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
 import type { State } from '../ask/state';
 import { mean, type Frame } from '../frame';
-import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
+import { costOf, editFields, choiceLabels, worseWords } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
 import { formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
@@ -17,6 +17,7 @@ import {
   settingLine,
   firstTokensWords,
   SINK_COLUMN,
+  sinkWords,
   slider,
 } from './parts';
 
@@ -104,23 +105,19 @@ export const quantization: Experiment = {
     const [mainResult] = results;
     if (!mainResult) return { heading: 'How much do rounded numbers cost?', text: '' };
     const { title, baseline, roundedResult, exactResult } = mainResult;
-    const isBroken = roundedResult.cost > 0.02;
-    const isRecovered = isBroken && exactResult.cost < roundedResult.cost / 2;
+    const first = firstTokensWords(exactTokens, baseline);
+    const isRecovered = roundedResult.cost > 0.02 && exactResult.cost < roundedResult.cost / 2;
     const scaleLabel =
       (quantized === 'weights' && WEIGHT_SCALES[granularity]) || mainResult.labels.by;
-    const clause = isBroken ? `, ${choiceWords(baseline, roundedResult.cost)}` : '';
     const cause =
       isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
-        ? ` Its numbers are the largest, and the steps must reach them: too coarse for all others.`
+        ? `: ${first} has the largest numbers, and steps that reach them are too coarse for others`
         : '';
     return {
-      heading: isRecovered
-        ? `Numbers can be rounded to ${bits} bits, but not those of ${firstTokensWords(exactTokens)}`
-        : `Numbers ${isBroken ? 'cannot' : 'can'} be rounded to ${bits} bits`,
+      heading: `Rounded to ${bits} bits: ${worseWords(roundedResult.cost)}${exactTokens ? `; with ${first} exact, ${worseWords(exactResult.cost)}` : ''}`,
       text:
-        `To save memory, ${mainResult.labels.what} are rounded to ${2 ** bits} steps (${bits} bits), ${scaleLabel}: ` +
-        `the loss of ${modelName({ title })} changes by ${formatLossChange(roundedResult.cost)} nats${clause}` +
-        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)}` : ''}.${cause}`,
+        `${sinkWords(baseline)}With ${mainResult.labels.what} in ${2 ** bits} steps, ${scaleLabel}, ${modelName({ title })} predicts ` +
+        `${choiceWords(baseline, roundedResult.cost)}${cause}.`,
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
         settingLine(
           `${bits} bits${first ? `, ${firstTokensWords(first)} exact` : ''}`,

@@ -43,6 +43,8 @@ export interface ChartData {
   /** The smallest range of the x axis; values may extend it. */
   readonly xDomain?: readonly [number, number];
   readonly percent?: boolean;
+  /** Whether the y axis counts rises of a loss in nats: its ticks are by how many percent they raise the perplexity. */
+  readonly worse?: boolean;
   /** Whether the y axis begins near the smallest value instead of at 0. */
   readonly tight?: boolean;
   /** Whether each x coordinate doubles the one before: the x axis is then logarithmic, with a tick at each. */
@@ -59,8 +61,11 @@ export interface ChartData {
 }
 
 const HEIGHT = 176;
-/** The distance in pixels below which labels overlap. */
+/** The distances in pixels below which labels overlap, one above another and side by side. */
 const TICK_ROOM = 13;
+const SIDE_ROOM = 20;
+/** By how much a perplexity rises at the ticks of an axis of rises. */
+const WORSE = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000];
 /** The smallest span of the y axis relative to its largest value, so that rounding errors are drawn as a flat line. */
 const MIN_SPAN = 1e-3;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
@@ -87,7 +92,8 @@ const withMinusSign = (text: string) => text.replace(/^-/, '−');
 const shortLabel = (x: number) =>
   x >= 1000 ? `${round(x / 1000)}k` : withMinusSign(String(round(x)));
 
-function yTickWords({ percent }: ChartData): (value: number) => string {
+function yTickWords({ percent, worse }: ChartData): (value: number) => string {
+  if (worse) return (value) => `${shortLabel(100 * Math.expm1(value))}%`;
   if (percent) return (value) => withMinusSign(`${round(100 * value)}%`);
   return (value) =>
     Math.abs(value) >= 1e4 ? withMinusSign(round(value).toExponential()) : shortLabel(value);
@@ -104,6 +110,13 @@ export function fittingTicks(ticks: readonly number[], y: (value: number) => num
     if (spaced.every((other) => Math.abs(y(other) - y(tick)) >= TICK_ROOM)) spaced.push(tick);
   return spaced;
 }
+
+/** Returns the ticks, from the first one on, that are at least `room` pixels apart. */
+const apart = (ticks: readonly number[], at: (tick: number) => number, room: number): number[] =>
+  ticks.reduce<number[]>(
+    (kept, tick) => (Math.abs(at(tick) - at(kept.at(-1) ?? NaN)) < room ? kept : [...kept, tick]),
+    [],
+  );
 
 /** Shapes of points, which distinguish series for readers who cannot distinguish their colors. */
 const SHAPES = [
@@ -225,14 +238,24 @@ function axesOf(data: ChartData, width: number, height: number) {
   const tickCount = height < 110 ? 2 : 4;
   const y = log
     ? scaleLog(yDomain(ys, data), range)
-    : scaleLinear(yDomain(ys, data), range).nice(tickCount);
+    : scaleLinear(yDomain(ys, data), range).nice(data.worse ? 20 : tickCount);
   const xTicks = () => {
     if (steps) return stepTicks(xDomain[1]!);
-    if (doubling) return [...new Set(xs)];
+    if (doubling)
+      return apart(
+        [...new Set(xs)].sort((a, b) => a - b),
+        x,
+        SIDE_ROOM,
+      );
     if (xNames) return [...xNames.keys()];
     return x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
   };
-  const yTicks = log ? fittingTicks(y.ticks(), y) : y.ticks(tickCount);
+  const worseTicks = WORSE.map(Math.log1p).filter((tick) => tick <= y.domain()[1]!);
+  const yTicks = log
+    ? fittingTicks(y.ticks(), y)
+    : data.worse
+      ? apart(worseTicks, y, 22)
+      : y.ticks(tickCount);
   return { x, y, xTicks: xTicks(), yTicks, segments };
 }
 

@@ -2,7 +2,7 @@
 import { mean, predictsNext, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { formatValue, modelName } from '../words';
-import { editFields, isUnedited, settingName } from './settings';
+import { editFields, isUnedited, settingName, WORSE_DOMAIN, WORSE_LABEL } from './settings';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -79,7 +79,7 @@ export const loss: View = {
   says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
   draw: createChartDraw(
     (frame, { group }) => lossWords(group.length ? group : [frame]),
-    (frame, { group, frames, height }, caption) => {
+    (frame, { group, frames, height, isPlain }, caption) => {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const baseline = baselineOf(members);
@@ -89,14 +89,19 @@ export const loss: View = {
           return Boolean(zero) === Boolean(baseline) ? movingAverage(shown, span, zero).values : [];
         })
         .filter(Number.isFinite);
+      const worse = Boolean(isPlain && baseline);
+      if (worse) averages.push(...WORSE_DOMAIN);
       const cursor = members.map(queryWithoutFirst).find(Number.isFinite);
       return {
         kind: 'lines',
         tight: !baseline,
         named: true,
         height,
+        worse,
         xLabel: 'position in the text',
-        yLabel: `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '' : blindNote(frame)}`,
+        yLabel: worse
+          ? `${WORSE_LABEL}, smoothed`
+          : `${baseline ? 'extra loss' : 'loss'} in nats, smoothed${baseline ? '' : blindNote(frame)}`,
         label: `Loss by position of ${modelName(frame.model)}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),

@@ -1,7 +1,14 @@
 /** Draws how much a perturbation raises the loss, next to random controls of the same kind. */
 import { largestMagnitude, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { costOf, editFields, isUnedited, settingName, formatLossChange } from './settings';
+import {
+  costOf,
+  editFields,
+  isUnedited,
+  settingName,
+  formatLossChange,
+  WORSE_LABEL,
+} from './settings';
 import { capitalize } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
@@ -44,7 +51,7 @@ export const perturbations: View = {
       costsOf(group)
         .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
         .join('; '),
-    (frame, { group, frames, height }, caption) => {
+    (frame, { group, frames, height, isPlain }, caption) => {
       const modelIds = new Set(frames.map(({ model }) => model.id));
       const costsByModel = [...modelIds].map((id) =>
         costsOf(frames.filter(({ model }) => model.id === id)).map((cost) => cost.mean),
@@ -55,7 +62,8 @@ export const perturbations: View = {
         height,
         xLabel: '',
         xNames: ['', ...group.filter((setting) => !isUnedited(setting)).map(barName)],
-        yLabel: 'loss above baseline, nats',
+        worse: isPlain,
+        yLabel: isPlain ? WORSE_LABEL : 'loss above baseline, nats',
         domain: [Math.min(0, ...costsByModel.flat()), largestMagnitude(costsByModel)],
         label: `${frame.model.title}. ${caption}.`,
         series: [

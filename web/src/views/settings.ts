@@ -76,6 +76,22 @@ export function formatLossChange(x: number): string {
   return Number(digits) ? `${x < 0 ? '−' : '+'}${digits}` : digits;
 }
 
+/** Returns by how many percent a rise of the loss raises the perplexity: among how many more tokens a model guesses. */
+export function percentWorse(rise: number): string {
+  const percent = Math.abs(100 * Math.expm1(rise));
+  const digits = percent < 9.95 ? percent.toFixed(1) : Math.round(percent).toLocaleString('en');
+  return `${digits.replace(/^0\.0$/, '0')}%`;
+}
+
+export const worseWords = (rise: number): string =>
+  Number.isFinite(rise)
+    ? `${percentWorse(rise)} ${rise < 0 && percentWorse(rise) !== '0%' ? 'better' : 'worse'}`
+    : '–';
+
+/** The smallest scale of a chart of rises, up to 50% worse, so that settings leave it as it is. */
+export const WORSE_DOMAIN = [0, Math.log(1.5)] as const;
+export const WORSE_LABEL = 'how many more tokens it guesses among';
+
 export function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';
   return `${formatLossChange(mean)}${spread}`;

@@ -13,6 +13,8 @@ import {
   choiceLabels,
   settingName,
   type Cost,
+  WORSE_DOMAIN,
+  WORSE_LABEL,
 } from './settings';
 import { addElement, setText, type View } from '../page/view';
 
@@ -20,8 +22,8 @@ import { addElement, setText, type View } from '../page/view';
 const OTHER_RUNS = [2, 4, 5, 6];
 
 const AXES = [
-  { kind: 'evict', parameter: 'budget', label: 'tokens kept' },
-  { kind: 'quantize', parameter: 'bits', label: 'bits' },
+  { kind: 'evict', parameter: 'budget', label: 'tokens kept', range: [8, 64] as const },
+  { kind: 'quantize', parameter: 'bits', label: 'bits', range: [2, 8] as const },
 ] as const;
 
 interface Measure {
@@ -167,7 +169,7 @@ export const sweep: View = {
     const measureChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
-    return (frame, { group, frames, state, height }) => {
+    return (frame, { group, frames, state, height, isPlain }) => {
       const baseline = group.find(isUnedited);
       const points = group.flatMap((setting) => pointOf(setting) ?? []);
       const availableMeasures = MEASURES.filter(({ read }) =>
@@ -214,6 +216,8 @@ export const sweep: View = {
         const value = pointOf(setting) && measure.read(setting, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
+      const worse = isPlain && measure.name === 'loss';
+      if (worse) means.push(...WORSE_DOMAIN);
       const blind = measure.name === 'loss' && baseline ? blindRise(baseline) : NaN;
       const ends = series.flatMap(({ places }) => Array.from(places ?? []));
       if (blind < Math.max(...means))
@@ -230,8 +234,10 @@ export const sweep: View = {
         height,
         doubling: true,
         named: true,
+        worse,
         xLabel: axisLabel,
-        yLabel: measure.label,
+        yLabel: worse ? WORSE_LABEL : measure.label,
+        ...(isPlain && points[0] ? { xDomain: points[0].axis.range } : {}),
         label: `${frame.model.title}. ${caption}`,
         percent: measure.percent,
         ...(means.length ? { domain: [Math.min(0, ...means), Math.max(0, ...means)] } : {}),
