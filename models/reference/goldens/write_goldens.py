@@ -218,83 +218,16 @@ def scaled_error(actual: Tensor, expected: Tensor) -> float:
     return ((actual - expected).abs().max() / expected.abs().max().clamp_min(1)).item()
 
 
-LLAMA = dict(max_position_embeddings=32, bos_token_id=0, eos_token_id=1)
-GPT2 = dict(n_positions=32, bos_token_id=0, eos_token_id=0)
-HF_CASES = {
-    "hf-llama-gqa": HfCase(
-        transformers.LlamaForCausalLM,
-        LLAMA
-        | dict(
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            intermediate_size=48,
-            vocab_size=64,
-            tie_word_embeddings=False,
-        ),
-        "Two query heads per key/value head, a head of its own (untied).",
-    ),
-    "hf-llama-tied": HfCase(
-        transformers.LlamaForCausalLM,
-        LLAMA
-        | dict(
-            hidden_size=27,
-            num_hidden_layers=3,
-            num_attention_heads=3,
-            num_key_value_heads=3,
-            head_dim=10,
-            intermediate_size=42,
-            vocab_size=53,
-            tie_word_embeddings=True,
-            rms_norm_eps=1e-5,
-            rope_parameters={"rope_type": "default", "rope_theta": 500.0},
-        ),
-        "Explicit head_dim with H*K != D, tied head, sizes that no vector width divides, "
-        "another rope_theta and norm eps.",
-    ),
-    "hf-llama-bf16": HfCase(
-        transformers.LlamaForCausalLM,
-        LLAMA
-        | dict(
-            hidden_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=1,
-            intermediate_size=40,
-            vocab_size=64,
-            tie_word_embeddings=True,
-        ),
-        "Weights stored as BF16, computed in F32; one key/value head for all.",
-        dtype=torch.bfloat16,
-    ),
-    "hf-llama-bias": HfCase(
-        transformers.LlamaForCausalLM,
-        LLAMA
-        | dict(
-            hidden_size=24,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            intermediate_size=36,
-            vocab_size=47,
-            tie_word_embeddings=True,
-            attention_bias=True,
-        ),
-        "attention_bias: q, k, v and o have biases.",
-    ),
-    "hf-gpt2-plain": HfCase(
-        transformers.GPT2LMHeadModel,
-        GPT2 | dict(n_embd=24, n_layer=2, n_head=3, vocab_size=67),
-        "Names without a prefix; h.N.attn.bias is a stored causal mask, to be skipped.",
-        without_prefix=True,
-    ),
-    "hf-gpt2-prefixed": HfCase(
-        transformers.GPT2LMHeadModel,
-        GPT2 | dict(n_embd=32, n_layer=2, n_head=4, vocab_size=64, n_inner=50),
-        "Names with the prefix 'transformer.', explicit n_inner.",
-    ),
-}
+# goldens.json has the models of transformers, and the configs of the reference's.
+MODELS: dict[str, Any] = json.loads(Path(__file__).with_name("goldens.json").read_text())
+
+
+def hf_case(row: dict[str, Any]) -> HfCase:
+    named = {"model": getattr(transformers, row["model"]), "dtype": getattr(torch, row.get("dtype", "float32"))}
+    return HfCase(**row | named)
+
+
+HF_CASES = {name: hf_case(row) for name, row in MODELS["transformers"].items()}
 
 
 @torch.no_grad()
@@ -315,38 +248,7 @@ REF_PARAMETERS = {
 
 
 def ref_config(family: str, operation: str) -> dict[str, Any]:
-    if family == "llama":
-        config: dict[str, Any] = {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "hidden_size": 32,
-            "head_dim": 8,
-            "intermediate_size": 44,
-            "vocab_size": 61,
-            "max_position_embeddings": 32,
-            "rms_norm_eps": 1e-5,
-            "rope_theta": 10000.0,
-            "hidden_act": "silu",
-            "attention_bias": False,
-            "mlp_bias": False,
-            "tie_word_embeddings": True,
-        }
-    else:
-        config = {
-            "architectures": ["GPT2LMHeadModel"],
-            "model_type": "gpt2",
-            "n_layer": 2,
-            "n_head": 4,
-            "n_embd": 32,
-            "n_positions": 32,
-            "n_inner": None,
-            "vocab_size": 61,
-            "layer_norm_epsilon": 1e-5,
-            "activation_function": "gelu_new",
-        }
+    config = dict(MODELS["reference"][family])
     if operation != "softmax":
         parameters = REF_PARAMETERS.get(operation, {}) if family == "llama" else {}
         config["sinkscope"] = {"attention": {"operation": operation, "parameters": parameters}}
