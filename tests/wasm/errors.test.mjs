@@ -14,26 +14,12 @@ const editConfig = (change) => {
   return JSON.stringify(value);
 };
 
+/** tests/native/gguf.json, model.json and configs.json have all that the core refuses. */
 const brokenFiles = [
   ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
-  ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],
-  ['half a header', { weights: weights.subarray(0, 100) }, 'bad_file'],
-  ['a truncated file', { weights: weights.subarray(0, weights.length - 1) }, /bad_file|bad_tensor/],
-  ['an enormous header', { weights: Uint8Array.from(weights).fill(255, 0, 8) }, 'bad_file'],
+  ['a truncated file', { weights: weights.subarray(0, weights.length - 1) }, 'bad_file'],
   ['a config that is no JSON', { config: '{' }, 'bad_config'],
-  ['an empty config', { config: '' }, 'bad_config'],
-  [
-    'a config without layers',
-    { config: editConfig((c) => delete c.num_hidden_layers) },
-    'bad_config',
-  ],
-  ['a negative width', { config: editConfig((c) => (c.hidden_size = -8)) }, 'bad_config'],
   ['another width', { config: editConfig((c) => (c.intermediate_size += 1)) }, 'bad_tensor'],
-  [
-    'an unknown family',
-    { config: editConfig((c) => (c.model_type = 'abacus')) },
-    /unsupported|bad_config/,
-  ],
 ];
 
 test('broken files give a code, a place and a sentence, and the engine remains usable', async () => {
@@ -42,11 +28,7 @@ test('broken files give a code, a place and a sentence, and the engine remains u
       for (const [description, files, code] of brokenFiles) {
         const error = await failure(engine.open({ config, weights, ...files }));
         assert.equal(error.name, 'SinkscopeError', description);
-        assert.match(
-          error.code,
-          code instanceof RegExp ? code : new RegExp(`^${code}$`),
-          description,
-        );
+        assert.equal(error.code, code, description);
         assert.ok(error.where && error.text, description);
       }
       const model = await engine.open({ config, weights });
