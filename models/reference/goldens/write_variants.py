@@ -4,11 +4,14 @@ metrics, computed by the reference in F64.
     python -m models.reference.goldens.write_variants                     every case
     python -m models.reference.goldens.write_variants var-bias-key var-int8     these cases
 
-A case combines features that affect the same computation, such as a bias key with a window, or a gate with grouped
-heads. The tensors "metric.*" are all metrics that the model has. Metrics of single heads begin with dimensions [L, H].
+variants.json lists the cases. A case combines features that affect the same computation, such as a bias key with a
+window, or a gate with grouped heads. The tensors "metric.*" are all metrics that the model has. Metrics of single
+heads begin with dimensions [L, H].
 """
 
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,32 +25,6 @@ from ..shapes import shapes
 from . import GOLDEN
 from .write_goldens import describe, draw_large_weights, run_in_f64, store, write_cases
 
-SIZES = {
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 4,
-    "hidden_size": 12,
-    "head_dim": 4,
-    "intermediate_size": 8,
-    "vocab_size": 20,
-    "max_position_embeddings": 32,
-    "rms_norm_eps": 1e-5,
-    "rope_theta": 10000.0,
-    "hidden_act": "silu",
-    "tie_word_embeddings": True,
-}
-GROUPED_SIZES = {"num_key_value_heads": 2}
-# All sizes differ (T is 11 or 12, E is 5), so that mixing up two letters changes the result.
-UNEQUAL_SIZES = {
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "hidden_size": 14,
-    "head_dim": 6,
-    "intermediate_size": 10,
-    "vocab_size": 23,
-}
-
 
 @dataclass(frozen=True)
 class Case:
@@ -58,91 +35,18 @@ class Case:
     int8: bool = False  # stores matrices as I8 and other tensors as F16, instead of F32
 
 
-def _with_operation(operation: str, **variant: Any) -> dict[str, Any]:
-    return {"attention": {"operation": operation}} | variant
+# The sizes in `unequal` all differ (T is 11 or 12, E is 5), so that mixing up two letters changes the result.
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("variants.json").read_text())
+SIZES: dict[str, Any] = TABLE["sizes"]["all"]
 
 
-CASES: dict[str, Case] = {
-    "var-bias-key": Case({"bias_key": "head"}, GROUPED_SIZES),
-    "var-bias-key-value": Case(
-        _with_operation("sigmoid", bias_key="head", bias_key_value="head", value_bias="shared"), GROUPED_SIZES
-    ),
-    "var-bias-key-window": Case(
-        {"bias_key": "shared", "bias_key_value": "shared", "mask": {"kind": "window", "window": 4}}
-    ),
-    "var-gate-element": Case({"gate": "output_element", "value_bias": "head"}, GROUPED_SIZES),
-    "var-gate-head": Case({"gate": "output_head", "heads": "added"}, GROUPED_SIZES),
-    "var-gate-value": Case({"gate": "value_element", "heads": "added", "value_bias": "head"}, GROUPED_SIZES),
-    "var-gate-value-head": Case(
-        {"gate": "value_head", "bias_key": "head"}, GROUPED_SIZES | {"sliding_window": None}, family="mistral"
-    ),
-    "var-gate-value-state": Case({"gate": "value_state", "value_bias": "shared"}, GROUPED_SIZES),
-    # Six heads need the slopes of two powers of two. Rotary positions would not allow this odd head width.
-    "var-alibi": Case(
-        {"positions": "alibi", "bias_key": "head", "bias_key_value": "head"},
-        {"num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 5},
-    ),
-    # Distances above 16 have logarithmic buckets.
-    "var-relative": Case(
-        {"positions": "relative"}, {"num_attention_heads": 2, "num_key_value_heads": 1, "hidden_size": 8}, T=29
-    ),
-    "var-sinusoid": Case(
-        {"positions": "sinusoid", "norm": "post", "norm_kind": "layer", "feed_forward": "plain"}, {"hidden_act": "gelu"}
-    ),
-    "var-learned": Case(
-        {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"}, {"hidden_act": "relu"}
-    ),
-    "var-sandwich": Case({"norm": "sandwich", "bias_key": "head"}, GROUPED_SIZES),
-    "var-sandwich-layer": Case(
-        _with_operation("sigmoid", norm="sandwich", norm_kind="layer", feed_forward="plain", positions="alibi")
-    ),
-    "var-no-ffn": Case({"feed_forward": "none", "gate": "output_head", "positions": "learned"}, GROUPED_SIZES),
-    "var-no-ffn-sandwich": Case({"feed_forward": "none", "norm": "sandwich", "value_bias": "head"}),
-    "var-no-ffn-post": Case(_with_operation("softmax1", feed_forward="none", norm="post", norm_kind="layer")),
-    "var-none": Case({"positions": "none", "norm": "post", "feed_forward": "plain"}),
-    "var-geglu": Case(_with_operation("relu", norm="post", gate="output_element"), {"hidden_act": "gelu"}),
-    "var-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "positions": "alibi"}),
-    "var-prefix-bias-key": Case(_with_operation("sigmoid", bias_key="head", mask={"kind": "prefix", "prefix": 3})),
-    "var-bidirectional": Case(
-        {"mask": {"kind": "bidirectional"}, "mask_token": 1, "gate": "output_head"}, GROUPED_SIZES
-    ),
-    "var-bidirectional-bias-key": Case(
-        _with_operation("sigmoid_log_n", mask={"kind": "bidirectional"}, bias_key="head", positions="relative")
-    ),
-    "var-elu1_norm": Case(_with_operation("elu1_norm", bias_key="head")),
-    "var-identity_norm": Case(_with_operation("identity_norm", mask={"kind": "window", "window": 5})),
-    "var-elu1_kernel": Case(_with_operation("elu1_kernel", bias_key="head", positions="alibi"), GROUPED_SIZES),
-    "var-elu1_kernel_norm": Case(_with_operation("elu1_kernel_norm"), GROUPED_SIZES),
-    "var-mlp_kernel": Case(_with_operation("mlp_kernel"), GROUPED_SIZES),
-    "var-mlp_kernel_norm": Case(
-        _with_operation("mlp_kernel_norm", bias_key="shared", bias_key_value="head"), GROUPED_SIZES
-    ),
-    "var-experts": Case(
-        {"bias_key": "head", "norm_kind": "layer", "feed_forward": "plain"},
-        {"num_local_experts": 3, "num_experts_per_tok": 2, "sliding_window": None},
-        family="mixtral",
-    ),
-    "var-unequal": Case({}, UNEQUAL_SIZES, T=11),
-    "var-unequal-sigmoid": Case(_with_operation("sigmoid", bias_key="head", gate="output_head"), UNEQUAL_SIZES, T=11),
-    "var-unequal-identity": Case(
-        _with_operation("identity", bias_key="head", gate="value_element", mask={"kind": "window", "window": 5}),
-        UNEQUAL_SIZES,
-        T=11,
-    ),
-    "var-unequal-prefix": Case({"mask": {"kind": "prefix", "prefix": 4}, "bias_key": "shared"}, UNEQUAL_SIZES, T=11),
-    "var-unequal-bidirectional": Case(_with_operation("softmax1", mask={"kind": "bidirectional"}), UNEQUAL_SIZES, T=11),
-    "var-unequal-experts": Case(
-        {"positions": "alibi"},
-        UNEQUAL_SIZES | {"num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": None},
-        family="mixtral",
-        T=12,
-    ),
-    "var-int8": Case(
-        {"positions": "learned", "gate": "value_element", "bias_key": "head"},
-        GROUPED_SIZES | {"tie_word_embeddings": False},
-        int8=True,
-    ),
-}
+def case_of(row: dict[str, Any]) -> Case:
+    shared = TABLE["sizes"].get(row.get("shared"), {})
+    options = {key: row[key] for key in ("family", "T", "int8") if key in row}
+    return Case(row["variant"], shared | row.get("sizes", {}), **options)
+
+
+CASES = {name: case_of(row) for name, row in TABLE["cases"].items()}
 
 
 def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
