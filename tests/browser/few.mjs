@@ -10,7 +10,7 @@ const MAX_COUNTS = {
   start: [16, 105],
   explore: [35, 160],
   compare: [30, 119],
-  training: [21, 120],
+  training: [21, 115],
   purpose: [25, 105],
   lab: [26, 119],
 };

@@ -688,7 +688,7 @@ const training = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^Before training, on this text, no heads of the softmax model have a sink, none of/,
+      /^Before training, on this text, no heads have a sink with softmax, none with sigmoid/,
     );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();

@@ -362,6 +362,14 @@ export const startRole = ({ image }: Pick<Frame, 'image'>): string =>
 export const firstName = (frame: Frame): string =>
   startsSpecial(frame) ? firstTokenText(frame) : firstOf(frame);
 
+/** Says what the first token is, if it only marks the start of a text, and what a sink is. */
+export function sinkDefinition(frame: Frame): string {
+  const name = firstName(frame);
+  const isStart = startsSpecial(frame) && !isBidirectional(frame);
+  const role = isStart ? `${name} marks the start of a text and means nothing. ` : '';
+  return `${role}A head with over ${formatPercent(frame.eps, 0)} attention on ${isStart ? 'it' : name} has a sink.`;
+}
+
 /**
  * Returns a model's name within a sentence: “the softmax model”, “the model “No BOS””. A title without spaces, such as
  * that of a repository, is a name of its own.

@@ -425,7 +425,7 @@ describe('Training', () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'layer 1, head 0: looks most at <s>']);
+    expect(mapsOf(room)).toEqual(['b', 'strongest head: layer 1, head 0']);
     // Only the other chart has its curve.
     expect(room.all<HTMLDetailsElement>('details.more')[0]!.open).toBe(true);
   });
@@ -503,11 +503,13 @@ describe('Training', () => {
     ]);
     expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 4000 });
     expect(chart().label).toMatchSnapshot();
+    expect(room.text('.why')).toMatchSnapshot();
     // A short text has no counts.
     add('softmax@40', NaN);
     const short = softmax({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
     counted.value = { ...counted.value, 'softmax@0': short };
     expect(values()[0]).toEqual([NaN, NaN, 2]);
+    expect(room.text('.why')).not.toMatch(/First sink/);
     chart().onChoose!(39);
     expect(room.state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
   });
@@ -526,34 +528,34 @@ describe('Training', () => {
   it('says that another text changed the head, and not that the reader chose it', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.view-attention .cell-head .hint');
-    expect(hints()).toEqual(['layer 1, head 0: looks most at <s>']);
+    expect(hints()).toEqual(['strongest head: layer 1, head 0']);
     const other = (prompt: string) => {
       const question = { ...softmax().question, prompt };
       const alpha = tensor([2, 2, 3], [0.9, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0]);
       return softmax({ question }, { alpha, alpha_raw: alpha });
     };
     room.know([other('another text')]);
-    expect(hints()).toEqual(['now layer 0, head 0: looks most at <s>']);
+    expect(hints()).toEqual(['strongest head now: layer 0, head 0']);
     room.know([other('a third text')]);
-    expect(hints()).toEqual(['layer 0, head 0: looks most at <s>']);
+    expect(hints()).toEqual(['strongest head: layer 0, head 0']);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()).toEqual(['layer 1, head 1']);
   });
 
   it('explains why the heads of a short text are not counted', async () => {
     const frames = [softmax({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) }), sigmoid()];
-    expect((await trainingRoom({}, frames)).text('.lead')).toMatchSnapshot();
+    expect((await trainingRoom({}, frames)).text('[data-finding]')).toMatchSnapshot();
   });
 
   it('waits, and hides the caption while a frame is stale or failed', async () => {
     const room = await trainingRoom({}, []);
-    expect(room.text('.lead')).toBe('Loading the models …');
+    expect(room.text('[data-finding]')).toBe('Loading the models …');
     room.know({ softmax: { frame: softmax(), isStale: true } });
-    expect(room.text('.lead')).toBe('');
+    expect(room.text('[data-finding]')).toBe('');
     room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid(), isStale: true } });
-    expect([room.text('.lead'), room.texts('.trouble p')]).toMatchSnapshot();
+    expect([room.text('[data-finding]'), room.texts('.trouble p')]).toMatchSnapshot();
     room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
-    expect(room.text('.lead')).toMatchSnapshot();
+    expect(room.text('[data-finding]')).toMatchSnapshot();
   });
 
   it('goes to the step that a reader selects in the curve', async () => {

@@ -133,11 +133,11 @@ describe('the curves of training', () => {
       steps: true,
       cursor: 20,
       domain: [0, 60],
-      yLabel: 'heads with a sink (Sink₁), %',
+      yLabel: 'heads with a sink, mean of 20 passages, %',
     });
     expect(chart()).not.toHaveProperty('log');
     expect(texts('.segmented button')[0]).toMatch(/loss/i);
-    click('‖h₁‖');
+    click('first hidden norm');
     expect(set).toHaveBeenCalledWith({ curve: 'hidden_ratio' });
     const steps: number[] = [];
     root.addEventListener('choose-step', (event) => steps.push((event as CustomEvent).detail));

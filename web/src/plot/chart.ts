@@ -40,6 +40,8 @@ export interface ChartData {
   readonly steps?: boolean;
   /** The smallest range of the y axis; values may extend it. */
   readonly domain?: readonly [number, number];
+  /** Whether the y axis ends exactly there, with a tick, instead of at the next round number. */
+  readonly isExact?: boolean;
   /** The smallest range of the x axis; values may extend it. */
   readonly xDomain?: readonly [number, number];
   readonly percent?: boolean;
@@ -236,9 +238,12 @@ function axesOf(data: ChartData, width: number, height: number) {
     .range([LEFT + 4, width - RIGHT]);
   const range = [height - (data.xLabel ? BOTTOM : BOTTOM - 13), TOP];
   const tickCount = height < 110 ? 2 : 4;
+  const linear = scaleLinear(yDomain(ys, data), range);
   const y = log
     ? scaleLog(yDomain(ys, data), range)
-    : scaleLinear(yDomain(ys, data), range).nice(data.worse ? 20 : tickCount);
+    : data.isExact
+      ? linear
+      : linear.nice(data.worse ? 20 : tickCount);
   const xTicks = () => {
     if (steps) return stepTicks(xDomain[1]!);
     if (doubling)
@@ -256,6 +261,9 @@ function axesOf(data: ChartData, width: number, height: number) {
     : data.worse
       ? apart(worseTicks, y, 22)
       : y.ticks(tickCount);
+  const top = y.domain()[1]!;
+  if (data.isExact && yTicks.at(-1)! < top)
+    yTicks.splice(y(yTicks.at(-1)!) - TOP < TICK_ROOM ? -1 : yTicks.length, 1, top);
   return { x, y, xTicks: xTicks(), yTicks, segments };
 }
 

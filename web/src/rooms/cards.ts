@@ -45,8 +45,8 @@ export interface CardWords {
 }
 
 /**
- * Returns a function that says which head a map shows and why: of a model without a chosen head, the one that looks most
- * at the first token, which may be another one on another text.
+ * Returns a function that says which head a map shows and why: of a model without a chosen head, the one that gives the
+ * first token most, which may be another one on another text.
  */
 export function nameHeads(context: Context) {
   const lastHeads = new Map<string, { question: string; name: string; isNew: boolean }>();
@@ -60,7 +60,7 @@ export function nameHeads(context: Context) {
     const last = lastHeads.get(id);
     const isNew = last?.question === key ? last.isNew : last !== undefined && last.name !== name;
     lastHeads.set(id, { question: key, name, isNew });
-    return `${isNew ? 'now ' : ''}${name}: ${model.step ? 'will look' : 'looks'} most at ${firstName(frame)}`;
+    return `strongest head${isNew ? ' now' : ''}: ${name}`;
   };
 }
 
@@ -125,15 +125,15 @@ export function cardLooks(
 export const harmLink = (link: Context['link']) =>
   html`<a href=${link({ room: 'purpose' })}>Are sinks bad? Not by themselves.</a>`;
 
-/** Adds what all cards share: the name of their text, how to read a map, and the scale. */
-export function addCardLegend(place: HTMLElement, context: Context) {
+/** Adds what all cards share: the name of their text if asked for, how to read a map, and the scale. */
+export function addCardLegend(place: HTMLElement, context: Context, isNamed = true) {
   const legend = addElement(place, 'map-legend');
-  const textName = addElement(legend, '', 'strong');
+  const textName = isNamed ? addElement(legend, '', 'strong') : undefined;
   const words = addElement(legend, '', 'span');
   const scalePlace = addElement(legend, 'scale-place', 'span');
   return (frames: readonly Frame[]): void => {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
-    setText(textName, frames[0] ? `${capitalize(countedOn(frames[0]))}:` : '');
+    if (textName) setText(textName, frames[0] ? `${capitalize(countedOn(frames[0]))}:` : '');
     setText(words, mapWords(frames));
     drawScale(scalePlace, weightScale({ frames, state, theme }));
     legend.hidden = !frames.length || frames.some(({ pooled }) => pooled);

@@ -87,6 +87,23 @@ export function countThroughTraining(context: Context, scope: Scope) {
   return { courses, studies, hasCourses: () => trained().length > 0 };
 }
 
+/**
+ * Says by which checkpoint the first head, and half as many heads as in the end, had a sink: of the first model all of
+ * whose checkpoints are counted, if it had none before training; '' without one.
+ */
+export function learnedWords(courses: readonly TextCourse[]): string {
+  for (const { points } of courses) {
+    const sinks = points.map(({ frame }) => (frame ? verdictOf(frame).sink : NaN));
+    const stepOf = (least: number) =>
+      points[sinks.findIndex((sink) => sink > 0 && sink >= least)]!.step.toLocaleString('en');
+    const last = sinks.at(-1)!;
+    if (sinks[0] !== 0 || !(last > 0) || !sinks.every(Number.isFinite)) continue;
+    const [first, half] = [stepOf(0), stepOf(last / 2)];
+    return `First sink by step ${first}${half === first ? '' : `, half by step ${half}`}.`;
+  }
+  return '';
+}
+
 /** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, too. */
 export function drawTextCourses(
   place: HTMLElement,
@@ -119,6 +136,7 @@ export function drawTextCourses(
     ...{ kind: 'lines', steps: true, named: isComplete, percent: isPercent, series, yLabel },
     ...{ xLabel: 'training step, not evenly spaced', cursorWords: 'now' },
     domain: [0, isPercent ? 1 : heads],
+    isExact: true,
     xDomain: [0, Math.max(...series.flatMap(({ places }) => places))],
     label: `Through training, ${yLabel}. ${words.join('. ')}.`,
   });

@@ -4,6 +4,7 @@
  */
 import { html, nothing, render } from 'lit';
 import { allows, segmentedControl, textField, troubleNotes } from '../page/controls';
+import { explainTerms } from '../page/terms';
 import {
   cardOf,
   hideUntilDrawn,
@@ -30,20 +31,14 @@ import {
   listWords,
   modelName,
   mustSpendWords,
+  sinkDefinition,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import {
-  addCardLegend,
-  cardLooks,
-  harmLink,
-  nameHeads,
-  type CardWords,
-  type HeadNamer,
-} from './cards';
+import { addCardLegend, cardLooks, nameHeads, type CardWords, type HeadNamer } from './cards';
 import { countWords } from './compared';
-import { countThroughTraining, drawTextCourses } from './text_course';
+import { countThroughTraining, drawTextCourses, learnedWords } from './text_course';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
@@ -59,20 +54,30 @@ const placeOf = ({ model: { step } }: Frame): string =>
 /** Returns a model's title without its step. */
 const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
 
+/** Names a model by its attention rule if its title does: "with softmax"; otherwise by its title. */
+function inModel(frame: Frame): string {
+  const name = modelName({ title: titleOf(frame) });
+  const { operation } = frame;
+  return name === `the ${operation.name} model` ? `with ${operation.name}` : `in ${name}`;
+}
+
 /** Returns the room's heading: what the courses of the shown models say of the sink. */
 function headingOf(frames: readonly Frame[]): string {
   const courses = frames.flatMap((frame) => {
     const emergence = emergenceOf(frame);
-    return emergence ? [{ name: modelName({ title: titleOf(frame) }), ...emergence }] : [];
+    return emergence ? [{ place: inModel(frame), ...emergence }] : [];
   });
   const learned = courses.filter(({ isNone }) => !isNone);
   if (!courses.length) return 'Training';
   if (!learned.length) return 'No sink appears in these training runs.';
   if (learned.some(({ from }) => from > 0)) return 'Training';
-  const by = listWords(learned.map(({ name }) => name));
-  const others = courses.filter(({ isNone }) => isNone).map(({ name }) => name);
-  const notBy = listWords(others, 'or');
-  return `The sink is learned: by ${by}${notBy ? `, not by ${notBy}` : ''}.`;
+  const others = courses.filter(({ isNone }) => isNone);
+  const listOf = (list: typeof courses, word: 'and' | 'or') =>
+    listWords(
+      list.map(({ place }) => place),
+      word,
+    );
+  return `The sink is learned: ${listOf(learned, 'and')}${others.length ? `, not ${listOf(others, 'or')}` : ''}.`;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -82,8 +87,8 @@ export function numbersSentence(frames: readonly Frame[]): string {
   const short = frames.find((one) => !verdictOf(one).conclusive);
   if (short) return tooShortNote(short);
   const clauses = frames.map((one, i) => {
-    const [count, model] = [countWords(one), `of ${modelName({ title: titleOf(one) })}`];
-    return i ? `${count} ${model}` : `${count.replace('none', 'no')} heads ${model} have a sink`;
+    const count = countWords(one);
+    return `${i ? count : `${count.replace('none', 'no')} heads have a sink`} ${inModel(one)}`;
   });
   return `${capitalize(placeOf(frame))}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
@@ -128,12 +133,11 @@ const wordsOfCards =
   ({ headOf, claimAt, isWalked }: Chosen, headWords: HeadNamer) =>
   (frame: Frame): CardWords => {
     const place = isWalked(frame.subject) ? ` ${placeOf(frame)}` : '';
-    // Of a trained model the number stands above the column.
-    const isFirst = frame.model.step?.step === 0;
     return {
-      title: `${titleOf(frame)}${place}`,
-      hint: isFirst
-        ? `the same head: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`
+      title: `${titleOf(frame).replace(/ model$/, '')}${place}`,
+      // Of a trained model the number stands above the column.
+      hint: frame.model.step
+        ? `same head: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`
         : headWords(frame, headOf(frame)),
       color: colorOf(frame),
     };
@@ -144,26 +148,34 @@ function headTemplate(
   frames: readonly Frame[],
   context: Context,
 ) {
+  const current = framesOf(entries.filter(({ isStale }) => !isStale));
+  const isLoading = !frames.length && !entries.some(({ error }) => error);
   return html`<h1>${headingOf(frames)}</h1>
-    ${troubleNotes(entries, context)}`;
+    ${troubleNotes(entries, context)}
+    <p class="lead">
+      ${frames[0] ? explainTerms(sinkDefinition(frames[0])) : nothing}
+      <strong data-finding role="status" ?hidden=${!allows(context.state.value, 'finding')}
+        >${isLoading ? 'Loading the models …' : numbersSentence(current)}</strong
+      >
+    </p>`;
 }
 
-/** Returns the sentence of numbers, why softmax makes a sink if a drawn softmax model has it, and where its harm is. */
-function numbersTemplate(
-  entries: readonly SubjectEntry[],
-  { state, link }: Context,
+/** Says what to do next, and after training when the sink was learned, and why softmax makes one if a drawn model has it. */
+function nextTemplate(
+  frames: readonly Frame[],
+  { link }: Context,
   { claimAt }: Chosen,
-  isDrawn: boolean,
+  when: string,
 ) {
-  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
-  const isLoading = !isDrawn && !entries.some(({ error }) => error);
+  const isTrained = frames.length > 0 && frames.every(({ model }) => !model.step);
   const softmax = frames.find(
     (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
   );
-  return html`<p class="lead" data-finding role="status" ?hidden=${!allows(state.value, 'finding')}>
-      ${isLoading ? 'Loading the models …' : numbersSentence(frames)}
-    </p>
-    <p class="why">${softmax ? html`${mustSpendWords(softmax)} ${harmLink(link)}` : nothing}</p>`;
+  return html`${isTrained ? html`<p class="why">${when} ${softmax ? mustSpendWords(softmax) : nothing}</p>` : nothing}
+    <p class="next">
+      → <a href=${link({ room: 'purpose' })}>Does it matter?</a>
+      <a href=${link({ room: 'lab' })}>Train one yourself</a>
+    </p>`;
 }
 
 /** Returns the choice of the models, and of the one that is drawn before and after its training if there are several. */
@@ -188,7 +200,7 @@ function addCurves(
   const { root, chartPlace, goToStep } = places;
   const counts = countThroughTraining(context, scope);
   let isFoldOpened = false;
-  const fold = addFold(root, 'Other texts, other runs, other curves');
+  const fold = addFold(root, 'Other texts and runs');
   const curvesFigure = new Figure(fold, training, context, scope, { isUnstamped: true });
   const update = () => {
     if (fold.open) curvesFigure.update(entriesOf(context, context.state.value.shown));
@@ -207,14 +219,12 @@ function addCurves(
         onChoose: (step) => goToStep(Math.max(0, step)),
       });
   });
-  return { studies: counts.studies, update };
+  return { studies: counts.studies, update, when: () => learnedWords(counts.courses()) };
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
-  const bar = addElement(root, 'training-bar');
-  const choicePlace = addElement(bar, 'model-choice');
-  const updateLegend = addCardLegend(bar, context);
+  const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
   const cards = addElement(grid, 'pictures cards');
   const chosen = chooseHeads(context);
@@ -222,11 +232,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const looks = cardLooks(context, wordsOfCards(chosen, nameHeads(context)), chosen.headOf);
   const mapsFigure = new Figure(cards, attention, context, scope, { ...looks.map, isMain: true });
   const headsFigure = new Figure(cards, sinks, context, scope, looks.heads);
-  const acts = addElement(grid, 'acts');
-  const goToStep = addTrainingSlider(addElement(acts, 'walk-place'), context, scope);
-  const textPlace = addElement(acts, 'text-place');
+  const legend = addElement(grid, 'training-legend');
+  const updateLegend = addCardLegend(legend, context, false);
+  const choicePlace = addElement(legend, 'model-choice');
+  const acts = addElement(root, 'acts');
   const chartPlace = addElement(acts, 'chart');
-  const numbersPlace = addElement(acts, 'numbers-place');
+  const textPlace = addElement(acts, 'text-place');
   const curves = addCurves({ root, chartPlace, goToStep }, context, scope);
   const currentEntries = () => entriesOf(context, context.state.value.shown);
   /** The frames drawn last, and the models that they are of: heading and scale stay while a checkpoint loads. */
@@ -268,7 +279,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { frames } = drawn;
     render(headTemplate(entries, frames, context), headingPlace);
     render(modelChoice(entries, context), choicePlace);
-    render(numbersTemplate(entries, context, chosen, frames.length > 0), numbersPlace);
     updateLegend(frames);
     mapsFigure.update(drawnEntries());
     const current = entriesOf(context, currentSubjects());
@@ -277,6 +287,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     grid.classList.toggle('has-before', current.length < drawnSubjects().length);
     curves.update();
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
-    render(hasText ? textField(context, 2) : nothing, textPlace);
+    render(
+      html`${hasText ? textField(context, 2) : nothing}
+      ${nextTemplate(frames, context, chosen, curves.when())}`,
+      textPlace,
+    );
   });
 }

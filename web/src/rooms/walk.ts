@@ -121,7 +121,7 @@ function sliderTemplate(
   return html`<div class="walk-buttons">
       <button type="button" class="walk-play primary" @click=${togglePlaying}>
         <span aria-hidden="true">${isPlaying ? '❚❚' : '▶'}</span>
-        ${isPlaying ? 'Pause' : index < lastIndex ? 'Play' : `Play from step ${steps[0]!.toLocaleString('en')}`}
+        ${isPlaying ? 'Pause' : 'Play'}
       </button>
       ${button('Previous checkpoint', index - 1, '←')} ${button('Next checkpoint', index + 1, '→')}
     </div>

@@ -47,24 +47,24 @@ export const QUANTITIES: readonly Quantity[] = [
     logName: 'held_out_loss',
     unit: 'nats per token',
   }),
-  quantityRow('sink_1', 'Sink₁', 'Sink₁', {
-    axis: 'heads with a sink (Sink₁)',
+  quantityRow('sink_1', 'Sink₁', 'heads with a sink', {
+    axis: 'heads with a sink',
     seedsName: 'sink_0.3',
     possibleRange: [0, 100],
     unit: '%',
     domain: [0, 60],
     digits: 1,
   }),
-  quantityRow('alpha_max', 'largest α₁ of a head', 'largest α₁', {
+  quantityRow('alpha_max', 'largest α₁ of a head', 'strongest head', {
     possibleRange: [0, 1],
     domain: [0, 1],
   }),
-  quantityRow('hidden_ratio', '‖h₁‖ relative to the others, max over layers', '‖h₁‖', {
+  quantityRow('hidden_ratio', '‖h₁‖ relative to the others, max over layers', 'first hidden norm', {
     unit: '×',
     isLog: true,
     domain: [0.7, 10],
   }),
-  quantityRow('value_ratio', '‖v₁‖ relative to the others, mean over heads', '‖v₁‖', {
+  quantityRow('value_ratio', '‖v₁‖ relative to the others, mean over heads', 'first value norm', {
     unit: '×',
     isLog: true,
     domain: [0.3, 3],

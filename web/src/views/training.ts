@@ -207,7 +207,8 @@ function shownStep({ model }: Frame): number {
 function axisLabel({ axis, title, shortTitle, unit }: Quantity, frames: readonly Frame[]): string {
   // The prompts of a recording need not be held out.
   const areRecorded = frames.every(({ recording }) => recording);
-  return `${axis ?? (areRecorded ? shortTitle : title)}${unit ? `, ${unit}` : ''}`;
+  const name = axis ?? (areRecorded ? shortTitle : title);
+  return `${name}${areRecorded ? '' : `, mean of ${LOG_SEQUENCES} passages`}${unit ? `, ${unit}` : ''}`;
 }
 
 /** Loads the courses of the shown series; again where the reader chose another ε. */
