@@ -241,7 +241,7 @@ test('means of metrics that depend on eps have the thresholds as first dimension
   });
 });
 
-test('the conditions of a recording state its metrics, its inputs and the model', () => {
+test('the conditions of a recording state its metrics, its inputs and the model', (t) => {
   const recordedPrompts = {
     ids: [
       [4, 5],
@@ -251,31 +251,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     T: 2,
     eps: [0.1],
   };
-  assert.deepEqual(conditionsOf(model, {}, recordedPrompts), {
-    model: {
-      id: 'llama',
-      revision: null,
-      sha256: null,
-      family: 'llama',
-      ...sizes,
-      dtype: 'float32',
-      attention: 'sinkscope',
-      operation: 'softmax',
-      mask: { kind: 'causal' },
-      windows: [null],
-    },
-    first: { token: '4', id: 4, position: 0 },
-    tokens: [
-      ['4', '5'],
-      ['4', '7'],
-    ],
-    prompts: { source: null, sha256: null, source_sha256: null, count: 3, kept: 2, T: 2 },
-    eps: [0.1],
-    class: 'MEASURED',
-    license: null,
-    versions: { sinkscope: '9.8.7' },
-    command: null,
-  });
+  t.assert.snapshot(conditionsOf(model, {}, recordedPrompts));
   const about = {
     model: { id: 'own', revision: 'r', sha256: 's', family: 'no', dtype: 'no' },
     first: { token: 'first', position: 2 },
@@ -287,26 +263,8 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     class: 'COUNTERFACTUAL',
   };
   const silenceEdit = { kind: 'silence', layer: 0 };
-  const conditions = conditionsOf(model, about, {
-    ...{ ...recordedPrompts, idsSha256: 'cd' },
-    edits: [silenceEdit],
-  });
-  const { id, revision, sha256, family, dtype } = conditions.model;
-  assert.deepEqual([id, revision, sha256, family, dtype], ['own', 'r', 's', 'llama', 'float32']);
-  assert.deepEqual(conditions.first, { token: 'first', id: 4, position: 2 });
-  assert.deepEqual(conditions.tokens, [
-    ['<4>', '<5>'],
-    ['<4>', '<7>'],
-  ]);
-  assert.deepEqual(conditions.prompts, {
-    ...{ source: 'a text', sha256: 'cd', source_sha256: 'ab' },
-    ...{ count: 3, kept: 2, T: 2 },
-  });
-  assert.deepEqual(
-    [conditions.class, conditions.license, conditions.command],
-    ['COUNTERFACTUAL', 'MIT', 'none'],
-  );
-  assert.deepEqual(conditions.edits, [{ ...silenceEdit, label: 'a head is silent' }]);
+  const prompts = { ...recordedPrompts, idsSha256: 'cd', edits: [silenceEdit] };
+  t.assert.snapshot(conditionsOf(model, about, prompts));
   const emptyConditions = conditionsOf(model, {}, { ...recordedPrompts, ids: [] });
   assert.deepEqual(
     [emptyConditions.first, emptyConditions.tokens, emptyConditions.prompts.kept],
@@ -373,28 +331,9 @@ const maps = (shape, first = 1) => ({
   data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => first + i),
 });
 
-test('maps of other programs get default conditions, which the caller can replace', () => {
+test('maps of other programs get default conditions, which the caller can replace', (t) => {
   const plainRecording = parse(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
-  const expectedConditions = {
-    model: {
-      id: 'maps',
-      revision: null,
-      sha256: null,
-      family: 'unknown',
-      ...{ L: 1, H: 2, G: 2, K: 1, D: 1, V: 1 },
-      operation: 'softmax',
-      mask: { kind: 'causal' },
-    },
-    first: { token: '0', id: null, position: 0 },
-    tokens: [['0', '1']],
-    prompts: { source: null, source_sha256: null, count: 1, kept: 1, T: 2 },
-    eps: [],
-    class: 'MEASURED',
-    license: null,
-    versions: {},
-    command: null,
-  };
-  assert.deepEqual(plainRecording.conditions, expectedConditions);
+  t.assert.snapshot(plainRecording.conditions);
   const aboutOptions = { source: 'a text', sourceSha256: 'ab', license: 'MIT', command: 'none' };
   const mapOptions = {
     id: 'own',
@@ -408,19 +347,7 @@ test('maps of other programs get default conditions, which the caller can replac
     { att: maps([1, 2, 2, 2], 50), tokens: ['d', 'e'] },
   ];
   const fullRecording = parse(recordMaps(prompts, { ...aboutOptions, ...mapOptions }));
-  const { id, family, operation, mask, G } = fullRecording.conditions.model;
-  assert.deepEqual({ id, family, operation, mask, G }, mapOptions);
-  const source = { source: 'a text', source_sha256: 'ab' };
-  assert.deepEqual(fullRecording.conditions.prompts, { ...source, count: 2, kept: 2, T: 3 });
-  assert.deepEqual(fullRecording.conditions.tokens, [
-    ['a', 'b', 'c'],
-    ['d', 'e'],
-  ]);
-  assert.equal(fullRecording.conditions.first.token, null, 'the prompts begin with other tokens');
-  assert.deepEqual(
-    [fullRecording.conditions.license, fullRecording.conditions.command],
-    ['MIT', 'none'],
-  );
+  t.assert.snapshot(fullRecording.conditions);
   prompts.forEach(({ att }, i) => {
     const { dtype, shape, data } = fullRecording.tensors.get(`${i}.att`);
     assert.deepEqual([dtype, shape, [...data]], ['F32', att.shape, bytesOf(att.data)]);
