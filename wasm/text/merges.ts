@@ -13,15 +13,6 @@ const HASH_FACTOR = 0x9e3779b1;
 
 const EMPTY_RANK = -1;
 
-/**
- * Returns the table size: at most half of the slots are used, so that a search soon meets an empty
- * one.
- * @param count number of merges
- */
-export function slotCountFor(count: number) {
-  return 2 ** Math.ceil(Math.log2(2 * count + 2));
-}
-
 export class MergeRanks {
   #lastSlot;
   #lefts;
@@ -31,7 +22,8 @@ export class MergeRanks {
   #mergedIds;
 
   constructor(count: number) {
-    const slotCount = slotCountFor(count);
+    // At most half of the slots are used, so that a search soon meets an empty one.
+    const slotCount = 2 ** Math.ceil(Math.log2(2 * count + 2));
     this.#lastSlot = slotCount - 1;
     this.#lefts = new Int32Array(slotCount);
     this.#rights = new Int32Array(slotCount);

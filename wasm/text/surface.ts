@@ -45,25 +45,16 @@ export function createSurfaceReader(
 ): (token: string) => Uint8Array | string {
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
-  const hasByteLetters = isByteLevel(file);
-  const usesBlocks = usesBlockSigns(file);
+  const stages = [...listStages(file.pre_tokenizer), ...listStages(file.decoder)];
+  const hasByteLetters = stages.some((stage) => stage?.type === 'ByteLevel');
+  // Others than WordPiece write a space as U+2581, as SentencePiece does.
+  const usesBlocks = file.model.type !== 'WordPiece';
   const literalTokens = [...addedTokens].filter(({ normalized }) => hasByteLetters || !normalized);
   const names = new Set(literalTokens.map(({ content }) => content));
   const readToken = hasByteLetters
     ? readLetters
     : (token: string) => readText(token, prefix, suffix, usesBlocks);
   return (token) => (names.has(token) ? token : readToken(token));
-}
-
-/** Returns whether the letters of a token stand for bytes. */
-export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
-  const stages = [...listStages(file.pre_tokenizer), ...listStages(file.decoder)];
-  return stages.some((stage) => stage?.type === 'ByteLevel');
-}
-
-/** Returns whether tokens write a space as U+2581, as SentencePiece does. */
-export function usesBlockSigns(file: Pick<TokenizerFile, 'model' | 'pre_tokenizer' | 'decoder'>) {
-  return !isByteLevel(file) && file.model.type !== 'WordPiece';
 }
 
 function listStages(stage: Stage | null | undefined): (Stage | null | undefined)[] {
