@@ -13,25 +13,13 @@ import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { failure, refuses, withEngine } from './helper.mjs';
 
 test('labConfig makes the config of GPT-2, or of a llama with the keys that differ', async (t) => {
-  const gpt2 = {
-    ...{ architectures: ['GPT2LMHeadModel'], model_type: 'gpt2' },
-    ...{ n_layer: 1, n_head: 1, n_embd: 64, n_inner: 256, vocab_size: 64, n_positions: 32 },
-    ...{ layer_norm_epsilon: 1e-5, activation_function: 'gelu_new', tie_word_embeddings: false },
-    ...{ bos_token_id: 0, eos_token_id: null, torch_dtype: 'float32' },
-  };
-  assert.deepEqual(labConfig(), gpt2);
+  t.assert.snapshot(labConfig());
   const attention = { operation: 'relu' };
-  assert.deepEqual(labConfig({ operation: 'relu' }), { ...gpt2, sinkscope: { attention } });
-  const llama = {
-    ...{ architectures: ['LlamaForCausalLM'], model_type: 'llama', num_hidden_layers: 2 },
-    ...{ num_attention_heads: 3, num_key_value_heads: 3, hidden_size: 50, head_dim: 16 },
-    ...{ intermediate_size: 5, vocab_size: 6, max_position_embeddings: 7, rms_norm_eps: 1e-5 },
-    ...{ rope_theta: 10000, hidden_act: 'silu', attention_bias: false, mlp_bias: false },
-    ...{ tie_word_embeddings: false, bos_token_id: 0, eos_token_id: null, torch_dtype: 'float32' },
-  };
+  assert.deepEqual(labConfig({ operation: 'relu' }), { ...labConfig(), sinkscope: { attention } });
   const sizes = { layers: 2, heads: 3, width: 50, inner: 5, vocabulary: 6, context: 7 };
   const settings = { positions: 'rotary', norm: 'rms', feed_forward: 'gated', activation: 'silu' };
-  assert.deepEqual(labConfig({ ...sizes, ...settings }), llama);
+  const llama = labConfig({ ...sizes, ...settings });
+  t.assert.snapshot(llama);
   const config = { ...llama, attention_bias: true, mlp_bias: true };
   assert.deepEqual(labConfig({ ...sizes, ...settings, feed_forward: 'plain' }), {
     ...config,
@@ -106,29 +94,9 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
   const letters = 'abcdefghijklmnopqrstuvwxyz';
   const characters = [...letters, ...letters.toUpperCase(), ...'0123456789+='];
   assert.deepEqual(words, ['<s>', ...'①②③④⑤⑥⑦⑧', ...characters].slice(0, 64));
-  const startItem = { SpecialToken: { id: '<s>', type_id: 0 } };
-  const textItem = (id) => ({ Sequence: { id, type_id: 0 } });
-  assert.deepEqual(JSON.parse(tokenizer), {
-    ...{ version: '1.0', truncation: null, padding: null, normalizer: null, pre_tokenizer: null },
-    added_tokens: [
-      {
-        ...{ id: 0, content: '<s>', single_word: false, lstrip: false, rstrip: false },
-        ...{ normalized: false, special: true },
-      },
-    ],
-    post_processor: {
-      type: 'TemplateProcessing',
-      single: [startItem, textItem('A')],
-      pair: [startItem, textItem('A'), textItem('B')],
-      special_tokens: { '<s>': { id: '<s>', ids: [0], tokens: ['<s>'] } },
-    },
-    decoder: null,
-    model: {
-      ...{ type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null },
-      ...{ end_of_word_suffix: null, fuse_unk: false, byte_fallback: false, merges: [] },
-      vocab: Object.fromEntries(words.map((word, id) => [word, id])),
-    },
-  });
+  const { model, ...rest } = JSON.parse(tokenizer);
+  assert.deepEqual(model.vocab, Object.fromEntries(words.map((word, id) => [word, id])));
+  t.assert.snapshot({ ...rest, model: { ...model, vocab: {} } });
   const baseConfig = { tokenizer_class: 'PreTrainedTokenizerFast' };
   assert.equal(tokenizerConfig, JSON.stringify({ ...baseConfig, bos_token: '<s>' }, null, 2));
 
