@@ -66,7 +66,7 @@ test('safetensors are preferred among formats, and a whole file among its shards
   }
 });
 
-test('a single file of weights may have any name, but no adapter, shard or file of a folder counts', async () => {
+test('a single file of weights may have any name, but no adapter, shard or file of a folder counts', async (t) => {
   const lone = await planOf(
     listed(
       'config.json',
@@ -80,62 +80,34 @@ test('a single file of weights may have any name, but no adapter, shard or file 
     [lone.format, lone.files.weights.map(({ name }) => name)],
     ['safetensors', ['mine.safetensors']],
   );
-  const expected = 'expected model.safetensors, its index, pytorch_model.bin or a .gguf file';
   for (const names of [['a.safetensors', 'b.safetensors'], ['sub/a.safetensors'], ['a.bin']])
-    assert.deepEqual(await refusalOf(listed('config.json', ...names)), [
-      'x',
-      `${expected}, found config.json, ${names.join(', ')}`,
-    ]);
+    t.assert.snapshot(await refusalOf(listed('config.json', ...names)));
 });
 
 test('an error names the first eight files that are present', async (t) => {
   const names = Array.from({ length: 10 }, (_, i) => `f${i}`);
-  const expected = 'expected weights called w.bin, found';
-  const firstNames = names.slice(0, 8).join(', ');
-  for (const [length, foundText] of [
-    [0, 'no files'],
-    [8, firstNames],
-    [9, `${firstNames} and 1 more`],
-    [10, `${firstNames} and 2 more`],
-  ])
-    assert.deepEqual(await refusalOf(listed(...names.slice(0, length)), { file: 'w.bin' }), [
-      'x',
-      `${expected} ${foundText}`,
-    ]);
+  for (const length of [0, 8, 9, 10])
+    t.assert.snapshot(await refusalOf(listed(...names.slice(0, length)), { file: 'w.bin' }));
   t.assert.snapshot(await refusalOf(listed('model.safetensors')));
 });
 
-test('an index must name 1 to 1000 files, and each must be present', async () => {
+test('an index must name 1 to 1000 files, and each must be present', async (t) => {
   const name = 'model.safetensors.index.json';
   const withMap = (weight_map) => ({ texts: { [name]: JSON.stringify({ weight_map }) } });
   const names = Array.from({ length: 1001 }, (_, i) => `${i}.safetensors`);
   const files = listed('config.json', name).concat(names.map((shardName) => ({ name: shardName })));
   const largestPlan = await planOf(files, withMap(names.slice(0, 1000)));
   assert.deepEqual([largestPlan.files.weights.length, largestPlan.bytes], [1000, 0]);
-  for (const [map, found] of [
-    [names, 1001],
-    [{}, 0],
-    [null, 0],
-    ['text', 0],
-  ])
-    assert.deepEqual(await refusalOf(files, withMap(map)), [
-      name,
-      `expected a weight_map that names 1 to 1000 files, found ${found}`,
-    ]);
-  assert.deepEqual(await refusalOf(files.slice(0, 2), withMap({ a: 'gone' })), [
-    name,
-    `expected gone, which the index names, found config.json, ${name}`,
-  ]);
+  for (const map of [names, {}, null, 'text'])
+    t.assert.snapshot(await refusalOf(files, withMap(map)));
+  t.assert.snapshot(await refusalOf(files.slice(0, 2), withMap({ a: 'gone' })));
   for (const text of ['{', '{ "a": NaN }'])
     assert.match(
       (await refusalOf(files, { texts: { [name]: text } }))[1],
       /^expected a JSON object, found .*JSON/,
     );
   for (const refusalFor of ['[]', 'null', '1'])
-    assert.deepEqual(await refusalOf(files, { texts: { [name]: refusalFor } }), [
-      name,
-      'expected a JSON object, found something else',
-    ]);
+    t.assert.snapshot(await refusalOf(files, { texts: { [name]: refusalFor } }));
 });
 
 test('parts of a GGUF file are one choice, in their order, and an image encoder is ignored', async (t) => {
@@ -161,21 +133,14 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
   t.assert.snapshot(errorOf(() => modelFiles(choicePlan)));
 });
 
-test('a model that exceeds the memory limit is rejected with its size', async () => {
-  const refusalFor = (gib) =>
-    `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
-    'Expected a smaller or more strongly quantized model';
+test('a model that exceeds the memory limit is rejected with its size', async (t) => {
   const planOfBytes = (bytes) => planOf([{ name: 'm.gguf', bytes }]);
   assert.equal(MEMORY_LIMIT, 3.75 * 2 ** 30);
   assert.equal((await planOfBytes(3.75 * 2 ** 30)).refusal, undefined);
-  assert.equal((await planOfBytes(3.75 * 2 ** 30 + 1)).refusal, refusalFor('3.75'));
+  t.assert.snapshot((await planOfBytes(3.75 * 2 ** 30 + 1)).refusal);
   const large = await planOfBytes(4.5 * 2 ** 30);
-  assert.equal(large.refusal, refusalFor('4.50'));
-  assert.throws(() => modelFiles(large), {
-    code: 'too_large',
-    where: 'x',
-    text: refusalFor('4.50'),
-  });
+  t.assert.snapshot(large.refusal);
+  assert.throws(() => modelFiles(large), { code: 'too_large', where: 'x', text: large.refusal });
   // The memory of a run counts only for weights outside of GGUF files.
   const config = JSON.stringify({ n_layer: 1, n_embd: 4, n_head: 1, vocab_size: 9 });
   const files = [
