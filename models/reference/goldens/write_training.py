@@ -8,86 +8,35 @@ has the tokens of the training text, and `losses` the loss of each step before i
 drawn by the formula of core/train/random.h, in Python's integers.
 """
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..files import read_weights, to_int8, write_json, write_model, write_stored_model
+from ..files import read_weights, to_int8, write_model, write_stored_model
 from ..model import Visitor, Weights, architecture, forward
 from ..shapes import shapes
 from . import GOLDEN
 from .write_goldens import describe, draw_large_weights, store, write_cases
-from .write_variants import SIZES
 
 STEPS, TEXT_LENGTH = 50, 200
 MASK_64 = (1 << 64) - 1
 GOLDEN_RATIO = 0x9E3779B97F4A7C15
 
 
-@dataclass(frozen=True)
-class Case:
-    recipe: dict[str, Any]
-    variant: dict[str, Any]  # "sinkscope" in config.json
-    sizes: dict[str, Any] = field(default_factory=dict)
-    # "sinkscope" in the config.json of the I8 model that training continues; None for new weights
-    start_variant: dict[str, Any] | None = None
-
-
-COMMON_RECIPE = {
-    "task": "text",
-    "seed": 5,
-    "steps": STEPS,
-    "batch": 3,
-    "length": 9,
-    "first": 0,
-    "warm_up": 10,
-    "fall": 0.2,
-    "clip": 1.0,
-    "weight_decay": 0.1,
-    "embedding_decay": 0.01,
-}
-CASES = {
-    "training/adamw": Case(
-        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95},
-        {"positions": "learned", "norm_kind": "layer", "feed_forward": "plain"},
-        {"hidden_act": "gelu", "tie_word_embeddings": False},
-    ),
-    "training/sgd": Case(
-        COMMON_RECIPE | {"optimizer": "sgd", "learning_rate": 0.02, "beta1": 0.8, "first": -1},
-        {"attention": {"operation": "sink_logit"}, "gate": "output_element", "bias_key": "shared"},
-        {"num_key_value_heads": 2},
-    ),
+# A case's config.json and recipe.json are its input. A case that continues a stored model in I8 has the "sinkscope" of
+# that model here.
+CASES: dict[str, dict[str, Any] | None] = {
+    "training/adamw": None,
+    "training/sgd": None,
     # Multiplies the gradient of the first token's values by a quarter.
-    "training/value-gradient": Case(
-        COMMON_RECIPE
-        | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.95, "first_value_gradient": 0.25},
-        {"gate": "value_element"},
-        {"num_key_value_heads": 2},
-    ),
+    "training/value-gradient": None,
     # In half of the sequences, a trigger of three tokens and its continuation replace the text.
-    "training/planted": Case(
-        COMMON_RECIPE
-        | {
-            "optimizer": "adamw",
-            "learning_rate": 0.01,
-            "beta1": 0.9,
-            "beta2": 0.95,
-            "length": 14,
-            "planted": 0.5,
-            "triggers": 4,
-        },
-        {},
-    ),
+    "training/planted": None,
     # A softmax model continues with sink logits. Its file has none, so they start at 0.
-    "training/onward": Case(
-        COMMON_RECIPE | {"optimizer": "adamw", "learning_rate": 0.01, "beta1": 0.9, "beta2": 0.99},
-        {"attention": {"operation": "sink_logit"}},
-        {"tie_word_embeddings": False},
-        start_variant={},
-    ),
+    "training/onward": {},
 }
 
 
@@ -174,8 +123,8 @@ def scale_first_values(factor: float) -> Visitor:
     return visit
 
 
-def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
-    arch, recipe, losses = architecture(config), case.recipe, []
+def train(recipe: dict[str, Any], config: dict[str, Any], weights: Weights, text: Tensor) -> list[float]:
+    arch, losses = architecture(config), []
     optimizer = make_optimizer(recipe, weights)
     visit = scale_first_values(recipe.get("first_value_gradient", 1))
     for step in range(recipe["steps"]):
@@ -198,17 +147,18 @@ def train(case: Case, config: dict[str, Any], weights: Weights, text: Tensor) ->
     return losses
 
 
-def write(name: str, case: Case) -> None:
+def write(name: str, start_variant: dict[str, Any] | None) -> None:
     folder = GOLDEN / name
-    config = {"model_type": "llama"} | SIZES | case.sizes | {"sinkscope": case.variant}
+    config, recipe = (json.loads((folder / file).read_text()) for file in ("config.json", "recipe.json"))
+    config.pop("quantization_config", None)
     arch = architecture(config)
-    variant = case.variant if case.start_variant is None else case.start_variant
+    variant = config["sinkscope"] if start_variant is None else start_variant
     generator = torch.Generator().manual_seed(7)
     weights = {
         weight: draw_large_weights(weight, torch.Size(shape), generator)
         for weight, shape in shapes(architecture(config | {"sinkscope": variant})).items()
     }
-    if case.start_variant is None:
+    if start_variant is None:
         write_model(folder, config, weights, torch.float32)
     else:
         write_stored_model(folder, config, to_int8(weights))
@@ -218,8 +168,7 @@ def write(name: str, case: Case) -> None:
     noise = torch.rand(TEXT_LENGTH, generator=generator)
     text = torch.where(noise < 0.8, torch.arange(TEXT_LENGTH) * 2, (noise * 1000).long()) % arch.V
     doubles = {weight: w.double().requires_grad_() for weight, w in weights.items()}
-    losses = train(case, config, doubles, text)
-    write_json(folder / "recipe.json", case.recipe)
+    losses = train(recipe, config, doubles, text)
     store(folder, {"text": text, "losses": torch.tensor(losses)})
     store(folder, {weight: w.detach() for weight, w in doubles.items()}, "trained.safetensors")
     describe(
