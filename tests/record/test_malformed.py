@@ -15,7 +15,7 @@ import pytest
 import sinkscope
 from safetensors.numpy import save
 from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, RecordingError
-from sinkscope.schema import load_schema
+from sinkscope.schema import load_schema, parse_conditions
 
 VALUES = (
     None,
@@ -260,3 +260,14 @@ def test_conditions_that_contradict_each_other_are_refused_by_their_key(
     file.write_bytes(save(whole.tensors, {VERSION_KEY: version, CONDITIONS_KEY: json.dumps(changed)}))
     with pytest.raises(RecordingError, match=sentence):
         sinkscope.Recording.open(file)
+
+
+def test_the_first_position_lies_in_each_prompt_and_windows_by_layer_need_no_common_one(
+    recording: sinkscope.Recording,
+) -> None:
+    conditions = {key: x for key, x in recording.conditions.items() if key != "images"}
+    short = change(change(conditions, ("tokens",), [list("abcd"), list("ab")]), ("first", "position"), 2)
+    with pytest.raises(ValueError, match=r"first\.position: expected a position below 2"):
+        parse_conditions(json.dumps(short))
+    windows = change(change(conditions, ("model", "mask"), {"kind": "window"}), ("model", "windows"), [2, 3])
+    assert parse_conditions(json.dumps(windows)) == windows

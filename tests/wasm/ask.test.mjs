@@ -60,6 +60,10 @@ test('each failed response has its code, its message and its number of tries', a
     [reply(429, { ratelimit: '"api";r=0;t=99' }), {}, 'busy', /; try again in 99 s$/, 1],
     [reply(429, { 'retry-after': 'soon' }), { tries: 1 }, 'busy', / answered 429$/, 1],
     [new TypeError('fetch failed'), {}, 'read', /hub.example can be reached.*refused or cut$/, 5],
+    [
+      new TypeError('fetch failed', { cause: new Error('redirect count exceeded') }),
+      ...[{}, 'read', /redirect count exceeded$/, 1],
+    ],
   ]) {
     const { requests, error } = await send(t, [answer], options);
     assert.deepEqual([error.code, error.where], [code, 'https://hub.example/a/b']);

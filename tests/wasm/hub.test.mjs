@@ -186,6 +186,11 @@ test('a busy list is requested again, and a hub without lists is probed for file
   assert.match(plan.commit, /^[0-9a-f]{40}$/);
   assert.ok(hub.seen(/model\.safetensors$/, 'hub').every(({ method }) => method === 'HEAD'));
   await assert.rejects(resolve('no-owner/nothing'), { code: 'access' });
+  // Each further request to a hub that does not answer would take as long.
+  hub.reset();
+  hub.fault({ path: /api\/models/, reset: true });
+  await assert.rejects(resolve('sinkscope/softmax'), { code: 'read' });
+  assert.ok(hub.seen(/sinkscope\/softmax/).every(({ method }) => method === 'GET'));
 });
 
 test('a probe that fails does not count as a file that is missing', async () => {
@@ -209,6 +214,20 @@ test('a probe that fails does not count as a file that is missing', async () => 
     assert.equal((await resolve('sinkscope/softmax')).files.tokenizer, undefined);
   }
   hub.reset();
+});
+
+test('a probe that fails ends the others', async (t) => {
+  const signals = [];
+  t.mock.method(globalThis, 'fetch', async (address, { method, signal }) => {
+    if (method !== 'HEAD') return new Response(null, { status: 404 });
+    signals.push(signal);
+    if (/tokenizer\.json$/.test(address)) return new Response(null, { status: 405 });
+    return new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  });
+  await assert.rejects(resolve('own/model'), { message: /tokenizer\.json: .*answered 405/ });
+  assert.ok(signals.length > 5 && signals.every(({ aborted }) => aborted));
 });
 
 test('impossible entries in a list are ignored, and a list without files is an error', async (t) => {
@@ -272,6 +291,8 @@ test('invalid lists are rejected', async () => {
   const { files: parts, memory, bytes } = await resolve('sinkscope/softmax@evil');
   assert.equal(parts.weights.length, 1);
   assert.equal(memory, bytes, 'a config without sizes adds nothing');
+  add({ '../outside.gguf': Buffer.alloc(1) });
+  await assert.rejects(resolve('sinkscope/softmax@evil'), { code: 'read' });
   const index = Buffer.from(JSON.stringify({ weight_map: { a: 'gone.safetensors' } }));
   add({ 'config.json': Buffer.from('{}'), 'model.safetensors.index.json': index });
   const noShard = { code: 'read', message: /gone\.safetensors, which the index names/ };

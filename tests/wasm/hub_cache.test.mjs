@@ -109,14 +109,14 @@ test('where only the ETag names the version, it is checked, and another one is f
   assert.match(notes.join(), /not kept: the server sends no size or ETag/);
 });
 
-/** Answers requests in turn: the tag of each response, and whether it says its length. */
+/** Answers requests in turn: the tag of each response, the length that it states, and the length that it has. */
 function answerWith(t, tags) {
   const requests = [];
   t.mock.method(globalThis, 'fetch', async (_, { signal, headers }) => {
-    const [tag, hasLength = true] = tags[requests.length];
+    const [tag, bytes = 10, sentBytes = 10] = tags[requests.length];
     requests.push(signal);
     const firstByte = Number(/\d+/.exec(headers.range)?.[0] ?? 0);
-    const digits = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].slice(firstByte);
+    const digits = Array.from({ length: sentBytes }, (_, i) => i).slice(firstByte);
     const pull = (controller) => {
       if (digits.length) controller.enqueue(Uint8Array.of(digits.shift()));
       else controller.close();
@@ -126,8 +126,8 @@ function answerWith(t, tags) {
       status: firstByte ? 206 : 200,
       headers: {
         etag: tag,
-        ...(hasLength && { 'content-length': String(10 - firstByte) }),
-        ...(firstByte && { 'content-range': `bytes ${firstByte}-9/10` }),
+        ...(bytes && { 'content-length': String(bytes - firstByte) }),
+        ...(firstByte && { 'content-range': `bytes ${firstByte}-${bytes - 1}/${bytes}` }),
       },
     });
   });
@@ -143,17 +143,55 @@ test('a response that is not read to its end is canceled', async (t) => {
   assert.deepEqual(isEnded(), [true, true, false]);
 });
 
-test('a file that changes between two requests of its download is deleted from the cache', async (t) => {
-  const requests = answerWith(t, [['"a"'], ['"a"'], ['"b"']]);
-  await read({}, 4);
-  const error = await failure(read());
-  assert.match(error.text, /expected 10 bytes of "a", found 10 bytes of "b"; try again/);
-  assert.ok(requests.every(({ aborted }) => aborted));
-  assert.deepEqual(readdirSync(folder), []);
+for (const [tag, bytes] of [
+  ['"b"', 10],
+  ['"a"', 12],
+])
+  test(`a file that changes between two requests to ${bytes} bytes of ${tag} is deleted from the cache`, async (t) => {
+    const requests = answerWith(t, [['"a"'], ['"a"'], [tag, bytes]]);
+    await read({}, 4);
+    const error = await failure(read());
+    const sentence = `expected 10 bytes of "a", found ${bytes} bytes of ${tag}; try again`;
+    assert.equal(error.text, sentence);
+    assert.ok(requests.every(({ aborted }) => aborted));
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+test('a cached file that is longer than the server now states is fetched again', async (t) => {
+  answerWith(t, [['"a"', 12, 12], ['"a"']]);
+  await read();
+  assert.equal((await read()).content.length, 10);
+});
+
+test('a cached file is read no further after an abort', async () => {
+  await read({ version: 'c' });
+  const stop = new AbortController();
+  const { stream } = await openCached(address(), { version: 'c', signal: stop.signal });
+  stop.abort(new Error('enough'));
+  await assert.rejects(stream.getReader().read(), /enough/);
+});
+
+test('a part that another page removes before it is read is fetched', async () => {
+  await read({ version: 'c' });
+  const { stream } = await openCached(address(), { version: 'c', wait: 1 });
+  await cacheClear();
+  assert.ok(Buffer.concat(await Array.fromAsync(stream)).equals(weights));
+});
+
+test('a plan without a commit is not kept', async (t) => {
+  const siblings = [{ rfilename: 'config.json' }, { rfilename: 'model.safetensors', size: 7 }];
+  t.mock.method(globalThis, 'fetch', async (address) =>
+    Response.json(/\/api\//.test(address) ? { siblings } : {}),
+  );
+  await resolve('own/model', { cache: true });
+  assert.deepEqual(
+    readdirSync(folder).filter((name) => name.endsWith('.plan')),
+    [],
+  );
 });
 
 test('a response of unknown length is not kept', async (t) => {
-  answerWith(t, [['"a"', false]]);
+  answerWith(t, [['"a"', 0]]);
   const notes = [];
   assert.equal((await read({ onNote: (note) => notes.push(note) })).content.length, 10);
   assert.match(notes.join(), /not kept: the server sends no size or ETag/);
@@ -346,6 +384,12 @@ test('a stored model opens without a network', async () => {
   await cacheClear(id);
   assert.deepEqual(readdirSync(folder), []);
   hub.reset();
+  hub.fault({ path: /./, status: 503 });
+  assert.equal((await failure(resolve(id, options))).code, 'read');
+  hub.reset();
+  await resolve(id, options);
+  const name = readdirSync(folder).find((name) => name.endsWith('.plan'));
+  writeFileSync(join(folder, name), '{"files":{}}');
   hub.fault({ path: /./, status: 503 });
   assert.equal((await failure(resolve(id, options))).code, 'read');
 });

@@ -381,6 +381,20 @@ test('a helper stops when its training ends', async () => {
   await closed;
 });
 
+test('a training ends after the step that is being taken, and begins none that waits', async () => {
+  for (let ticks = 0; ticks < 12; ticks++) {
+    const module = core();
+    const trainer = new Trainer(module, 1);
+    const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
+    const steps = Promise.allSettled([1, 1].map((count) => trainer.takeSteps(id, count, 0)));
+    for (let tick = 0; tick < ticks; tick++) await undefined;
+    await trainer.end(id);
+    assert.deepEqual(module.calls.at(-1), ['train_end', 16], `${ticks}`);
+    const codes = (await steps).map(({ reason }) => reason?.code);
+    if (ticks === 0) assert.deepEqual(codes, ['closed', 'closed']);
+  }
+});
+
 test('an error in a step is thrown after the entries of earlier steps, and by every later call', async () => {
   let steps = 0;
   const module = core((name) => name === 'train_finish' && ++steps >= 3);

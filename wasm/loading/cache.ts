@@ -227,7 +227,7 @@ class CachedDownload {
     const part = this.#parts.shift();
     if (!part) return undefined;
     const bytes = await this.#store.get(part.name, this.#buffer).catch(() => undefined);
-    if (bytes?.length !== part.bytes || checksumOf(bytes) !== part.checksum) {
+    if (!bytes || checksumOf(bytes) !== part.checksum) {
       this.#parts = [];
       await this.#store.remove(part.name);
       if (this.#isHashChecked)
