@@ -24,7 +24,6 @@ const { ZOO_NAMES } = (await import(zooModule)) as { readonly ZOO_NAMES: readonl
 const zooFolder = resolve(root, '../models/zoo');
 interface Listed {
   readonly id: string;
-  readonly preview?: object;
 }
 const cards = (JSON.parse(readFileSync(`${zooFolder}/index.json`, 'utf8')) as Listed[]).filter(
   ({ id }) => ZOO_NAMES.includes(id),
@@ -32,11 +31,11 @@ const cards = (JSON.parse(readFileSync(`${zooFolder}/index.json`, 'utf8')) as Li
 
 /**
  * Whether the package ships a file of the zoo. It ships the whole folder of each model, which the package `sinkscope`
- * opens by the model's name, except checkpoints and the refinement of a preview, since the exact weights are there.
+ * opens by the model's name, except checkpoints.
  */
 function isShipped(file: string): boolean {
   const [id = '', name] = file.split('/');
-  return ZOO_NAMES.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
+  return ZOO_NAMES.includes(id) && name !== 'timeline';
 }
 /** The zoo's address needs no hash of its contents, since the package's address has a version. */
 const zoo = new Part('zoo', zooFolder, (file) => !file.includes('/') || isShipped(file), 'zoo/');
@@ -84,10 +83,7 @@ function ship(): Plugin {
       if (!home) throw new Error('SINKSCOPE_HOME: expected the address of the page, found none');
       engine.copyTo(out);
       zoo.copyTo(out);
-      const listed = cards.map((card) => ({
-        ...{ ...card, timeline: false },
-        ...(card.preview ? { preview: { ...card.preview, refinement: undefined } } : {}),
-      }));
+      const listed = cards.map((card) => ({ ...card, timeline: false }));
       writeFileSync(`${out}/${zoo.path}index.json`, JSON.stringify(listed));
       cpSync(resolve(root, 'lessons/pictures'), `${out}/pictures`, {
         recursive: true,

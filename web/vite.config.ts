@@ -26,8 +26,8 @@ const recordings = shipped.length
   ? new Part('recordings', recordingsFolder, isRecording)
   : undefined;
 const cards = JSON.parse(readFileSync(zoo.sourceOf('index.json'), 'utf8')) as Card[];
-const previewedModels = cards.filter(({ preview }) => preview);
-const tokenizers = new Set(previewedModels.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
+const packedModels = cards.filter(({ packed }) => packed);
+const tokenizers = new Set(packedModels.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 /**
  * Files that the page's main thread fetches first, so that the browser preloads them. The worker's files are left out:
  * a preload does not serve a worker.
@@ -41,7 +41,7 @@ const PRECACHED = [
   ...PRELOADED,
   'heldout.json',
   'reported.json',
-  ...previewedModels.map(({ id, preview }) => `${id}/${preview!.file}`),
+  ...packedModels.map(({ id, packed }) => `${id}/${packed!.file}`),
 ];
 
 const READ_MEASUREMENTS = Object.keys({
@@ -131,7 +131,7 @@ export default defineConfig({
       groups: [
         {
           name: 'first',
-          test: /(src\/(rooms\/start|run\/queue|ask\/zoo|page\/(trust|elapsed))|wasm\/(engine\/client|load\/engine))\.[jt]s$/,
+          test: /(src\/(rooms\/start|run\/(queue|models)|ask\/zoo|page\/(trust|elapsed))|wasm\/(engine\/client|load\/engine))\.[jt]s$/,
         },
         // Keeps the page's styles apart from the code of the first screen, which figures on other sites load as well.
         {

@@ -14,6 +14,9 @@ from safetensors.torch import load_file, save_file
 from .model import Architecture, Weights, architecture
 
 SCALE_SUFFIX = "_scale"
+# Steps per root mean square of a matrix. Coarse steps of the embedding and the head raise the loss most.
+STEPS_PER_RMS = {"lm_head.weight": 16.0, "model.embed_tokens.weight": 16.0}
+OTHER_STEPS_PER_RMS = 8.0
 # `quantization_config` of config.json, without which transformers would ignore the scales. The group repeats the
 # format: without it compressed-tensors takes 8-bit weights for packed ones.
 INT8_BY_ROWS = {
@@ -61,6 +64,20 @@ def to_int8(weights: Weights) -> Weights:
         scale = w.abs().amax(1, keepdim=True) / 127
         steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)).round()
         stored_weights |= {name: steps.to(torch.int8), name + SCALE_SUFFIX: scale}
+    return stored_weights
+
+
+def to_steps(weights: Weights) -> Weights:
+    """Rounds each matrix to I8 steps of one size, a power of two, so that F16 holds the rounded numbers exactly. Converts
+    other tensors to F16."""
+    stored_weights: Weights = {}
+    for name, w in weights.items():
+        if w.dim() != 2 or not name.endswith(".weight"):
+            stored_weights[name] = w.half()
+            continue
+        size = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS)
+        scale = torch.maximum(size.log2().round().exp2(), (w.abs().max() / 127).log2().ceil().exp2())
+        stored_weights |= {name: (w / scale).round().to(torch.int8), name + SCALE_SUFFIX: scale.repeat(len(w), 1)}
     return stored_weights
 
 

@@ -125,7 +125,7 @@ stored ones, and those of the run before they were rounded.
 {numbers}
 
 Sink_1 to Sink_10: {", ".join(str(s) for s in stored_metrics["sink"])}
-{further_text}{describe_preview(facts)}{paper}{report}
+{further_text}{describe_packed(facts)}{paper}{report}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
@@ -152,38 +152,13 @@ public domain only.
 """
 
 
-def describe_preview(facts: dict[str, Any]) -> str:
-    if "preview" not in facts:
+def describe_packed(facts: dict[str, Any]) -> str:
+    if "packed" not in facts:
         return ""
-    preview, exact = facts["preview"], facts["measured"]
-    refinement = preview["refinement"]
     return (
-        f"\n`{preview['file']}` has the same weights rounded to {bits_per_weight(facts)} bits each, "
-        f"{preview['bytes']:,} bytes: Sink_1 {preview['measured']['sink_1']} % (exact: "
-        f"{exact['sink_1']}), loss {preview['measured']['loss']} ({exact['loss']}). With "
-        f"`{refinement['file']}`, {refinement['bytes']:,} bytes, it gives the bytes of model.safetensors.\n"
+        f"\nEach matrix is rounded to steps of one size, a power of two. `{facts['packed']['file']}`, "
+        f"{facts['packed']['bytes']:,} bytes, has the same numbers as I8, which the page fetches.\n"
     )
-
-
-def bits_per_weight(facts: dict[str, Any]) -> str:
-    return f"{8 * facts['preview']['bytes'] / facts['parameters']:.1f}"
-
-
-def preview_table(rows: list[dict[str, Any]]) -> str:
-    lines = [
-        "| id | exact: bytes | Sink_1 % | loss | preview: bytes | bits a weight | Sink_1 % "
-        "| loss | refinement: bytes |",
-        "|" + "---|" * 9,
-    ]
-    for row in rows:
-        if "preview" in row:
-            exact, preview = row["measured"], row["preview"]
-            lines.append(
-                f"| `{row['id']}` | {row['bytes']:,} | {exact['sink_1']} | {exact['loss']} "
-                f"| {preview['bytes']:,} | {bits_per_weight(row)} | {preview['measured']['sink_1']} "
-                f"| {preview['measured']['loss']} | {preview['refinement']['bytes']:,} |"
-            )
-    return "\n".join(lines)
 
 
 def zoo_table(rows: list[dict[str, Any]]) -> str:
@@ -284,7 +259,6 @@ def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], read
     for name, table in {
         "zoo": zoo_table(rows),
         "seeds": seeds_table(seed_rows),
-        "preview": preview_table(rows),
         "untrained": untrained_table({row["id"] for row in rows}),
         "pilot": factors.pilot_table(logs[pilot_recipe.id], pilot_recipe.seeds),
         "hours": decide.describe_hours(),

@@ -13,24 +13,26 @@ import gzip
 import hashlib
 import json
 import shutil
+import zlib
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 from tokenizers import AddedToken, Tokenizer, processors
 
 from ..reference.files import (
     read_model,
     to_int8,
+    to_steps,
     widen_weights,
     write_json,
     write_model,
     write_stored_model,
 )
-from ..reference.model import Architecture, Weights, architecture
+from ..reference.model import architecture
 from ..reference.operations import OPERATIONS
-from . import pack, preview
+from . import pack
 from .corpus import encode
 from .measure import SEQUENCES, T, measure
 from .pages import F16_MODELS, make_pages
@@ -39,6 +41,7 @@ from .text import BOS, END
 
 MODELS = Path(__file__).resolve().parents[1]
 ZOO = MODELS / "zoo"
+PACKED = "packed.gz"
 TIMELINE_MEASUREMENTS = (
     "sink_1",
     "sink_elsewhere",
@@ -56,8 +59,11 @@ def last_checkpoint(recipe: Recipe, seed: int, runs: Path) -> Path:
 
 
 def store_weights(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path) -> None:
+    """Writes model.safetensors; of a model that both transformers and the page open, also the same numbers as I8."""
     if recipe.id in F16_MODELS:
-        write_model(folder, recipe.config, weights, torch.float16)
+        steps = to_steps(weights)
+        write_model(folder, recipe.config, widen_weights(steps), torch.float16)
+        (folder / PACKED).write_bytes(compress(save(steps)))
     else:
         write_stored_model(folder, recipe.config, to_int8(weights))
 
@@ -169,25 +175,21 @@ def measure_seeds(runs: Path, texts: list[str], old_rows: list[dict[str, Any]]) 
     return rows
 
 
-def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor) -> dict[str, Any]:
-    file_contents = preview.encode_files(
-        weights, (folder / "config.json").read_text(), (folder / "model.safetensors").read_bytes()
-    )
-    preview_file, refinement_file = (folder / name for name in ("preview.gz", "refinement.gz"))
-    for file, data in zip((preview_file, refinement_file), file_contents, strict=True):
-        file.write_bytes(data)
-    measurements = measure(arch, widen_weights(preview.to_steps(weights)), ids)
-    return {
-        "file": preview_file.name,
-        "bytes": preview_file.stat().st_size,
-        "sha256": sha256_of(preview_file),
-        "refinement": {"file": refinement_file.name, "bytes": refinement_file.stat().st_size},
-        "measured": {name: measurements[name] for name in ("sink_1", "sink_1_raw", "loss")},
-    }
+def compress(data: bytes) -> bytes:
+    """Compresses data without a timestamp. The strategy "filtered" uses few back references, which suits numbers: they
+    hardly repeat."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
+    return packer.compress(data) + packer.flush()
 
 
 def sha256_of(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def packed_facts(folder: Path) -> dict[str, Any]:
+    """Describes the page's file. Has the contents of config.json, since a request for them would cost a round trip."""
+    file = folder / PACKED
+    return {"file": PACKED, "bytes": file.stat().st_size, "config": json.loads((folder / "config.json").read_text())}
 
 
 def measure_facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
@@ -202,7 +204,7 @@ def measure_facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
         "sha256": sha256_of(file),
-        **({"preview": write_preview(folder, arch, weights, ids)} if recipe.id in F16_MODELS else {}),
+        **({"packed": packed_facts(folder)} if recipe.id in F16_MODELS else {}),
         "operation": arch.operation,
         "formula": OPERATIONS[arch.operation].formula,
         "context": recipe.context,

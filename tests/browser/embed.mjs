@@ -369,8 +369,7 @@ export const embed = {
     const page = await visit(stage, 'about:blank');
     const weights = [];
     page.on('request', (request) => {
-      if (/\/(softmax|sigmoid)\/(model|refinement)\./.test(request.url()))
-        weights.push(request.url());
+      if (/\/(softmax|sigmoid)\/(model|packed)\./.test(request.url())) weights.push(request.url());
     });
     await page.addInitScript(() => {
       globalThis.moved = 0;

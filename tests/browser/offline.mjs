@@ -85,9 +85,9 @@ async function waitUntilCached(page, ...paths) {
     await until(async () => (await cachedAddresses(page, /./)).some((url) => url.endsWith(path)));
 }
 
-async function loadExactWeights(page, address) {
+async function loadWeights(page, address) {
   await page.goto(`${address}#room=compare`);
-  await waitUntilCached(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
+  await waitUntilCached(page, 'softmax/packed.gz', 'sigmoid/packed.gz');
   await page.goto(`${address}#room=start`);
 }
 
@@ -132,10 +132,10 @@ export const offline = {
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
       assert.ok(!(await isIsolated(page)), 'this host sends no headers');
-      await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await waitUntilCached(page, 'softmax/packed.gz', 'sigmoid/packed.gz');
       const cachedEarly = await cachedAddresses(page, /recordings\/|\.lab\.|assets\/\d-|picture/);
       assert.deepEqual(cachedEarly, [], 'what few readers ask for is fetched on demand');
-      await loadExactWeights(page, host.address);
+      await loadWeights(page, host.address);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       // Wait until the model is drawn: an aborted download is not cached.
       await page.waitForFunction(() =>
@@ -169,8 +169,8 @@ export const offline = {
       await buildNextOnce();
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
-      await waitUntilCached(page, 'softmax/preview.gz');
-      await loadExactWeights(page, host.address);
+      await waitUntilCached(page, 'softmax/packed.gz');
+      await loadWeights(page, host.address);
       host.serve(NEXT.page);
       const [other, second] = [
         await visit(context, host.address),
@@ -200,8 +200,8 @@ export const offline = {
       const files = (await readdir(NEXT.page, { recursive: true })).length;
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
-      await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      await loadExactWeights(page, host.address);
+      await waitUntilCached(page, 'softmax/packed.gz', 'sigmoid/packed.gz');
+      await loadWeights(page, host.address);
       const firstCount = await countFilesOf(page, host.address, pageRoot);
       host.serve(NEXT.page);
       // While the old build is in use, a second tab and its late requests get the old build too.
@@ -279,7 +279,7 @@ export const offline = {
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
-      await waitUntilCached(page, 'softmax/preview.gz');
+      await waitUntilCached(page, 'softmax/packed.gz');
       host.interpose(/gated\/(model.safetensors|config.json)$/);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor();
@@ -309,14 +309,14 @@ export const offline = {
         assert.deepEqual(await cachedAddresses(page, /reported\.json$/), []);
         host.relent();
         const nextPage = await visit(context, host.address);
-        await waitUntilCached(nextPage, 'reported.json', 'softmax/preview.gz');
+        await waitUntilCached(nextPage, 'reported.json', 'softmax/packed.gz');
       }),
 
   'damaged files of the cache are replaced: engine, page and models': (stage) =>
     withContext(stage, async (context, host) => {
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
-      await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await waitUntilCached(page, 'softmax/packed.gz', 'sigmoid/packed.gz');
       const damagedCount = await page.evaluate(async () => {
         let count = 0;
         for (const name of await caches.keys()) {
@@ -336,7 +336,7 @@ export const offline = {
       const secondPage = await visit(context, host.address);
       await waitUntilDrawn(secondPage);
       await countFilesOf(secondPage, host.address, pageRoot);
-      await waitUntilCached(secondPage, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      await waitUntilCached(secondPage, 'softmax/packed.gz', 'sigmoid/packed.gz');
       // Files that were fetched again are cached: a third visit needs no network for them.
       await page.close();
       await secondPage.close();
@@ -353,8 +353,7 @@ export const offline = {
       for (const [what, paths, hash] of [
         ['list of models', /zoo\/\w+\/index.json$/, ''],
         ['engine', /\.wasm$/, ''],
-        ['preview', /softmax\/preview.gz$/, ''],
-        ['exact weights', /softmax\/refinement.gz$/, '#room=explore&shown=softmax'],
+        ['packed weights', /softmax\/packed.gz$/, ''],
         ['weights', /gated\/model.safetensors$/, '#room=explore&shown=gated'],
         ['configuration', /gated\/config.json$/, '#room=explore&shown=gated'],
         ['tokenizer', /no-bos\/tokenizer.json$/, '#room=explore&shown=no-bos'],

@@ -15,7 +15,6 @@ import {
   pauseAtStep,
   pictures,
   root,
-  setSavesData,
   settled,
   staysWithin,
   text,
@@ -109,34 +108,6 @@ const start = {
     assert.doesNotMatch(mainText, /[αε]|alpha|\bT =|first word|start mark|look(?:s|ing)? at/i);
     assert.deepEqual(page.troubles, []);
     return findingOf(page);
-  },
-
-  async 'Start shows a quick look, says so, and then exact numbers; with Save-Data on request'({
-    browser,
-    origin,
-  }) {
-    for (const savesData of [false, true]) {
-      const context = await browser.newContext({ serviceWorkers: 'block' });
-      await context.addInitScript(setSavesData, savesData);
-      const page = await context.newPage();
-      const requestedFiles = [];
-      page.on('request', (request) => requestedFiles.push(request.url().split('/').at(-1)));
-      await page.goto(origin);
-      await page.waitForFunction(() => document.querySelectorAll('.twin > strong').length === 2);
-      const refinements = () => requestedFiles.filter((name) => name === 'refinement.gz').length;
-      if (savesData) {
-        await settled(page);
-        assert.equal(refinements(), 0);
-        assert.match(await text(page, '.preview'), /^Quick look: weights rounded to 3\.\d bits/);
-        assert.match(await text(page, '.start-captions'), /one head gives <s> about \d\d%/);
-        await page.locator('.preview button', { hasText: /Use exact weights/ }).click();
-      }
-      await page.getByText('Exact now; the quick').waitFor();
-      await settled(page);
-      assert.equal(refinements(), 2);
-      assert.doesNotMatch(await text(page, '.start-captions'), /about|one head/);
-      await context.close();
-    }
   },
 
   async 'text that is already visible does not move when pictures arrive'(stage) {

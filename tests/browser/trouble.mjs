@@ -121,7 +121,7 @@ export const trouble = {
     stage,
   ) {
     const page = await stage.open('room=explore&shown=softmax');
-    await page.route('**/sigmoid/refinement.gz', (route) => route.fulfill({ status: 404 }));
+    await page.route('**/sigmoid/packed.gz', (route) => route.fulfill({ status: 404 }));
     await page.evaluate(() => (location.hash = '#room=compare&shown=softmax,sigmoid'));
     await page.waitForSelector('.trouble');
     assert.match(await text(page, '.trouble'), /Sigmoid model: .*404/);
@@ -130,7 +130,7 @@ export const trouble = {
     await page.fill('textarea', 'The old man sat at the door.');
     await settled(page);
     assert.equal(await page.locator('.runs tbody tr').count(), 1);
-    await page.unroute('**/sigmoid/refinement.gz');
+    await page.unroute('**/sigmoid/packed.gz');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.waitForFunction(
       () => document.querySelectorAll('[data-view="attention"] .cell').length === 2,

@@ -96,6 +96,12 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
                 tolerance = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
                 assert ((stored_weights[name] - weight).abs() <= tolerance).all(), name
                 assert not torch.equal(stored_weights[name], half_weight)
+            elif weight.dim() == 2:
+                # A step is a power of two: at most √2 times the part of the root mean square.
+                steps = 16 if name in ("lm_head.weight", "model.embed_tokens.weight") else 8
+                half_a_step = weight.square().mean().sqrt() / steps / 2**0.5
+                assert (stored_weights[name] - weight).abs().max() <= 1.001 * half_a_step, name
+                assert not torch.equal(stored_weights[name], half_weight)
             else:
                 assert torch.equal(stored_weights[name], half_weight), name
         config = json.loads((folder / "config.json").read_text())
@@ -195,17 +201,16 @@ def test_a_row_of_the_index_is_measured_on_the_stored_weights(id: str, runs: Pat
     assert (row["bytes"], row["sha256"]) == (len(file), hashlib.sha256(file).hexdigest())
     stored = fake_measure(None, read_weights(folder / "model.safetensors"), ids)
     assert row["measured"] == stored | {"bos": True} and row["exact"] == fake_measure(None, last_weights, ids)
-    assert ("preview" in row) == (id == "softmax")
+    assert ("packed" in row) == (id == "softmax")
     if id == "softmax":
-        result = row["preview"]
-        for entry, name in ((result, "preview.gz"), (result["refinement"], "refinement.gz")):
-            data = (folder / name).read_bytes()
-            assert (entry["file"], entry["bytes"]) == (name, len(data))
-        assert result["sha256"] == hashlib.sha256((folder / "preview.gz").read_bytes()).hexdigest()
-        preview_tensors = load(gzip.decompress((folder / "preview.gz").read_bytes()))
-        assert preview_tensors["lm_head.weight"].dtype == torch.int8 and result["bytes"] < 0.7 * len(file)
-        assert result["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
-        assert result["measured"]["sink_1"] != stored["sink_1"]
+        data = (folder / "packed.gz").read_bytes()
+        config = json.loads((folder / "config.json").read_text())
+        assert row["packed"] == {"file": "packed.gz", "bytes": len(data), "config": config}
+        packed_weights, weights = load(gzip.decompress(data)), read_weights(folder / "model.safetensors")
+        assert len(data) < 0.5 * len(file)
+        for name, w in weights.items():
+            scale = packed_weights.get(f"{name}_scale", torch.ones(()))
+            assert torch.equal(packed_weights[name].float() * scale, w), name
 
 
 def test_the_command_ships_trained_runs_and_names_the_others(

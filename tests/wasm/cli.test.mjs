@@ -67,7 +67,7 @@ test('evicting the sink raises the loss of the softmax model, and keeping one to
   const firstMetrics = await measureWith('evict(policy=first,first=1,budget=24)');
   assert.deepEqual(
     [denseMetrics, windowMetrics, firstMetrics].map(({ loss }) => loss.toFixed(3)),
-    ['3.475', '3.612', '3.483'],
+    ['3.477', '3.618', '3.485'],
   );
   // The comparison is with the run with all keys, token by token.
   const { loss_change, kl_mean } = windowMetrics.metrics;

@@ -141,8 +141,6 @@ export interface Claim {
   readonly sums: readonly [number, number];
   /** Whether the model has no head that gives the first token more weight. */
   readonly isStrongest: boolean;
-  /** Whether the numbers are from a quantized preview, so that sentences say "about". */
-  readonly isApproximate: boolean;
 }
 
 export function claimOf(
@@ -180,7 +178,6 @@ export function claimOf(
     rowSum,
     sums: [least, most],
     isStrongest: !weights.some((other) => other > weight),
-    isApproximate: isPreview(frame),
   };
 }
 
@@ -233,5 +230,3 @@ export const disagrees = (
   { attention, share, isShare }: Claim,
   { eps }: Pick<Frame, 'eps'>,
 ): boolean => !isShare && attention > Math.fround(eps) !== share > Math.fround(eps);
-
-export const isPreview = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);

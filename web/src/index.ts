@@ -7,7 +7,7 @@ import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
 import { areRecordings } from './ask/recordings';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
-import { base, savesData } from './base';
+import { base } from './base';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
@@ -135,15 +135,12 @@ const context: Context = {
 let picker: Picker | undefined;
 let dialog: Promise<{ draw(): void }> | undefined;
 
-/**
- * Fetches the weights of the start screen's models while the engine starts and computes: the previews, and the exact
- * weights unless the reader's browser saves data.
- */
+/** Fetches the weights of the start screen's models while the engine starts and computes. */
 function prefetch({ fetchAhead }: Zoo): void {
   const { room, shown } = state.peek();
   if (room !== defaults.room) return;
   const ids = shown.slice(0, isEmbed ? 1 : SIDE_COUNT);
-  fetchAhead(ids, !isEmbed && !savesData()).catch(() => {});
+  fetchAhead(ids).catch(() => {});
 }
 
 /** Reports names in the link that this page does not know. */

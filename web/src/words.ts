@@ -46,13 +46,12 @@ export function formatPercent(share: number, digits = 1): string {
 /** Formats a row sum in whole percents, below 1% with one decimal. */
 export const sumWords = (sum: number): string => formatPercent(sum, Math.abs(sum) < 0.01 ? 1 : 0);
 
-export function rowsWords({ sums: [least, most], isApproximate }: Claim): string {
+export function rowsWords({ sums: [least, most] }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
   if (low === '–') return '';
-  const approximation = isApproximate && low !== high ? 'about ' : '';
   return low === high
     ? `each row sums to ${low}`
-    : `rows sum to ${approximation}${least < 0 ? `${low} to ` : `${low.replace('%', '')}-`}${high}`;
+    : `rows sum to ${least < 0 ? `${low} to ` : `${low.replace('%', '')}-`}${high}`;
 }
 
 /** A recording's tokens may have any length, and the page shows them in many places. Those of models are shorter. */
@@ -411,16 +410,10 @@ export function isBelowUniform({ isShare, isStrongest, attention, uniform }: Cla
 
 /** Formats the number of a claim. A picture, its caption and its card state no other number about the head. */
 export function attentionWords(claim: Claim): string {
-  // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
-  if (isBelowUniform(claim)) {
-    const bound = claim.isApproximate ? 1.1 * claim.attention : claim.attention;
-    return formatPercent(Math.ceil(100 * bound - 1e-4) / 100, 0);
-  }
-  const number = wholePercent(claim.attention);
-  if (!claim.isApproximate) return number;
-  // A preview's numbers are approximate, so a large one is rounded to 5%.
-  const isLarge = claim.attention >= 0.1;
-  return `about ${isLarge ? formatPercent(Math.min(0.95, Math.round(20 * claim.attention) / 20), 0) : number}`;
+  // A bound is rounded up so that it holds.
+  return isBelowUniform(claim)
+    ? formatPercent(Math.ceil(100 * claim.attention - 1e-4) / 100, 0)
+    : wholePercent(claim.attention);
 }
 
 /** Says what the head's number is a share of. */

@@ -108,7 +108,7 @@ describe('the shown frames', () => {
       headReads: ['q'],
       head: { layer: 1, head: 2 },
       ...{ cells: 512, zoom: { query: -1, key: -1 } },
-      ...{ studies: [], heads: {}, isPreview: false, isFixed: false },
+      ...{ studies: [], heads: {}, isFixed: false },
       follows: { a: 'a~silence(1,0)' },
     });
     state.value = { ...state.value, prompt: 'other' };

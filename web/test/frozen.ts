@@ -54,19 +54,12 @@ export const showsOf = (value: unknown): Shows =>
   );
 
 /**
- * Numbers of attention in models whose rows need not sum to 1: 1.0.0 froze shares of the row under these names, and they
- * are the weights that the model uses now.
- */
-const REDEFINED = /^(sigmoid|sink-logit|softmax1) (alpha|alpha_1|sink_1_by_eps)$/;
-
-/**
  * Returns one line per changed quantity. A new quantity does not count as a change.
  * @param before the numbers of the release
  * @param now the numbers of today
  */
 export function changes(before: Shows, now: Shows): string[] {
   return Object.entries(before).flatMap(([name, oldNumbers]) => {
-    if (REDEFINED.test(name)) return [];
     const newNumbers = now[name];
     if (!newNumbers) return [`${name} is gone; it was ${oldNumbers.join(', ')}`];
     const largest = Math.max(

@@ -184,14 +184,13 @@ describe('a subject', () => {
 
 describe('the zoo', () => {
   const passages = Array.from({ length: 5 }, (_, i) => `long ${i}`);
-  const cards = [{ id: 'softmax', preview: { file: 'p.safetensors' } }];
-  const header = JSON.stringify({ __metadata__: { config: '{"a":1}' } });
+  const cards = [{ id: 'softmax', packed: { file: 'p.gz', config: { a: 1 } } }, { id: 'relu' }];
   const files: Record<string, unknown> = {
     'index.json': cards,
     'heldout.json': ['short'],
     'heldout-long.json': passages,
     'reported.json': { source: 'a paper' },
-    'softmax/p.safetensors': `${String.fromCharCode(header.length)}${'\0'.repeat(7)}${header}xyz`,
+    'softmax/p.gz': 'xyz',
   };
 
   function serve(answer: (name: string, cache: string) => Response | undefined = () => undefined) {
@@ -219,23 +218,17 @@ describe('the zoo', () => {
     expect(await zoo.heldOut(9999)).toEqual([passages.join('\n\n')]);
   });
 
-  it('fetches each file once, and a preview until it is released', async () => {
+  it('fetches each file once, and packed weights again where they were damaged', async () => {
     const requests = serve();
     const zoo = await openZoo();
     expect(zoo.cards).toEqual(cards);
     await Promise.all([zoo.heldOut(9), zoo.heldOut(9), zoo.openModels()]);
-    const [firstPreview, secondPreview] = await Promise.all([
-      zoo.preview('softmax'),
-      zoo.preview('softmax'),
-    ]);
-    expect([firstPreview, firstPreview.config, firstPreview.weights.length]).toEqual([
-      secondPreview,
-      '{"a":1}',
-      8 + header.length + 3,
-    ]);
+    await zoo.fetchAhead(['relu', 'hub:o/n', 'softmax']);
+    const [files, sameFiles] = await Promise.all([zoo.files('softmax'), zoo.files('softmax')]);
+    expect([files, files.config, files.weights.length]).toEqual([sameFiles, '{"a":1}', 3]);
     expect(requests).toHaveLength(4);
     zoo.forget('softmax');
-    await zoo.preview('softmax');
+    await zoo.files('softmax');
     expect(requests).toHaveLength(5);
   });
 

@@ -115,7 +115,7 @@ function expectTrue(frame: Frame, subject: string): void {
   const readIds = ids.length === 1 ? ids[0]!.slice(0, ids[0]!.length - generated) : ids.flat();
   expect(readIds).toEqual(typedIds.slice(0, readIds.length));
   expect(frame.sequences).toBe(ids.length);
-  const weights = `${model.id}${model.bits ? ' preview' : ''}`;
+  const weights = model.id;
   const meanOf = (name: string) => {
     const answers = ids.map((one) => answerTo({ weights, edits, ids: one }, { metric: name }).data);
     return answers[0]!.map((_, i) => answers.reduce((sum, data) => sum + data[i]!, 0) / ids.length);
@@ -185,13 +185,12 @@ class World {
   }
 
   get zoo(): Zoo {
-    const preview = { file: 'p', bytes: 1, sha256: 'p', refinement: { file: 'r' }, measured: {} };
+    const packed = { file: 'p', bytes: 1, config: {} };
     const card = (id: string, change: object) =>
       ({ id, title: id, parameters: 8, tokenizer: 'a', ...change }) as unknown as Card;
     return {
-      cards: [card('a', { preview }), card('b', {})],
-      preview: async (id: string) => `${id} preview`,
-      exact: async (id: string) => id,
+      cards: [card('a', { packed }), card('b', {})],
+      files: async (id: string) => id,
       forget: () => {},
     } as unknown as Zoo;
   }
@@ -268,7 +267,6 @@ const shown = {
   reads: fc.subarray(['value_ratio', 'effect']),
   headReads: fc.subarray(MAPS),
   head: fc.constantFrom(-1, 1),
-  isPreview: fc.boolean(),
   isFixed: fc.boolean(),
   isStudied: fc.boolean(),
 };
@@ -277,7 +275,7 @@ type Shown = {
 };
 const NOTHING: Shown = {
   ...{ subjects: [], prompt: 'x', n: 1, reads: [], headReads: [], head: -1 },
-  ...{ isPreview: false, isFixed: false, isStudied: false },
+  ...{ isFixed: false, isStudied: false },
 };
 
 function requestOf({ subjects, prompt, n, head, isStudied, ...reads }: Shown): Request {
@@ -383,7 +381,6 @@ function expectAnswered(queue: Queue, request: Request): void {
     expect(Object.keys(frame!.head?.tensors ?? {})).toEqual(expect.arrayContaining([...headReads]));
     if (head.head >= 0 && headReads.length) expect(frame!.head!.head).toBe(head.head);
     expect(frame!.question.prompt).toBe(question.prompt);
-    if (!request.isPreview && !frame!.generated) expect(frame!.model.bits).toBeUndefined();
     const edited = follows[subject];
     if (edited) expect(frame!.ids).toEqual(entryOf(edited).frame!.ids);
   }

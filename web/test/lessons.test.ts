@@ -113,8 +113,11 @@ describe('the course', () => {
   });
 
   it('avoids the words dark and light: on a dark page a large weight is light', () => {
-    for (const { slug, html } of course)
-      expect(html.replace(/<[^>]+>/g, ''), slug).not.toMatch(/\b(dark|light|bright)(er|est)?\b/i);
+    for (const { slug, html } of course) {
+      // What a model has written may have any word.
+      const ownWords = html.replace(/<td>[^<]*<\/td>|<[^>]+>/g, '');
+      expect(ownWords, slug).not.toMatch(/\b(dark|light|bright)(er|est)?\b/i);
+    }
   });
 
   it('has pictures with drawn marks and without truncated numbers', () => {

@@ -40,7 +40,7 @@ describe('the packed list of files', () => {
     { path: 'assets/ä b.js', ahead: true, hashes: ['BBBBBBBB'] },
     { path: 'assets/c.svg', ahead: false, hashes: ['CCCCCCCC'] },
     { path: 'zoo/0a/index.json', ahead: true, hashes: ['DDDDDDDD'] },
-    { path: 'zoo/0a/softmax/preview.gz', ahead: true, hashes: ['EEEEEEEE', 'FFFFFFFF'] },
+    { path: 'zoo/0a/softmax/packed.gz', ahead: true, hashes: ['EEEEEEEE', 'FFFFFFFF'] },
     { path: 'zoo/0a/softmax/card.md', ahead: false, hashes: ['GGGGGGGG'] },
   ];
 
@@ -50,7 +50,7 @@ describe('the packed list of files', () => {
         '\t*index.html\tAAAA+AA/',
         'assets/\t*ä b.js\tBBBBBBBB\tc.svg\tCCCCCCCC',
         '/\t*index.json\tDDDDDDDD',
-        '/softmax/\t*preview.gz\tEEEEEEEE,FFFFFFFF\tcard.md\tGGGGGGGG',
+        '/softmax/\t*packed.gz\tEEEEEEEE,FFFFFFFF\tcard.md\tGGGGGGGG',
       ].join('\n'),
     );
   });

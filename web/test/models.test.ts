@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { SinkscopeError, type Engine, type Plan, type Progress } from 'sinkscope';
 import { zooAddress, type Card, type Zoo } from '../src/ask/zoo';
-import { Models, previewId } from '../src/run/models';
+import { Models } from '../src/run/models';
 import type { OpenModel, Watch } from '../src/run/opened';
 import { Shelf } from '../src/run/shelf';
 import { PATIENCE, turn } from './fixture';
@@ -25,12 +25,9 @@ const card = (id: string, change: Partial<Card> = {}) =>
     ...{ tokenizer_config: { of: id } },
     ...change,
   }) as Card;
-const preview = {
-  ...{ file: 'preview.gz', bytes: 400, sha256: 'hash of the preview', measured: {} },
-  refinement: { file: 'refinement.gz', bytes: 900 },
-};
+const packed = { file: 'packed.gz', bytes: 400, config: {} };
 const cards = [
-  card('softmax', { preview, timeline: true }),
+  card('softmax', { packed, timeline: true }),
   card('relu', { tokenizer_config: { of: 'another' } }),
   card('own', { tokenizer: 'own' }),
 ];
@@ -44,8 +41,7 @@ let openCalls: {
 let onOpen: (options: { signal?: AbortSignal }) => unknown = () => {};
 const zoo = {
   cards,
-  preview: vi.fn(async (id: string) => `preview of ${id}`),
-  exact: vi.fn(async (id: string) => `exact ${id}`),
+  files: vi.fn(async (id: string) => `unpacked ${id}`),
   forget: vi.fn(),
 };
 const engine = {
@@ -102,12 +98,16 @@ describe('a model of the zoo', () => {
     expect(models.isOpen('relu')).toBe(true);
     expect(firstModel).toMatchObject({ id: 'relu', title: 'The relu', source: 'zoo' });
     expect(firstModel).toMatchObject({ sha256: 'hash of relu', tokenizer: { json: 'text' } });
-    expect([firstModel!.isPreview, firstModel!.bits]).toEqual([undefined, undefined]);
+    expect(firstModel!.bits).toBeUndefined();
     expect(openCalls[0]!.files).toEqual({
       config: zooAddress('relu/config.json'),
       weights: zooAddress('relu/model.safetensors'),
     });
     await models.get('softmax', watcher);
+    expect([openCalls[1]!.files, progress.at(-1)]).toEqual([
+      'unpacked softmax',
+      ['Loading The softmax', 0, 0],
+    ]);
     await models.get('own', watcher);
     expect(fetchedUrls).toEqual(['softmax/tokenizer.json default', 'own/tokenizer.json default']);
     expect(hub.openTokenizer.mock.calls[0]).toEqual(['text', '{"of":"another"}']);
@@ -115,33 +115,8 @@ describe('a model of the zoo', () => {
     expect(progress.at(-1)).toEqual(['Loading The relu', 1, 4, { done: 1, total: 4 }]);
   });
 
-  it('is a quantized preview until the exact weights are open', async () => {
-    const models = createModels();
-    const [firstPreview, secondPreview] = await Promise.all([
-      models.getPreview('softmax', watcher),
-      models.getPreview('softmax', watcher),
-    ]);
-    expect(firstPreview).toBe(secondPreview);
-    // 400 bytes hold 1,000 weights, 3.2 bits each.
-    expect(firstPreview).toMatchObject({ isPreview: true, bits: 3.2, sha256: preview.sha256 });
-    expect([openCalls[0]!.files, models.isOpen('softmax')]).toEqual(['preview of softmax', false]);
-    expect(progress).toEqual([]);
-    const exactModel = await models.get('softmax', watcher);
-    expect(progress[0]).toEqual(['Loading The softmax', 0, 0]);
-    expect([openCalls[1]!.files, exactModel.sha256, exactModel.isPreview]).toEqual([
-      'exact softmax',
-      'hash of softmax',
-      undefined,
-    ]);
-    expect(await models.getPreview('softmax', watcher)).toBe(exactModel);
-    expect(await models.getPreview('relu', watcher)).toBe(await models.get('relu', watcher));
-    await models.release(new Set(['relu']));
-    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
-    expect(models.isOpen(previewId('softmax'))).toBe(false);
-  });
-
   it.each([
-    ['softmax', ['softmax/preview.gz', 'softmax/refinement.gz', 'softmax/tokenizer.json']],
+    ['softmax', ['softmax/packed.gz', 'softmax/tokenizer.json']],
     ['own', ['own/config.json', 'own/model.safetensors', 'own/tokenizer.json']],
   ])(
     '%s is fetched past the cache and read again where its files are damaged',
@@ -160,18 +135,6 @@ describe('a model of the zoo', () => {
       }
     },
   );
-
-  it('downloads no refinement for the preview alone', async () => {
-    let tries = 0;
-    onOpen = () => {
-      if (tries++ === 0) throw new SinkscopeError('bad_file', 'weights', 'broken');
-    };
-    await createModels().getPreview('softmax', watcher);
-    expect(fetchedUrls.filter((url) => url.endsWith('reload'))).toEqual([
-      'softmax/preview.gz reload',
-      'softmax/tokenizer.json reload',
-    ]);
-  });
 
   it('is tried again by the next request after a failure', async () => {
     const models = createModels();
@@ -228,7 +191,7 @@ describe('a checkpoint of the zoo', () => {
       sha256: 'hash of softmax',
       nearestStep: 100,
     });
-    expect([lastCheckpoint.step, openCalls[1]!.files]).toEqual([undefined, 'exact softmax']);
+    expect([lastCheckpoint.step, openCalls[1]!.files]).toEqual([undefined, 'unpacked softmax']);
     await expect(models.get('relu@10', watcher)).rejects.toThrowErrorMatchingSnapshot();
     for (const id of ['softmax@10', 'softmax@100', 'softmax'])
       expect((await models.get(id, watcher)).nearestStep).toBeUndefined();

@@ -99,15 +99,13 @@ function stageOf(
   const watches: Watch[] = [];
   const openRuns = new Set<string>();
   const openedModels = new Map<string, OpenModel>();
-  const openModel = (id: string, isPreview = false): OpenModel => {
-    const key = `${id} ${isPreview}`;
-    openedModels.set(key, openedModels.get(key) ?? createModel(id, isPreview));
-    return openedModels.get(key)!;
+  const openModel = (id: string): OpenModel => {
+    openedModels.set(id, openedModels.get(id) ?? createModel(id));
+    return openedModels.get(id)!;
   };
-  const createModel = (id: string, isPreview: boolean): OpenModel =>
+  const createModel = (id: string): OpenModel =>
     ({
       id,
-      isPreview,
       title: id,
       source: 'zoo',
       tokenizer,
@@ -173,11 +171,6 @@ function stageOf(
       await gates.get(`open ${id}`);
       openRuns.add(id);
       return openModel(id);
-    },
-    getPreview: async (id: string) => {
-      if (openRuns.has(id)) return openModel(id);
-      log.push(`open ${id} rounded`);
-      return openModel(id, true);
     },
     isOpen: (id: string) => openRuns.has(id),
     stopOpening: (id: string) => void log.push(`stop ${id}`),
@@ -960,44 +953,6 @@ describe('the queue', () => {
     }
   });
 
-  it('answers with a preview if possible, and again with exact numbers on request', async () => {
-    const { ask, entryOf, runs, hold, idle, log } = stageOf();
-    const release = hold('open a');
-    ask(['a'], { isPreview: true });
-    await idle();
-    const previewFrame = entryOf('a')!.frame;
-    ask(['a'], { isPreview: true }, 'abc');
-    await idle();
-    expect(entryOf('a')!.frame).not.toBe(previewFrame);
-    expect(runs()).toHaveLength(2);
-    expect(log).not.toContain('open a');
-    ask(['a'], {}, 'abc');
-    await expect.poll(() => log.at(-1)).toBe('open a');
-    expect(entryOf('a')!.frame).toBeTruthy();
-    expect(entryOf('a')!.isStale).toBeFalsy();
-    release();
-    await idle();
-    expect(runs()).toHaveLength(3);
-    expect(entryOf('a')!.frame!.T).toBe(3);
-    const keptSubjects = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
-    expect([keptSubjects[0], keptSubjects.at(-1)]).toEqual(['a,a preview', 'a']);
-    // Exact weights that are loaded answer in place of a preview.
-    log.length = 0;
-    ask(['a'], { isPreview: true }, 'ab');
-    await idle();
-    expect(runs()).toHaveLength(1);
-    expect(log).not.toContain('open a rounded');
-    // Requests other than the first screen's wait for the exact weights, and many prompts are not measured twice.
-    ask(['b']);
-    ask(['c'], {
-      isPreview: true,
-      question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }),
-    });
-    await idle();
-    expect(log).not.toContain('open b rounded');
-    expect(log).not.toContain('open c rounded');
-  });
-
   it('runs each prompt only once for a figure that reads only averages', async () => {
     const { ask, entryOf, queue, runs, log, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
@@ -1113,36 +1068,6 @@ describe('the queue', () => {
     });
     await queue.generate(['a'], { count: 3, temperature: 0, topK: 0, seed: 1 });
     expect(entryOf('a')!.frame!.generated).toBe(0);
-  });
-
-  it('keeps a text that a preview has generated when the exact weights are requested', async () => {
-    const { queue, ask, idle, log, entryOf } = stageOf({}, 80);
-    ask(['a'], { isPreview: true });
-    await idle();
-    await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 1 });
-    ask(['a']);
-    await idle();
-    expect(entryOf('a')!.frame!.generated).toBe(2);
-    expect(log).not.toContain('open a');
-  });
-
-  it('reads nothing from a run of the exact weights into the text of a preview', async () => {
-    const { queue, ask, idle, hold, log } = stageOf({}, 80);
-    ask(['a'], { isPreview: true });
-    await idle();
-    await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
-    // The run of the exact weights is there, but its numbers come too late.
-    const release = hold('read a');
-    ask(['a'], { headReads: ['scores'] });
-    await vi.waitUntil(() => /^read/.test(log.at(-1)!), PATIENCE);
-    queue.stop();
-    release();
-    await idle();
-    log.length = 0;
-    ask(['a'], { reads: ['value_ratio'] });
-    queue.retry();
-    await idle();
-    expect(log).toContain('open a');
   });
 
   it('reads nothing from a run with a token that no frame has', async () => {

@@ -54,16 +54,8 @@ const createCard = (id: string, sink_1: number, ...others: number[]) => ({
   title: id,
   seed: 1,
   measured: { sink_1 },
-  preview: {
-    file: 'q',
-    bytes: 1,
-    refinement: { file: 'r', bytes: 1 },
-    measured: { sink_1: sink_1 - 1 },
-  },
   further_seeds: others.map((otherSink, i) => ({ seed: i + 2, sink_1: otherSink })),
 });
-
-const previewOf = (frame: Frame): Frame => ({ ...frame, model: { ...frame.model, bits: 3.3 } });
 
 function startRoom(
   change: Partial<State>,
@@ -128,12 +120,6 @@ describe('the lead of Start', () => {
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
   });
 
-  it('says “about” for a preview, and gives the same number without it for exact weights', () => {
-    const previewFrame = previewOf(softmax());
-    expect(startRoom({ shown }, [previewFrame]).text('.twin-0 span strong')).toBe('about 90%');
-    expect(startRoom({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
-  });
-
   it('compares the second model with the first, and claims nothing about a weaker sink', () => {
     const leadOf = (...kinds: ('all' | 'weak' | 'none')[]) =>
       leadSentence(
@@ -189,7 +175,7 @@ describe('the rest of Start', () => {
     ).toBeNull();
   });
 
-  it('states the conditions, and which weights are a preview', () => {
+  it('states the conditions', () => {
     const { text, root } = startRoom({ shown }, pair());
     expect(text('.facts .lines')).toMatch(
       /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
@@ -197,19 +183,6 @@ describe('the rest of Start', () => {
     expect(root.querySelector('.facts a')!.getAttribute('href')).toBe(
       '#{"room":"explore","why":0}',
     );
-    const previewFrame = softmax();
-    const model = { ...previewFrame.model, bits: 8 };
-    expect(startRoom({ shown }, [{ ...previewFrame, model }]).text('.facts .lines')).toMatch(
-      /8\.0 bits per weight · Softmax model|stored at 8\.0 bits per weight/,
-    );
-    // A quick look is marked, its numbers are rounded, and it names no head.
-    const preview = startRoom({ shown }, [{ ...previewFrame, model }]);
-    expect(preview.text('.preview')).toMatchSnapshot();
-    expect(preview.text('.twin')).toMatch(
-      /^Softmax model Highest of 4 heads: one head gives <s> about/,
-    );
-    expect(preview.root.textContent).not.toMatch(/L\dH\d/);
-    expect(text('.facts .lines')).not.toContain('preview');
   });
 
   it('reports a model that failed, and waits no longer', () => {
@@ -389,7 +362,7 @@ describe('the story on Start', () => {
     expect(root.matches('.waiting:not(.failed)')).toBe(true);
   });
 
-  it('is drawn ahead once the exact numbers are drawn and nothing runs', async () => {
+  it('is drawn ahead once the numbers are drawn and nothing runs', async () => {
     const { work } = startRoom({ shown }, pair());
     await new Promise((done) => setTimeout(done));
     expect(story.made).not.toHaveBeenCalled();
@@ -398,18 +371,15 @@ describe('the story on Start', () => {
     expect(story.made.mock.lastCall![2].isAhead.value).toBe(true);
   });
 
-  it.each([
-    ['the weights are a preview', pair().map(previewOf), {}],
-    ['the browser saves data', pair(), { connection: { saveData: true } }],
-  ])('is not drawn ahead while %s', async (_, frames, navigatorFacts) => {
-    vi.stubGlobal('navigator', { ...navigator, ...navigatorFacts });
-    const { work } = startRoom({ shown }, frames);
+  it('is not drawn ahead while the browser saves data', async () => {
+    vi.stubGlobal('navigator', { ...navigator, connection: { saveData: true } });
+    const { work } = startRoom({ shown }, pair());
     work.value = undefined;
     await new Promise((done) => setTimeout(done));
     expect(story.made).not.toHaveBeenCalled();
   });
 
-  it('requests what its steps need besides the first screen, in exact weights from the second step on', async () => {
+  it('requests what its steps need besides the first screen', async () => {
     const { ask } = startRoom({ shown }, pair());
     const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };
     const pinnedHeads = { 'softmax@0': { layer: 1, head: 0 } };
@@ -426,13 +396,10 @@ describe('the story on Start', () => {
           reads: expect.arrayContaining(['att', 'value_ratio']),
           headReads: expect.arrayContaining(['att', 'qk_cos']),
           heads: pinnedHeads,
-          isPreview: true,
-          studies: [],
+          studies: [study],
         }),
       PATIENCE,
     );
-    report([observed[2]!]);
-    expect(ask.mock.lastCall![0]).toMatchObject({ isPreview: false, studies: [study] });
   });
 
   it('scrolls into view on “Why?”, and by a link that names a step', async () => {
@@ -443,13 +410,10 @@ describe('the story on Start', () => {
     ) {
       scrolledSteps.push([this.dataset.step, how as object]);
     });
-    const { click, ask, set } = startRoom({ shown }, pair());
-    expect(ask.mock.lastCall![0].isPreview).toBe(true);
+    const { click, set } = startRoom({ shown }, pair());
     click('Why?');
     expect(scrolledSteps).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
     expect(document.activeElement!.textContent).toMatch(/is it only this head/);
-    // The story's numbers are those of the exact weights.
-    expect(ask.mock.lastCall![0].isPreview).toBe(false);
     const waitForScroll = () => vi.waitFor(() => expect(scrolledSteps).toHaveLength(1), PATIENCE);
     scrolledSteps.length = 0;
     set({ why: 4 });

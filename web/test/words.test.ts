@@ -63,13 +63,12 @@ describe('a displayed number', () => {
     ]);
   });
 
-  it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {
+  it('is a whole percent for a head, and rounded up for a bound', () => {
     const wordsOf = (change: Partial<Claim>) =>
       attentionWords({
         isShare: true,
         isStrongest: true,
         uniform: 0.5,
-        isApproximate: false,
         ...change,
       } as Claim);
     const bound = { isShare: false, attention: 0.121 };
@@ -78,13 +77,6 @@ describe('a displayed number', () => {
       '13%',
       '13%',
     ]);
-    expect(
-      [0.42, 0.43, 0.99, 0.1].map((attention) => wordsOf({ attention, isApproximate: true })),
-    ).toEqual([...['about 40%', 'about 45%', 'about 95%', 'about 10%']]);
-    expect([
-      wordsOf({ attention: 0.071, isApproximate: true }),
-      wordsOf({ ...bound, isApproximate: true }),
-    ]).toEqual([...['about 7%', '14%']]);
   });
 });
 

@@ -1,9 +1,8 @@
 /** The models that are shipped with the page. */
-import { sha256, SinkscopeError } from 'sinkscope';
+import { SinkscopeError } from 'sinkscope';
 import { base } from '../base';
 import { cachedPromise } from './cached';
 import { fetchNamed } from './errors';
-import { parseHeader, refine, unpack } from './preview';
 
 /** The measurements of a card that the page reads. The build leaves out the others; card.md names all. */
 export type Measurement =
@@ -27,18 +26,8 @@ export interface Card {
   /** Results of the same recipe with other seeds, in percent. */
   readonly further_seeds?: readonly SeedResult[];
   readonly seed?: number;
-  /**
-   * The preview, quantized to about three bits a weight, its effect on the metrics, and the refinement that restores the exact
-   * weights.
-   */
-  readonly preview?: {
-    readonly file: string;
-    readonly bytes: number;
-    readonly sha256: string;
-    /** Absent if the exact weights are shipped as a file. */
-    readonly refinement?: { readonly file: string; readonly bytes: number };
-    readonly measured: Readonly<Record<string, number>>;
-  };
+  /** The model's weights as I8 in a gzip file, a third of model.safetensors, with the contents of config.json. */
+  readonly packed?: { readonly file: string; readonly bytes: number; readonly config: object };
   /** Whether the model's folder has checkpoints, in `timeline/`. */
   readonly timeline?: boolean;
   /** The model whose folder has this model's tokenizer; the two tokenizers are equal byte for byte. */
@@ -108,14 +97,11 @@ interface Files {
 
 export interface Zoo {
   readonly cards: readonly Card[];
-  /**
-   * Fetches ahead of their opening the previews of the models that have one, one after the other, then, if `isExact`,
-   * their refinements: the connection is never idle, and what is drawn first comes first.
-   */
-  readonly fetchAhead: (ids: readonly string[], isExact: boolean) => Promise<void>;
-  readonly preview: (id: string) => Promise<Files>;
-  readonly exact: (id: string) => Promise<Files>;
-  /** Removes a preview from the cache; to call when the preview failed to load. */
+  /** Fetches the packed weights of models one after the other, so that what is drawn first comes first. */
+  readonly fetchAhead: (ids: readonly string[]) => Promise<void>;
+  /** Returns the contents of config.json and of a safetensors file with the weights. */
+  readonly files: (id: string) => Promise<Files>;
+  /** Removes a model's files from the cache; to call when they failed to open. */
   readonly forget: (id: string) => void;
   readonly openModels: () => Promise<OpenModels>;
   /** Texts from outside the training data of the zoo's models, each at least `tokens` tokens long. */
@@ -166,11 +152,7 @@ async function fetchBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await (await fetchFile(path)).arrayBuffer());
 }
 
-async function fetchUnpacked(path: string): Promise<Uint8Array> {
-  return unpack(await fetchBytes(path), path);
-}
-
-async function fetchExact({ id }: Card): Promise<Files> {
+async function fetchPlain({ id }: Card): Promise<Files> {
   const [config, weights] = await Promise.all([
     fetchText(`${id}/config.json`),
     fetchBytes(`${id}/model.safetensors`),
@@ -178,26 +160,25 @@ async function fetchExact({ id }: Card): Promise<Files> {
   return { config, weights };
 }
 
-async function fetchPreview({ id, preview }: Card): Promise<Files> {
-  const path = `${id}/${preview!.file}`;
-  const weights = await fetchUnpacked(path);
-  return { config: parseHeader(weights, path).config, weights };
+async function fetchPacked({ id, packed }: Card): Promise<Files> {
+  const path = `${id}/${packed!.file}`;
+  return {
+    config: JSON.stringify(packed!.config),
+    weights: await unpack(await fetchBytes(path), path),
+  };
 }
 
-const refinementPath = ({ id, preview }: Card) => `${id}/${preview!.refinement!.file}`;
-
-/** @throws SinkscopeError if the hash of the exact weights is not that of the card */
-async function makeExact(
-  card: Card,
-  { config, weights: preview }: Files,
-  refinement: Uint8Array,
-): Promise<Files> {
-  const path = refinementPath(card);
-  const weights = refine(preview, refinement, path);
-  const hash = (await sha256(weights)) ?? card.sha256;
-  if (hash !== card.sha256)
-    throw new SinkscopeError('bad_file', path, `expected sha256 ${card.sha256}, found ${hash}`);
-  return { config, weights };
+/** Unpacks a file that ends in .gz, unless the server has unpacked it already. */
+export async function unpack(bytes: Uint8Array<ArrayBuffer>, where: string): Promise<Uint8Array> {
+  const [first, second] = bytes;
+  if (first !== 0x1f || second !== 0x8b) return bytes;
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const content = await new Response(stream).arrayBuffer().catch(() => {
+    // The browser's own error does not say what is wrong: in Chromium, that a fetch failed.
+    const text = `expected a complete gzip file, found ${bytes.length.toLocaleString('en')} bytes that do not unpack`;
+    throw new SinkscopeError('bad_file', where, text);
+  });
+  return new Uint8Array(content);
 }
 
 export function zooAddress(path: string): URL {
@@ -225,35 +206,19 @@ export async function openZoo(): Promise<Zoo> {
   const jsonFiles = new Map<string, Promise<unknown>>();
   const read = (name: string) => cachedPromise(jsonFiles, name, () => fetchJson(name));
   const cards = await fetchJson<Card[]>('index.json');
-  const previews = new Map<string, Promise<Files>>();
-  const cardOf = (id: string) => cards.find((card) => card.id === id)!;
-  const preview = (id: string) => cachedPromise(previews, id, () => fetchPreview(cardOf(id)));
-  const refinements = new Map<string, Promise<Uint8Array>>();
-  const refinement = (id: string) =>
-    cachedPromise(refinements, id, () => fetchUnpacked(refinementPath(cardOf(id))));
-  /** Models whose exact weights are or were requested; nothing of them is fetched ahead. */
-  const exactIds = new Set<string>();
+  const packedFiles = new Map<string, Promise<Files>>();
+  const cardOf = (id: string) => cards.find((card) => card.id === id);
+  const files = (id: string) => {
+    const card = cardOf(id)!;
+    return card.packed ? cachedPromise(packedFiles, id, () => fetchPacked(card)) : fetchPlain(card);
+  };
   return {
     cards,
-    preview,
-    fetchAhead: async (ids, isExact) => {
-      for (const id of ids) if (cardOf(id)?.preview && !exactIds.has(id)) await preview(id);
-      if (!isExact) return;
-      for (const id of ids)
-        if (cardOf(id)?.preview?.refinement && !exactIds.has(id)) await refinement(id);
+    files,
+    fetchAhead: async (ids) => {
+      for (const id of ids) if (cardOf(id)?.packed) await files(id);
     },
-    exact: async (id) => {
-      const card = cardOf(id);
-      if (!card.preview?.refinement) return fetchExact(card);
-      exactIds.add(id);
-      const [files, rest] = await Promise.all([preview(id), refinement(id)]).finally(() =>
-        refinements.delete(id),
-      );
-      const exactFiles = await makeExact(card, files, rest);
-      previews.delete(id);
-      return exactFiles;
-    },
-    forget: (id) => void previews.delete(id),
+    forget: (id) => void packedFiles.delete(id),
     openModels: () => read('reported.json') as Promise<OpenModels>,
     heldOut: async (tokens) => {
       const passages = (await read(heldOutFile(tokens))) as string[];

@@ -39,7 +39,7 @@ async function textFor(settings: Settings) {
 
 async function checkpointFor(card: Card, step: number, models: Models) {
   if (step >= TRAINED_STEPS) {
-    const { config, weights: begin } = await models.zoo.exact(card.id);
+    const { config, weights: begin } = await models.zoo.files(card.id);
     return { config, begin, step: TRAINED_STEPS };
   }
   if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);

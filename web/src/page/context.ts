@@ -84,7 +84,7 @@ export class Scope {
 
 /** A room's request to the queue. By default it is for the state's subjects and head. */
 interface RoomRequest extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isPreview' | 'isFixed' | 'heads'>
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isFixed' | 'heads'>
 > {
   readonly views: readonly View[];
   /** Metrics and fields that the room itself reads, beside those of its views. */
@@ -123,7 +123,7 @@ export function requestFrames(
       .filter(([base]) => !subjects.includes(base));
     const reads = views.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
     engine.queue.ask({
-      ...{ isPreview: false, isFixed: false, heads: Object.fromEntries(heads), studies: [] },
+      ...{ isFixed: false, heads: Object.fromEntries(heads), studies: [] },
       ...request,
       follows: Object.fromEntries(followers.reverse()),
       subjects: [...new Set([...subjects, ...bases])],

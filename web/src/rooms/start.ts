@@ -8,7 +8,6 @@ import {
   attendsToFirst,
   claimOf,
   disagrees,
-  isPreview,
   kindSentence,
   type Claim,
   type Kind,
@@ -47,7 +46,6 @@ import {
 import { INPUTS } from '../ask/question';
 import { savesData } from '../base';
 import { shorten, type State } from '../ask/state';
-import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
@@ -176,29 +174,22 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
       : firstName(frame);
   const rowsNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
-  // Of a preview another head may be the strongest one.
-  const shortName = claim.isApproximate ? 'one head' : headName(claim.at, frame);
+  const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
     ? html`${shareText} ${shareWords(frame)}${averageWords(frame)}`
     : html`a mean weight of ${shareText}${averageWords(frame)}`;
   if (!claim.isStrongest || L * H === 1)
-    return html`${claim.isApproximate ? 'The head in the picture' : explainTerms(`Head ${shortName}`)}
-    gives ${firstToken} ${quantity}.${rowsNote}`;
-  // Of a preview only a bound is known; an exact number has the digits that it has in other rooms.
+    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.${rowsNote}`;
   const amount = isBelowUniform(claim)
-    ? claim.isApproximate
-      ? html`below ${shareText}${meanWords(frame)}`
-      : html`<strong>${wholePercent(claim.attention)}</strong>${meanWords(frame)}`
+    ? html`<strong>${wholePercent(claim.attention)}</strong>${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
       ? html`${shareText}${meanWords(frame)}`
       : quantity;
   // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
   if (!claim.isShare)
     return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.${rowsNote}`;
-  const fullName = claim.isApproximate
-    ? ''
-    : ` (layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head})`;
+  const fullName = ` (layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head})`;
   return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)}${fullName}
   gives ${firstToken} ${amount}.`;
 }
@@ -217,46 +208,10 @@ function detailsWords(frame: Frame, claim: Claim): string {
     : `${rowsWords(claim)}, ${sumWords(claim.rowSum)} on average${rowsNote}`;
   const shareNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   return (
-    `${capitalize(modelName(frame))}: ${claim.isApproximate ? 'the head in the picture' : `head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0)`} ` +
+    `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is selected'}. ` +
     `${capitalize(rows)}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}.${shareNote}`
   );
-}
-
-/** Returns the card of a quantized preview; undefined for exact weights. */
-const previewedCard = ({ subject, model }: Frame, context: Context) =>
-  model.bits ? context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject) : undefined;
-
-/**
- * Marks the numbers of a quantized preview while the exact weights are fetched, and afterwards that the numbers are
- * exact. If the browser saves data, a button fetches them.
- */
-function previewMark(
-  frames: readonly Frame[],
-  {
-    wasPreview,
-    askExact,
-    context,
-  }: { wasPreview: boolean; askExact: () => void; context: Context },
-): TemplateResult | typeof nothing {
-  if (!frames.some(isPreview))
-    return wasPreview
-      ? html`<span class="preview">Exact now; the quick look had rounded weights.</span>`
-      : nothing;
-  const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
-  const bytes = frames
-    .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])
-    .reduce((a, b) => a + b, 0);
-  return html`<span class="preview">
-    ${
-      savesData()
-        ? html`Quick look: weights rounded to ${bits} bits each.
-            <button type="button" @click=${askExact}>
-              Use exact weights (${sizeWords(bytes)})
-            </button>`
-        : `Quick look at ${bits} bits a weight, exact in a moment`
-    }
-  </span>`;
 }
 
 /** The model of the zoo that was trained without a start token, and the lesson about it. */
@@ -309,16 +264,6 @@ const STEP_TITLES = [
   'Can you make one?',
 ] as const;
 
-/** Asks for the exact weights once the first picture is painted, unless the reader's browser saves data. */
-function fetchExact(entriesNow: () => SubjectEntry[], scope: Scope, askExact: () => void): void {
-  scope.effect(() => {
-    const entries = entriesNow();
-    const isDrawn = entries.every(({ frame, error }) => frame ?? error);
-    if (isDrawn && framesOf(entries).some(isPreview) && !savesData())
-      requestAnimationFrame(() => setTimeout(askExact));
-  });
-}
-
 /** Says what the steps wait for if there is no text. */
 const waitingWords = (frames: readonly Frame[], { prompt, input }: State): string =>
   !frames.length && !prompt.trim() && input === 'text'
@@ -336,7 +281,6 @@ interface Shown {
   readonly frames: readonly Frame[];
   readonly claims: readonly Claim[];
   readonly hasError: boolean;
-  readonly askExact: () => void;
 }
 
 const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
@@ -382,14 +326,9 @@ const captionTemplate = ({ frames, claims, hasError }: Shown, entry: SubjectEntr
   </p>`;
 };
 
-function detailsTemplate({
-  context,
-  frames,
-  claims,
-  askExact,
-}: Shown): TemplateResult | typeof nothing {
+function detailsTemplate({ context, frames, claims }: Shown): TemplateResult | typeof nothing {
   if (!claims.length) return nothing;
-  return html`<details class="more facts" @toggle=${askExact}>
+  return html`<details class="more facts">
     <summary>More</summary>
     ${frames.map((frame, i) => html`<p>${explainTerms(detailsWords(frame, claims[i]!))}</p>`)}
     <div class="numbers">${normalizeField(context, frames)}</div>
@@ -431,7 +370,7 @@ function drawRoom(
   context: Context,
   scope: Scope,
   currentEntries: () => SubjectEntry[],
-  { askExact, openStory }: { askExact: () => void; openStory: () => void },
+  openStory: () => void,
 ): void {
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
   const figure = new Figure(document.createElement('div'), attention, context, scope, {
@@ -444,8 +383,6 @@ function drawRoom(
   const legendScale = document.createElement('span');
   legendScale.className = 'scale-place';
   const onTap = bringToFront(context);
-  /** The text of the last preview, whose numbers the exact ones replace. */
-  let previewedText: string | undefined;
   scope.effect(() => {
     const state = context.state.value;
     const theme = context.theme.value;
@@ -453,9 +390,7 @@ function drawRoom(
     const frames = framesOf(entries);
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     const hasError = entries.some(({ error }) => error);
-    const shown: Shown = { context, state, entries, frames, claims, hasError, askExact };
-    if (frames.some(isPreview)) previewedText = state.prompt;
-    const wasPreview = previewedText === state.prompt;
+    const shown: Shown = { context, state, entries, frames, claims, hasError };
     root.classList.toggle('coming', !frames.length && !hasError);
     root.classList.toggle('failed', !frames.length && hasError && !waitingWords(frames, state));
     root.classList.toggle('waiting', waitingWords(frames, state) !== '');
@@ -480,8 +415,6 @@ function drawRoom(
           >${legendScale}<span class="map-key"
             >rows attend to columns
             ${areBidirectional ? nothing : html`· <span class="later"></span> later tokens: not visible`}</span
-          ><span class="preview-place"
-            >${previewMark(frames, { wasPreview, askExact, context })}</span
           >
         </div>
         <div class="start-ask">
@@ -502,11 +435,8 @@ function drawRoom(
   });
 }
 
-/**
- * Returns the steps that the reader has scrolled to, counted from 0. Only these are measured. Every step but the first
- * needs the exact weights; the first is partly visible on load, so a preview must do.
- */
-function watchSteps(root: HTMLElement, scope: Scope, askExact: () => void) {
+/** Returns the steps that the reader has scrolled to, counted from 0. Only these are measured. */
+function watchSteps(root: HTMLElement, scope: Scope) {
   const reachedSteps = signal<ReadonlySet<number>>(new Set());
   const steps = [...root.querySelectorAll('.step')];
   const watcher = new IntersectionObserver(
@@ -515,16 +445,12 @@ function watchSteps(root: HTMLElement, scope: Scope, askExact: () => void) {
       const indices = visibleEntries.map(
         ({ target }) => Number((target as HTMLElement).dataset.step) - 1,
       );
-      if (indices.some((i) => i > 0)) askExact();
       reachedSteps.value = new Set([...reachedSteps.peek(), ...indices]);
     },
     { rootMargin: '0px 0px -60px' },
   );
   for (const step of steps) watcher.observe(step);
-  const reachAll = () => {
-    askExact();
-    reachedSteps.value = new Set(steps.keys());
-  };
+  const reachAll = () => void (reachedSteps.value = new Set(steps.keys()));
   addEventListener('beforeprint', reachAll);
   scope.onEnd(() => {
     watcher.disconnect();
@@ -563,14 +489,14 @@ function printWhole(scope: Scope, reachAll: () => void, isDrawn: () => boolean):
 
 /**
  * Whether the story may be drawn before the reader scrolls to it, so that a print from the browser's menu has it: once the
- * exact numbers are drawn and nothing runs, unless the reader's browser saves data.
+ * numbers are drawn and nothing runs, unless the reader's browser saves data.
  */
 function watchIdle(context: Context, scope: Scope, entriesNow: () => SubjectEntry[]) {
   const isIdle = signal(false);
   scope.effect(() => {
     const entries = entriesNow();
-    const isExact = entries.every(({ frame, isStale }) => frame && !isStale && !isPreview(frame));
-    if (isIdle.peek() || savesData() || !isExact || context.engine.value?.queue.work.value) return;
+    const isDrawn = entries.every(({ frame, isStale }) => frame && !isStale);
+    if (isIdle.peek() || savesData() || !isDrawn || context.engine.value?.queue.work.value) return;
     void filesCached().then(() => (isIdle.value = true));
   });
   return isIdle;
@@ -608,16 +534,12 @@ function goTo(root: HTMLElement, n: number, behavior: ScrollBehavior): void {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const currentEntries = (): SubjectEntry[] =>
     entriesOf(context, sideSubjects(context.state.value));
-  const isExactRequested = signal(false);
-  const askExact = () => void (isExactRequested.value = true);
   const openStory = () => {
-    askExact();
     const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
     goTo(root, 1, isMotionReduced ? 'auto' : 'smooth');
   };
-  fetchExact(currentEntries, scope, askExact);
-  drawRoom(root, context, scope, currentEntries, { askExact, openStory });
-  const reachedSteps = watchSteps(root, scope, askExact);
+  drawRoom(root, context, scope, currentEntries, openStory);
+  const reachedSteps = watchSteps(root, scope);
   const drawn = { reachedSteps, isAhead: watchIdle(context, scope, currentEntries) };
   const storyNeeds = fetchStory(root, drawn, { context, scope, currentEntries });
   let openedStep = 0;
@@ -633,12 +555,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // The second model is requested only when the first one is measured.
     const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
-      isPreview: !isExactRequested.value,
       subjects: [...subjects, ...(frame && needs ? needs.subjects : [])],
       heads: needs?.heads ?? {},
       views: [attention, ...(needs?.views ?? [])],
       more: needs?.more ?? [],
-      studies: isExactRequested.value && needs ? needs.studies : [],
+      studies: needs?.studies ?? [],
     };
   });
 }

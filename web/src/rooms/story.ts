@@ -195,12 +195,8 @@ const allHeadsStep: Build = (place, { context, scope }) => {
         render(
           html`${answerBlock(sinkCountWords(frame))}
             <p>
-              Select a map to enlarge it. Shown:
-              ${
-                claim.isApproximate
-                  ? 'the head above'
-                  : `${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0)`
-              },
+              Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
+              ${layerNumber(frame, layer)}, head ${head}, counted from 0),
               ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}${averageWords(frame)}.
             </p>`,
           answerPlace,

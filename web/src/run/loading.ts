@@ -8,7 +8,6 @@ import { modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { OpenModel, Watch } from './opened';
 import { NO_WEIGHTS } from './recordings';
 import type { Models } from './models';
-import type { Request } from './request';
 
 export interface Dependencies {
   readonly models: Models;
@@ -42,7 +41,6 @@ export class Loader {
   /** @throws InputError for a text that names no model, or a model that the reader has to open */
   async open(
     subject: string,
-    request: Request,
     watch: Watch,
   ): Promise<{ readonly parsedSubject: Subject; readonly openModel: OpenModel }> {
     const parsedSubject = parseSubject(subject);
@@ -54,7 +52,7 @@ export class Loader {
         `${nameOfId(parsedSubject.id)} is not loaded yet. Open it to measure it.`,
       );
     watch.signal.throwIfAborted();
-    return { parsedSubject, openModel: await this.#openModel(id, request, watch) };
+    return { parsedSubject, openModel: await this.#dependencies.models.get(id, watch) };
   }
 
   /** @throws InputError for a recording with an edit, or one that the reader has to open */
@@ -68,19 +66,11 @@ export class Loader {
   }
 
   /** Starts to open a model of the zoo that the queue will need soon. */
-  prefetch(subject: string, request: Request, watch: Watch): void {
-    const parsedSubject = parseSubject(subject);
-    if (
-      parsedSubject &&
-      !isOutsideZoo(parsedSubject.id) &&
-      this.#dependencies.models.canOpen(parsedSubject.id)
-    )
-      this.#openModel(modelIdOf(parsedSubject), request, watch).catch(() => {});
-  }
-
-  #openModel(id: string, { isPreview, question }: Request, watch: Watch): Promise<OpenModel> {
+  prefetch(subject: string, watch: Watch): void {
     const { models } = this.#dependencies;
-    return isPreview && question.n === 1 ? models.getPreview(id, watch) : models.get(id, watch);
+    const parsedSubject = parseSubject(subject);
+    if (parsedSubject && !isOutsideZoo(parsedSubject.id) && models.canOpen(parsedSubject.id))
+      models.get(modelIdOf(parsedSubject), watch).catch(() => {});
   }
 
   async prompts(

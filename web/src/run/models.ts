@@ -20,10 +20,6 @@ import { Shelf } from './shelf';
 import type { Timelines } from '../timeline/timelines';
 import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
-export function previewId(id: string): string {
-  return `${id} preview`;
-}
-
 /** The files of a model outside the zoo, and the access token that fetches them, which is only kept in memory. */
 interface Recipe {
   readonly title: string;
@@ -32,12 +28,6 @@ interface Recipe {
   readonly token?: string;
   /** Whether the model is a checkpoint that the reader steps through. Its recipe is deleted once no room shows it. */
   readonly isTemporary?: boolean;
-}
-
-interface OpenOptions {
-  /** `signal` stops the opening. */
-  readonly watch: Watch;
-  readonly isPreview?: boolean;
 }
 
 type UnnamedModel = Omit<OpenModel, 'id'>;
@@ -123,27 +113,16 @@ export class Models {
     return this.#shelf.isOpen(id);
   }
 
-  /** Opens the quantized preview of a model that has one and is not open yet; otherwise works like `get`. */
-  getPreview(id: string, watch: Watch): Promise<OpenModel> {
-    const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
-    if (!preview || this.isOpen(id)) return this.get(id, watch);
-    return this.#shelf.get(previewId(id), watch, async (shared) => {
-      const options = { watch: shared, isPreview: true };
-      return { ...(await this.#openOfZoo(id, options)), id };
-    });
-  }
-
   /** Returns the open model, or opens it; callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     return this.#shelf.get(id, watch, async (shared) => {
       const recipe = this.#recipes.get(id);
       const checkpoint = splitStep(id);
-      const options = { watch: shared };
       const opening = recipe
-        ? this.#openPlan(recipe, options)
+        ? this.#openPlan(recipe, shared)
         : checkpoint
-          ? this.#openCheckpoint(checkpoint, options)
-          : this.#openOfZoo(id, options);
+          ? this.#openCheckpoint(checkpoint, shared)
+          : this.#openOfZoo(id, shared);
       return { ...(await opening), id };
     });
   }
@@ -169,8 +148,7 @@ export class Models {
     if (pinnedId !== undefined && shownIds.has(pinnedId) && this.isOpen(pinnedId))
       this.unpin(pinnedId);
     const neededIds = new Set(pinnedId === undefined ? shownIds : [...shownIds, pinnedId]);
-    const isClosable = (id: string) =>
-      splitStep(id) !== undefined || id.endsWith(previewId('')) || this.#recipes.has(id);
+    const isClosable = (id: string) => splitStep(id) !== undefined || this.#recipes.has(id);
     // Decides about all before it waits: what is requested meanwhile stays.
     const closing = [
       this.recordings.release(shownIds),
@@ -187,10 +165,7 @@ export class Models {
    * Opens a model by its plan. If downloaded files cannot be read, deletes them, so that the next try fetches them
    * again.
    */
-  async #openPlan(
-    { plan, token, title, source }: Recipe,
-    { watch }: OpenOptions,
-  ): Promise<UnnamedModel> {
+  async #openPlan({ plan, token, title, source }: Recipe, watch: Watch): Promise<UnnamedModel> {
     const { signal } = watch;
     const { cacheClear, openPlan } = await import('../ask/outside');
     const onProgress = loadingProgress(watch, title);
@@ -207,11 +182,9 @@ export class Models {
     }
   }
 
-  async #openOfZoo(id: string, options: OpenOptions): Promise<UnnamedModel> {
-    const { tokenizer, preview } = this.#card(id);
-    const exactFiles = ['config.json', 'model.safetensors'];
-    const refinedFiles = preview?.refinement && [preview.file, preview.refinement.file];
-    const names = preview && options.isPreview ? [preview.file] : (refinedFiles ?? exactFiles);
+  async #openOfZoo(id: string, watch: Watch): Promise<UnnamedModel> {
+    const { tokenizer, packed } = this.#card(id);
+    const names = packed ? [packed.file] : ['config.json', 'model.safetensors'];
     const forgetIfDamaged = (error: unknown) => {
       const isUnreadable = error instanceof SinkscopeError && error.code === 'read';
       if (!isBadFileError(error) && !isUnreadable) return false;
@@ -219,19 +192,18 @@ export class Models {
       return true;
     };
     const paths = [...names.map((name) => `${id}/${name}`), `${tokenizer}/tokenizer.json`];
-    return readWithRetry(paths, () => this.#openZooOnce(id, options), forgetIfDamaged);
+    return readWithRetry(paths, () => this.#openZooOnce(id, watch), forgetIfDamaged);
   }
 
-  async #openZooOnce(id: string, { watch, isPreview }: OpenOptions): Promise<UnnamedModel> {
-    const { title, sha256, parameters, preview } = this.#card(id);
+  async #openZooOnce(id: string, watch: Watch): Promise<UnnamedModel> {
+    const { title, sha256, packed } = this.#card(id);
     const tokenizerLoading = this.#tokenizerOf(id);
-    if (preview && !isPreview) watch.onProgress(`Loading ${title}`, 0, 0);
-    const files = !preview
-      ? {
-          config: zooAddress(`${id}/config.json`),
-          weights: zooAddress(`${id}/model.safetensors`),
-        }
-      : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
+    if (packed) watch.onProgress(`Loading ${title}`, 0, 0);
+    const addresses = {
+      config: zooAddress(`${id}/config.json`),
+      weights: zooAddress(`${id}/model.safetensors`),
+    };
+    const files = packed ? await this.zoo.files(id) : addresses;
     // A stopped run does not stop the download: the next run needs the model too.
     const opening = this.#engine.open(files, {
       onProgress: loadingProgress(watch, title),
@@ -242,18 +214,13 @@ export class Models {
         throw error;
       },
     );
-    const weightFacts =
-      isPreview && preview
-        ? { isPreview, sha256: preview.sha256, bits: (8 * preview.bytes) / parameters }
-        : { sha256 };
-    return { title, source: 'zoo', ...weightFacts, tokenizer, model };
+    return { title, source: 'zoo', sha256, tokenizer, model };
   }
 
   async #openCheckpoint(
     { id, step }: { readonly id: string; readonly step: number },
-    options: OpenOptions,
+    watch: Watch,
   ): Promise<UnnamedModel> {
-    const { watch } = options;
     const { signal } = watch;
     const card = this.#card(id);
     if (!card.timeline) throw new InputError(`“${id}” has no stored checkpoints.`);
@@ -263,7 +230,7 @@ export class Models {
     const substitute = storedStep === step ? {} : { nearestStep: storedStep };
     // The last step has the trained weights.
     if (storedStep === steps.at(-1))
-      return { ...(await this.#openOfZoo(id, options)), ...substitute };
+      return { ...(await this.#openOfZoo(id, watch)), ...substitute };
     const [{ files, facts }, tokenizer] = await Promise.all([
       timelines.open(id, step, { signal, onProgress: loadingProgress(watch, card.title) }),
       this.#tokenizerOf(id),

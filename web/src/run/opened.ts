@@ -19,8 +19,6 @@ export interface OpenModel extends Choice {
   readonly nearestStep?: number;
   /** Bits per weight, if fewer than in training. */
   readonly bits?: number;
-  /** Whether these are the weights of a quantized preview while the exact ones are not loaded. */
-  readonly isPreview?: boolean;
 }
 
 /** `signal` stops an opening or a run; the function shows its progress under the name `what`. */

@@ -15,7 +15,6 @@ import { predictsNext, selectedHead, type Frame, type Head } from '../frame';
 import { canGenerate, generateFrames, type Generation, type Sampling } from './generation';
 import { Loader, type Dependencies } from './loading';
 import { EFFECT, withEffect } from './effect';
-import { previewId } from './models';
 import type { OpenModel, Watch } from './opened';
 import { loadWords, stageWords } from './progress';
 import { completeFrame, contextOf, isAnswered, fieldsToRecord, recordedRequest } from './reading';
@@ -345,7 +344,7 @@ export class Queue {
 
   #isDone(subject: string): boolean {
     const answer = this.#answers.get(subject);
-    if (!answer || !this.#isCurrent(subject) || this.#needsExactWeights(answer)) return false;
+    if (!answer || !this.#isCurrent(subject)) return false;
     const { frame } = answer;
     const shownHead = this.#headOf(frame, this.#request!);
     return (
@@ -356,15 +355,6 @@ export class Queue {
 
   #headOf(frame: Frame, { head, heads }: Request): Head {
     return heads?.[frame.subject] ?? selectedHead(frame, head);
-  }
-
-  /** Whether to replace a preview's frame by one of the exact weights, which would have generated another text. */
-  #needsExactWeights({ frame, openModel }: Answer): boolean {
-    return Boolean(
-      openModel.isPreview &&
-      !frame.generated &&
-      (!this.#request!.isPreview || this.#models.isOpen(openModel.id)),
-    );
   }
 
   #needsEffect(frame: Frame): boolean {
@@ -479,7 +469,7 @@ export class Queue {
     const { signal } = job.controller;
     const watch = this.#makeWatch(signal);
     const answer = this.#answers.get(subject);
-    if (answer?.key === job.key && !this.#needsExactWeights(answer)) {
+    if (answer?.key === job.key) {
       const cachedRun = this.#runOf(answer);
       const neededFields = fieldsToRecord(this.#models.describe, request, answer.frame);
       if (cachedRun && neededFields.every((name) => cachedRun.fields.has(name)))
@@ -488,10 +478,10 @@ export class Queue {
     const requestedSubject = parseSubject(subject);
     if (requestedSubject && isRecordingId(requestedSubject.id))
       return this.#answerRecording(job, requestedSubject, request, watch);
-    const { parsedSubject, openModel } = await this.#loader.open(subject, request, watch);
+    const { parsedSubject, openModel } = await this.#loader.open(subject, watch);
     // The other models load while this one runs.
     const detachedWatch = this.#makeWatch(new AbortController().signal);
-    for (const other of request.subjects) this.#loader.prefetch(other, request, detachedWatch);
+    for (const other of request.subjects) this.#loader.prefetch(other, detachedWatch);
     signal.throwIfAborted();
     const { architecture, describe } = openModel.model;
     const context = contextOf(architecture, editsOf(parsedSubject, describe));
@@ -603,12 +593,6 @@ export class Queue {
       isMemoryFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids,
     );
     if (nextSubject !== undefined && parseSubject(nextSubject)) keptIds.add(idOf(nextSubject));
-    const models = [...this.#answers.values(), ...this.#runs.values()];
-    const isPreviewUsed = (id: string) =>
-      models.some(({ openModel }) => openModel.isPreview && openModel.id === id);
-    for (const id of ids)
-      if (isPreviewUsed(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
-        keptIds.add(previewId(id));
     this.#runs.keepOnly(requestedSubjects);
     void this.#release(keptIds).catch(() => {});
   }

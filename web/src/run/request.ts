@@ -32,8 +32,6 @@ export interface Request {
   readonly heads?: Readonly<Record<string, Head>>;
   /** Baselines, by subject: each reads the text of an edited subject, generated tokens included. */
   readonly follows?: Readonly<Record<string, string>>;
-  /** Whether a quantized preview may answer until the exact weights are loaded. */
-  readonly isPreview?: boolean;
   /** Whether the room will request no other names, as a figure with a single view. */
   readonly isFixed?: boolean;
   /** Measured after the subjects, one after the other. */

@@ -88,8 +88,7 @@ export class Studies {
     const startTime = performance.now();
     const { describe } = this.#models;
     const allStudies = request.studies!;
-    const exactRequest = { ...request, isPreview: false };
-    const { openModel } = await this.#loader.open(firstStudy.subject, exactRequest, watch);
+    const { openModel } = await this.#loader.open(firstStudy.subject, watch);
     const { architecture } = openModel.model;
     const { eps, window, T } = firstStudy.question;
     const studyInputs = studies.map((study) => {

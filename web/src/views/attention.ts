@@ -17,7 +17,7 @@ import {
   type Maps,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf, isPreview, spanOf } from '../claims';
+import { claimOf, spanOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -115,7 +115,7 @@ function formatCell(
     if (col >= visibleKeyEnd(frame, row))
       return `${queryText} cannot attend to ${keyWords}, a later token`;
     const weight = cellsOf(map, state)[index]!;
-    return `${queryText} attends to ${keyWords}: ${isPreview(frame) ? `about ${formatPercent(weight, 0)}` : formatPercent(weight)}${model}`;
+    return `${queryText} attends to ${keyWords}: ${formatPercent(weight)}${model}`;
   }
   const cellName = `${queryName(frame, row)} → ${keyName(frame, col)}${model}`;
   if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
@@ -415,7 +415,7 @@ export const attention: View = {
         : `the first token, ${tokenText(frame, firstKey(frame))},`
       : firstTokenName(frame);
     return (
-      `Attention weights of ${isPreview(frame) ? 'a head' : headWords(at, frame)} of ${modelName(frame)}: ${sizes}${blocksNote}. ` +
+      `Attention weights of ${headWords(at, frame)} of ${modelName(frame)}: ${sizes}${blocksNote}. ` +
       `${capitalize(`${opening}${token}`)} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },

@@ -20,7 +20,6 @@ import {
   timesUniform,
   percentBeside,
 } from '../words';
-import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -148,9 +147,8 @@ export const heads: View = {
       [...grid.children].forEach((child, i) => {
         const { layer, head } = headAt(i, H);
         const percentage = percentBeside(weights[i]!, frame.eps);
-        const isApproximate = isPreview(frame);
-        const label = `${headName({ layer, head }, frame)} gives ${firstName(frame)} ${isApproximate ? 'about ' : ''}${percentage}${promptWords}${isApproximate ? '' : timesUniform(frame, weights[i]!)}`;
-        setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
+        const label = `${headName({ layer, head }, frame)} gives ${firstName(frame)} ${percentage}${promptWords}${timesUniform(frame, weights[i]!)}`;
+        setText(child.lastElementChild as HTMLElement, percentage);
         const isSelected = layer === options.at.layer && head === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));
         (child as HTMLElement).tabIndex = isSelected ? 0 : -1;
