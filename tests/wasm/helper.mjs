@@ -183,12 +183,18 @@ export async function runOk(...args) {
   return result;
 }
 
-/** Returns a command's output and messages; restores the streams and the exit code. @param {string[]} args */
+/**
+ * Returns a command's output and messages; restores the streams and the exit code. A command that ends its process would end the
+ * file's tests without a failure, so it only returns here.
+ * @param {string[]} args
+ */
 async function outputOf(args) {
   const { runCommand } = await import('../../wasm/command/command.ts');
   const streams = [process.stdout, process.stderr];
   const outputs = ['', ''];
   const saved = streams.map((stream) => [stream.write, stream.listeners('error')]);
+  const { exit } = process;
+  process.exit = () => {};
   streams.forEach((stream, i) => {
     stream.write = (data, ...rest) => {
       if (typeof data !== 'string') return saved[i][0].call(stream, data, ...rest);
@@ -201,6 +207,7 @@ async function outputOf(args) {
     await runCommand(args);
     return { status: process.exitCode ?? 0, stdout: outputs[0], stderr: outputs[1] };
   } finally {
+    process.exit = exit;
     process.exitCode = 0;
     streams.forEach((stream, i) => {
       stream.write = saved[i][0];

@@ -148,7 +148,7 @@ export async function runCommand(args: string[]) {
   try {
     await main(args, printText);
   } catch (error) {
-    if (codeOf(error) === 'EPIPE') process.exit();
+    if (codeOf(error) === 'EPIPE') return process.exit();
     const text = error instanceof SinkscopeError ? error.message : String(error);
     process.stderr.write(`sinkscope: ${oneLine(text)}\n`);
     process.exitCode = 1;
