@@ -206,13 +206,6 @@ export const MODEL_CLAIMS: Readonly<
       return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
     },
   ],
-  'the heads of a model': [
-    `(?:(\\d+) of (\\d+)|none|no)(?: heads)? of ${MODEL}`,
-    (truths, count = '0', all, name) => {
-      const truth = truths.get(name!)!;
-      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
-    },
-  ],
 };
 
 export function falseModelClaims(
