@@ -187,8 +187,6 @@ export function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Tru
 
 export const sinksOf = ({ raw, eps }: Truth): number => raw.filter((weight) => weight > eps).length;
 
-const MODEL = '(the [\\w ]+? model)';
-
 export const MODEL_CLAIMS: Readonly<
   Record<
     string,
