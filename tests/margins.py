@@ -8,7 +8,8 @@ The native tests of .build/native print what they compare (check.h), and Node no
 (margins.mjs). A Python file runs with other seeds, as many as end in its minutes: every comparison with a tolerance
 (`x < 1e-5`, `allclose`, `approx`) is noted with its difference and what it allows. Seeds of torch and NumPy are
 shifted: a comparison with the numbers of its own seed is then off by far more than it allows, and does not count.
-From the third seed on, only tests run whose differences changed and whose tolerance does not follow from the scores.
+From the third seed on, only tests run whose differences changed and whose tolerance does not follow from the numbers
+that are compared (DERIVED): such a row has `follows` in place of a number of seeds.
 """
 
 import argparse
@@ -50,6 +51,8 @@ IN_NODE = (
     rf"((?:\d(?:\.\d+)?e-\d+|0\.00\d*|tolerance)(?: \* (?:[\w.]|\({ARGUMENT}\))+)?)"
 )
 IN_C = r"\b(?:CHECK_NEAR|is_within)\("
+# What a tolerance follows from: the scores, the rounding of a sum, half a step of a stored type, a power of two.
+DERIVED = re.compile(r"\b(tolerance_of|rounding_of|F16_ROUNDING)\b|\b2 \*\* \(?-\d")
 margins: dict[str, tuple[float, float]] = {}  # by place: the largest difference, and what was allowed there
 users: dict[str, set[str]] = {}  # by place: the tests that compare there
 
@@ -114,14 +117,33 @@ class Noting(ast.NodeTransformer):
         self.places: set[str] = set()
         self.calls: set[str] = set()
         self.names: dict[str, set[str]] = {}  # by function: the names in it
+        self.following: set[str] = set()  # the places whose tolerance is derived
+        self.derived: set[str] = set()  # local names of derived tolerances
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         outer, self.function = self.function, f"{self.file}::{node.name}"
+        derived = self.derived
+        for child in ast.walk(node):
+            names = [child.target] if isinstance(child, ast.NamedExpr) else getattr(child, "targets", [])
+            if isinstance(child, ast.Assign | ast.NamedExpr) and self.is_derived(child.value):
+                self.derived = self.derived | {
+                    x.id for name in names for x in ast.walk(name) if isinstance(x, ast.Name)
+                }
         names = {getattr(x, "id", getattr(x, "arg", None)) for x in ast.walk(node)}
         self.names[node.name] = self.names.get(node.name, set()) | names
         self.generic_visit(node)
-        self.function = outer
+        self.function, self.derived = outer, derived
         return node
+
+    def is_derived(self, node: ast.expr) -> bool:
+        names = {x.id for x in ast.walk(node) if isinstance(x, ast.Name)}
+        return bool(DERIVED.search(ast.unparse(node)) or names & self.derived)
+
+    def follow(self, text: str, tolerances: list[ast.expr]) -> None:
+        """Notes a place if each of its tolerances is derived, or 0."""
+        bounds = [x for x in tolerances if not (isinstance(x, ast.Constant) and x.value == 0)]
+        if bounds and all(map(self.is_derived, bounds)):
+            self.following.add(f"{self.function} `{text[:72]}`")
 
     def call(self, function: str, text: str, node: ast.expr, *args: ast.expr) -> ast.Call:
         place = f"{self.function} `{text[:72]}`"
@@ -140,6 +162,10 @@ class Noting(ast.NodeTransformer):
         if name not in CALLS:
             return node
         self.places.add(f"{self.function} `{text[:72]}`")
+        tolerances = {keyword.arg: keyword.value for keyword in node.keywords}
+        # The other tolerance of allclose has a default: 1e-8 of an absolute one is below every rounding.
+        if "rtol" in tolerances:
+            self.follow(text, [tolerances[key] for key in ("rtol", "atol") if key in tolerances])
         call = self.call("note_call", text, node, ast.Constant(name), node.func, *node.args)
         call.keywords = node.keywords
         return call
@@ -149,8 +175,12 @@ class Noting(ast.NodeTransformer):
         self.generic_visit(node)
         kinds = {ast.Lt: "note_bound", ast.LtE: "note_bound", ast.Eq: "note_comparison"}
         if len(node.ops) == 1 and (kind := kinds.get(type(node.ops[0]))):
-            if TOLERANCE.search(right) if kind == "note_bound" else right.startswith("pytest.approx("):
+            bound = node.comparators[0]
+            is_approx = right.startswith("pytest.approx(")
+            if is_approx or (kind == "note_bound" and (TOLERANCE.search(right) or self.is_derived(bound))):
                 self.places.add(f"{self.function} `{text[:72]}`")
+                keywords = [x.value for x in bound.keywords] if isinstance(bound, ast.Call) and is_approx else [bound]
+                self.follow(text, keywords)
             node.left = self.call(kind, text, node, node.left, node.comparators[0])
         return node
 
@@ -254,7 +284,8 @@ def measure_python(file: str, seeds: Iterable[int], minutes: float) -> dict[str,
                     counts[place] = counts.get(place, 0) + 1
                     worst[place] = entry if is_worse(entry, worst.get(place)) else worst[place]
             tests_of |= users
-        tests = sorted({test for x in varying if "tolerance_of" not in x for test in tests_of.get(x, [])})
+        following = list_places()[2]
+        tests = sorted({test for x in varying - following for test in tests_of.get(x, [])})
     return {
         place: (*entry, str(counts[place]) if place in varying else "fixed" if counts[place] > 1 else "1")
         for place, entry in worst.items()
@@ -278,19 +309,21 @@ def measure_file(path: Path) -> dict[str, tuple[float, float, str]]:
     return {name: (*entry, "same bits") for name, entry in worst.items()}
 
 
-def list_places() -> tuple[dict[str, set[str]], set[str]]:
-    """Returns by test file the comparisons that a row of the table must exist for, and all that may have one."""
-    places, possible = {}, set()
+def list_places() -> tuple[dict[str, set[str]], set[str], set[str]]:
+    """Returns by test file the comparisons that must have a row of the table, all that may have one, and those whose
+    tolerance follows."""
+    places, possible, following = {}, set(), set()
     for path in sorted([*ROOT.glob("tests/python/*.py"), *ROOT.glob("tests/record/*.py")]):
         noting = Noting(f"{path.parent.name}/{path.name}")
         noting.visit(ast.parse(path.read_text()))
         places[noting.file] = noting.places
         possible |= noting.calls
+        following |= noting.following
     for pattern, files in {IN_C: "tests/native/*.[ch]", IN_NODE: "tests/wasm/*.mjs"}.items():
         for path in sorted(ROOT.glob(files)):
             name = f"{path.parent.name}/{path.name}"
             places[name] = {name} if re.search(pattern, path.read_text()) else set()
-    return places, possible.union(*places.values())
+    return places, possible.union(*places.values()), following
 
 
 def read_table() -> tuple[str, dict[str, list[str]]]:
@@ -302,7 +335,7 @@ def read_table() -> tuple[str, dict[str, list[str]]]:
 
 def write_rows(results: dict[str, tuple[float, float, str]], file: str, first: int) -> None:
     head, rows = read_table()
-    places, possible = list_places()
+    places, possible, following = list_places()
     name = file.split("::")[0]
     is_replaced = "::" not in file and not first
     rows = {
@@ -314,6 +347,7 @@ def write_rows(results: dict[str, tuple[float, float, str]], file: str, first: i
         difference, allowed, seeds = results[place]
         before = rows.get(place)
         share = difference / max(allowed, 1e-300)
+        seeds = "follows" if place in following else seeds
         if before and before[2] != "-" and (first or not place.startswith(name)):
             seeds = str(first + int(seeds)) if first and seeds.isdigit() else before[3]
             if float(before[2]) >= share:

@@ -69,4 +69,6 @@ def test_the_recipe_writes_a_model_with_the_logits_of_nanogpt(
     gpt2 = transformers.GPT2LMHeadModel.from_pretrained("FOLDER").eval()
     ids = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
     with torch.no_grad():
-        assert (gpt2(ids[None]).logits[0] - logits_of(state, ids)).abs().max() < 1e-5
+        logits = logits_of(state, ids)
+        rounding = logits.abs().max().item() * 2**-23 * ARGS["n_layer"] * ARGS["n_embd"]  # of the sums of each layer
+        assert (gpt2(ids[None]).logits[0] - logits).abs().max() < rounding

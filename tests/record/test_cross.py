@@ -11,12 +11,12 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from pairs import S, T, V, dtype_of, families, make, prompts, run_eagerly, run_encoder_eagerly
+from pairs import D, S, T, V, dtype_of, families, make, prompts, run_eagerly, run_encoder_eagerly
 from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.attention import UnsupportedModel
 from sinkscope.recording import RecordingError
-from truth import F16_ROUNDING
+from truth import F16_ROUNDING, rounding_of, tolerance_of
 
 EPS = (0.05, 0.1, 0.3)
 ATTENTIONS = {"encoder": "encoder_attentions", "decoder": "decoder_attentions", "cross": "cross_attentions"}
@@ -86,20 +86,21 @@ def check(recording: sinkscope.Recording, maps: Any, is_cross: bool) -> None:
     assert (recording.cross is not None) == is_cross
     is_causal = not is_cross and np.triu(maps, 1).max() == 0
     alpha = maps.sum(-2) / (np.arange(keys, 0, -1) if is_causal else queries)
-    assert np.abs(recording["mean.alpha"] - alpha.mean(0)).max() < 1e-5
+    bound = tolerance_of(torch.from_numpy(maps), 3 * D)
+    assert np.abs(recording["mean.alpha"] - alpha.mean(0)).max() < bound
     sinks = np.array([[(a[..., k] > e).mean() for k in range(keys)] for a in alpha for e in EPS])
     sinks = sinks.reshape(len(maps), len(EPS), keys)
-    assert np.allclose(recording["mean.sink_ratio"], sinks.mean(0), atol=1e-6)
-    assert np.allclose(recording["prompt.sink_1"], sinks[..., 0], atol=1e-6)
+    assert np.allclose(recording["mean.sink_ratio"], sinks.mean(0), rtol=0, atol=rounding_of(1))
+    assert np.allclose(recording["prompt.sink_1"], sinks[..., 0], rtol=0, atol=rounding_of(1))
     seen = np.arange(1, keys + 1) if is_causal else np.full(queries, keys)
     rows = -np.sum(maps * np.log(np.maximum(maps, 1e-300)), -1)
     entropy = np.where(seen > 1, rows / np.log(np.maximum(seen, 2)), 0).mean(-1)
-    assert np.abs(recording["mean.entropy_mean"] - entropy.mean(0)).max() < 1e-5
+    assert np.abs(recording["mean.entropy_mean"] - entropy.mean(0)).max() < bound
     share = maps[0][..., [0, 2]].sum(-1)[..., 2 if is_causal else 0 :].mean(-1)
     for prompt in range(len(maps)):
-        assert np.abs(recording.attention(prompt) - maps[prompt]).max() - F16_ROUNDING < 1e-5
-        assert np.abs(recording[f"{prompt}.alpha"] - alpha[prompt]).max() < 1e-5
-    assert np.abs(recording.share([0, 2]) - share).max() < 1e-3
+        assert np.abs(recording.attention(prompt) - maps[prompt]).max() - F16_ROUNDING < bound
+        assert np.abs(recording[f"{prompt}.alpha"] - alpha[prompt]).max() < bound
+    assert np.abs(recording.share([0, 2]) - share).max() < 2 * F16_ROUNDING + bound
 
 
 def test_a_decoder_has_the_loss_of_its_own_tokens() -> None:
@@ -108,7 +109,7 @@ def test_a_decoder_has_the_loss_of_its_own_tokens() -> None:
         ids = inputs["decoder_input_ids"]
         logits = run_eagerly("bart", inputs).logits[0].log_softmax(-1)
         loss = -logits[:-1].gather(-1, ids[0, 1:, None]).mean().item()
-        assert abs(float(recording["prompt.loss"][i]) - loss) < 1e-4
+        assert abs(float(recording["prompt.loss"][i]) - loss) < rounding_of(logits, 3 * D)
     assert "mean.loss_mean" not in record("bart", "cross")
 
 
@@ -202,7 +203,8 @@ def test_long_maps_are_pooled_over_keys_alone() -> None:
     full = record("t5", texts=texts, tokens=None, maps="full")
     assert pooled.attention().shape == (3, 4, 3, 75) and full.attention().shape == (3, 4, 3, 150)
     cells = full.attention().reshape(3, 4, 3, 75, 2).mean(-1)
-    assert np.abs(pooled.attention() - cells).max() < 3e-3
+    steps = pooled["0.att_scale"].max() / 510  # half a step of 8 bits
+    assert np.abs(pooled.attention() - cells).max() < F16_ROUNDING + steps
 
 
 def test_padding_that_is_hidden_and_models_without_a_kind_of_attention_are_refused() -> None:

@@ -13,7 +13,7 @@ from sentences import refused
 from sinkscope.attention import Call, UnsupportedModel
 from sinkscope.probe import window_of
 from torch import nn
-from truth import alpha64, run64, tolerance_of
+from truth import alpha64, rounding_of, run64, tolerance_of
 
 T = 20
 PROMPTS = torch.randint(5, V, (2, T), generator=torch.Generator().manual_seed(1)).tolist()
@@ -39,7 +39,9 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
         tolerance = tolerance_of(maps, BLOCKS * model.config.hidden_size)
         assert np.abs(result[f"{i}.alpha"] - alpha64(maps)).max() < tolerance
         hidden = torch.stack(out.hidden_states)[:-1, 0].norm(dim=-1).numpy()
-        assert np.allclose(result[f"{i}.hidden_norm"][:-1], hidden, rtol=1e-4)
+        assert np.allclose(
+            result[f"{i}.hidden_norm"][:-1], hidden, rtol=rounding_of(1, BLOCKS * model.config.hidden_size)
+        )
         assert result[f"{i}.hidden_norm"].shape == (BLOCKS + 1, T)
     layer_list = ", ".join(map(str, layers))
     assert f"4 layers, attention in {len(layers)} ({layer_list}), of 4 heads" in str(result.table())
@@ -156,8 +158,10 @@ def test_layers_with_shared_weights_are_separate() -> None:
     result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     out = run64(model, input_ids=torch.tensor(PROMPTS[:1]))
     assert result.layers == [0, 1, 2] and "layers" not in result.model
-    assert np.abs(result["0.alpha"] - torch.stack(out.attentions)[:, 0].mean(-2).numpy()).max() < 2e-6
-    assert np.allclose(result["0.hidden_norm"], torch.stack(out.hidden_states)[:, 0].norm(dim=-1), rtol=1e-5)
+    maps = torch.stack(out.attentions)[:, 0]
+    assert np.abs(result["0.alpha"] - maps.mean(-2).numpy()).max() < tolerance_of(maps, 3 * 32)
+    hidden = torch.stack(out.hidden_states)[:, 0].norm(dim=-1)
+    assert np.allclose(result["0.hidden_norm"], hidden, rtol=rounding_of(1, 3 * 32))
 
 
 def test_two_maps_in_one_layer_are_rejected() -> None:

@@ -13,11 +13,12 @@ import sinkscope
 import torch
 from families import FAMILIES, T, make_inputs, record
 from hybrids import HYBRIDS
+from truth import F16_ROUNDING
 
 ROOT = Path(__file__).resolve().parents[2]
+
 PAGE = ROOT / ".build" / "page" / "index.html"
 LONG = 150  # number of tokens that are pooled to 75 cells of 2 tokens
-TOLERANCE = 1e-6  # the command line prints the float32 numbers of the file
 
 CASES = {"llama": T, "gpt_oss": T, "gemma2": T, "bert": T, "long-llama": LONG, "long-bert": LONG}
 
@@ -61,10 +62,8 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
                 if metric.startswith(("sink_ratio", "near_eps")):
                     expected = expected[e]
                 value = np.array([np.nan if x is None else x for x in summary[statistic]])
-                assert np.allclose(value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True), (
-                    metric,
-                    statistic,
-                )
+                # The command line prints the float32 numbers of the file.
+                assert np.array_equal(value, expected.ravel(), equal_nan=True), (metric, statistic)
             compared_metrics.add(metric)
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
     assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared_metrics
@@ -88,7 +87,7 @@ def test_the_command_line_measures_a_checkpoint_of_a_series(suffix: str, index: 
     printed = json.loads(measure(Path(f"{path}{suffix}"), "--json"))
     recording = sinkscope.Series.open(path).recordings[index]
     assert printed["model"] == recording.conditions["model"]["id"]
-    assert np.allclose(printed["metrics"]["alpha"]["mean"], recording["mean.alpha"].ravel(), rtol=TOLERANCE)
+    assert np.array_equal(printed["metrics"]["alpha"]["mean"], recording["mean.alpha"].ravel())
 
 
 @NEEDS_ENGINE
@@ -127,9 +126,9 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(name: str,
     for metric in compared_metrics:
         expected = recording[f"mean.{metric}"]
         value = np.array([np.nan if x is None else x for x in result[metric]["mean"]])
-        assert np.allclose(value, expected.ravel(), rtol=2e-3, atol=1e-4, equal_nan=True), metric
+        assert np.allclose(value, expected.ravel(), rtol=8 * F16_ROUNDING, atol=F16_ROUNDING, equal_nan=True), metric
     alpha = np.array(result["alpha"]["mean"]).reshape(recording["mean.alpha"].shape)
-    assert np.allclose(alpha, recording["mean.alpha"], atol=1e-5)
+    assert np.array_equal(alpha, recording["mean.alpha"])
 
 
 class Strided(torch.nn.Module):
@@ -158,7 +157,7 @@ def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> Non
     sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
     result = json.loads(measure(tmp_path / "r.safetensors", "--json"))["metrics"]
     expected = recording["mean.entropy_mean"].ravel()
-    assert np.allclose(result["entropy_mean"]["mean"], expected, rtol=2e-3)
+    assert np.allclose(result["entropy_mean"]["mean"], expected, rtol=8 * F16_ROUNDING)
     assert "0.seen" not in record(FAMILIES["llama"].make("sdpa"), [prompt]), (
         "a mask that the conditions name is not stored"
     )

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +31,12 @@ def tolerance_of(att: Tensor, length: int) -> float:
     sizes are those by which the scores of `att` differ."""
     differences = torch.where(att > 0, att.amax(-1, keepdim=True).log() - att.log(), 0)
     return max(1e-5, differences.max().item() * 2**-23 * length)
+
+
+def rounding_of(x: Any, count: int = 1) -> float:
+    """Returns what the sum or the mean of `count` numbers as large as the largest of `x` may lose in float32, on any
+    processor: each addition rounds by half a step of 2^-23, on both sides of a comparison."""
+    return 2**-22 * count * float(np.nanmax(np.abs(np.asarray(x))))
 
 
 def alpha64(att: Tensor, first: int | None = None) -> Any:
