@@ -181,7 +181,7 @@ async function compareModels(stage) {
   assert.match(sentence, /Sigmoid gives the first token a weight of \d+(\.\d)?% \(/, sentence);
   assert.match(
     sentence,
-    /Loss above the best possible: 0\.\d\d and 0\.\d\d nats outside triggers/,
+    /Loss above the best possible: 0\.\d\d and 0\.\d\d nats at ordinary letters/,
     sentence,
   );
   assert.deepEqual(page.troubles, []);
@@ -286,7 +286,7 @@ export const lab = {
     await button(page, 'Open in Explore').first().click();
     await page.waitForSelector('[data-room="explore"] .stage > .main .cell-body');
     await settled(page);
-    assert.match(await text(page, '.subject-list'), /softmax, .* after 40 steps/);
+    assert.match(await text(page, '.subject-list'), /softmax after 40 steps/);
     const titles = await inspect(page);
     assert.ok(titles.length >= 11, `${titles}`);
     assert.deepEqual(
@@ -509,7 +509,7 @@ export const lab = {
     const sentence = await text(page, '.lab-numbers');
     assert.match(
       sentence,
-      /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
+      /Softmax model, .*: attention on the first token \(even share: \d+%\) \d+% → \d+%/,
       sentence,
     );
     await page.selectOption('.lab-map[data-side=left] select', '2');

@@ -231,11 +231,15 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([softmax, weakLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([weakLab, sinkLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([softmax, sinkLab], runs)).toMatch(
-      /^Both models have a sink\. On the/,
+      /^Both models have a sink\. Right token/,
     );
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
     expect(shortVerdictWords([running, sinkLab], runs)).toBe('Both models have a sink.');
     expect(shortVerdictWords([weakLab, sigmoid], runs)).toMatchSnapshot();
+    const named = [softmax, sigmoid].map((one, i) => ({ ...one, name: i ? 'key' : 'no key' }));
+    expect(shortVerdictWords([named[0]!, named[1]!], runs)).toMatch(
+      /^The model with no key has a sink; the model with key has none\./,
+    );
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
     expect(shortVerdictWords([untrainedLab, sigmoid], runs)).toBe('');
   });
@@ -266,7 +270,7 @@ describe('sentences of a lab', () => {
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const withoutOptimum = { ...left, lab: { ...left.lab, log } as unknown as Lab };
     expect(verdictWords([left, withoutOptimum])).toMatch(
-      /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
+      /0\.01 and 0\.01 nats at ordinary letters, 0\.50 and – after circled digits\.$/,
     );
     expect(verdictWords([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe(
       '',
@@ -274,14 +278,14 @@ describe('sentences of a lab', () => {
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faintLab = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdictWords([faintLab, left])).toMatch(
-      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
+      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at ordinary letters\. Softmax/,
     );
     const [shortLab, longLab] = ['length:9', 'length:21'].map((text) =>
       withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
     expect(verdictWords([longLab!, longLab!])).toMatch(/^Both models have a sink\. Softmax gives/);
     expect(verdictWords([longLab!, shortLab!])).toMatch(
-      /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
+      /^Short sequences \(9 tokens\): an even share alone gives the first token 23%\./,
     );
   });
 });

@@ -9,7 +9,7 @@ import type { Lab } from './lab';
 import { evenShare, recentMean, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
-/** The most points of a line; each is the mean of adjacent steps, since a batch is noisy. */
+/** The most points of a line; each is the mean of the steps before it, as the numbers are, since a batch is noisy. */
 const MAX_POINTS = 120;
 const [FULL_HEIGHT, HALF_HEIGHT] = [170, 96];
 
@@ -76,7 +76,7 @@ const CHARTS: readonly Chart[] = [
     task: 'fineTune',
   },
   {
-    title: 'error elsewhere',
+    title: 'error at ordinary letters (nats)',
     key: 'dotted: the best possible',
     lines: [
       { column: 'loss_elsewhere' },
@@ -85,7 +85,7 @@ const CHARTS: readonly Chart[] = [
     task: 'fromScratch',
   },
   {
-    title: 'attention on the first token after triggers',
+    title: 'attention on the first token after circled digits',
     lines: [{ column: 'first_triggers' }],
     domain: [0, 1],
     percent: true,
@@ -110,12 +110,12 @@ function lineOf(
   const values: number[] = [];
   const steps: number[] = [];
   for (let i = 0; i < log.length; i += stepsPerPoint) {
-    const chunk = log.slice(i, i + stepsPerPoint);
-    const value = recentMean({ log: chunk }, column);
+    const done = log.slice(0, i + stepsPerPoint);
+    const value = recentMean({ log: done }, column);
     // Only some steps measure the loss on held-out text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
-    steps.push(chunk[chunk.length >> 1]!.step);
+    steps.push(done.at(-1)!.step);
   }
   return { name, color, values, places: steps, dash, faint };
 }

@@ -106,7 +106,7 @@ function drawMap(
         ])
       : weights,
     scale: scaleOf([namedLab], theme),
-    outlined: [{ row: -1, col: shift }],
+    outlined: [{ row: -1, col: shift + headShown.framed.key }],
     // Later rows leave no room for a note.
     rowMarks: rowNotes(namedLab)
       .filter(({ row }) => row < T / 2)

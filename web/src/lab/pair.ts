@@ -85,9 +85,11 @@ export class Pair {
   namedLabs(): readonly [NamedLab, NamedLab] {
     const [left, right] = this.labs;
     const fullNames = namesOf([left.settings, right.settings], tables);
-    // The formula of a bias is in the settings, unless the names differ in it alone.
-    const shortNames = fullNames.map((name) => name.replace(/, bias [^,]*/, ''));
-    const names = shortNames[0] === shortNames[1] ? fullNames : shortNames;
+    // The first part that differs names a model, if it can; the others are in the settings.
+    const parts = fullNames.map((name) => name.replace(/ \(.*?\)/g, '').split(', '));
+    const shortNames = parts.map((own, i) => own.find((word) => !parts[1 - i]!.includes(word)));
+    const isShort = shortNames.every(Boolean) && !isFineTune(left.settings);
+    const names = isShort ? shortNames : fullNames;
     return [this.#describeLab(left, names[0]!), this.#describeLab(right, names[1]!)];
   }
 

@@ -54,7 +54,7 @@ export const fromScratch: readonly Preset[] = [
     claim:
       'The right model has an extra key, column ∗, which belongs to no token. Press Train: does it replace the sink?',
     answers: {
-      left: 'Yes, the extra key replaces the sink.',
+      left: 'Yes, the extra key replaces the sink: the 100% of a row can go there.',
       both: 'No, the first token stays a sink beside the extra key.',
     },
   },
@@ -82,7 +82,7 @@ export const fromScratch: readonly Preset[] = [
     claim: 'Same model, another optimizer. Press Train: does the sink depend on AdamW?',
     answers: {
       left: 'In so few steps, only AdamW grows a sink.',
-      both: 'No, both optimizers grow a sink.',
+      both: 'No, both optimizers grow a sink: with both, softmax rows must sum to 100%.',
     },
   },
   {
@@ -93,7 +93,7 @@ export const fromScratch: readonly Preset[] = [
     claim:
       'On the right each text begins with a random token. Press Train: does the sink need a start token?',
     answers: {
-      left: 'Yes: without a start token no sink grows here.',
+      left: 'Yes: without a start token the first token is no sink here; which token stands there changes with each text.',
       both: 'No, the first position is enough: any token there becomes a sink.',
     },
   },

@@ -60,6 +60,24 @@ interface ShownHead extends Head {
   readonly weight: number;
   /** The extra key's weight in each row; absent without one. */
   readonly extraKey?: Float32Array;
+  /** The key whose column is framed: the first token; the strongest one, if that has more, and over ε. −1: the extra key. */
+  readonly framed: { readonly key: number; readonly weight: number };
+}
+
+/** Returns the framed column. A later token counts if half of the ordinary rows see it. */
+function framedColumn(
+  { weights, weight, extraKey }: Omit<ShownHead, 'framed' | keyof Head>,
+  rows: readonly number[],
+  T: number,
+): ShownHead['framed'] {
+  let framed = { key: 0, weight };
+  for (let key = extraKey ? -1 : 1; key < T; key++) {
+    const seen = rows.filter((t) => t > key);
+    if (seen.length < rows.length / 2) break;
+    const own = mean(seen.map((t) => (key < 0 ? extraKey![t]! : weights[t * T + key]!)));
+    if (key !== 0 && own > Math.max(EPS, framed.weight)) framed = { key, weight: own };
+  }
+  return framed;
 }
 
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
@@ -85,7 +103,11 @@ export function shownHead(lab: Lab): ShownHead | undefined {
     const candidate = { weights, shares, share: meanOf(shares), weight: meanOf(weights), extraKey };
     // Compares weights, not shares: one token may have the whole of a row whose sum is tiny.
     if (!strongest || candidate.weight > strongest.weight)
-      strongest = { ...headAt(i, H), ...candidate };
+      strongest = {
+        ...headAt(i, H),
+        ...candidate,
+        framed: framedColumn(candidate, nonTriggers, T),
+      };
   }
   return strongest;
 }
@@ -122,6 +144,10 @@ function extraKeyWeight(lab: Lab, { extraKey } = shownHead(lab) ?? {}): number {
   return extraKey ? mean(nonTriggersOf(lab).map((t) => extraKey[t]!)) : NaN;
 }
 
+/** Names the framed column of a map by its token and position, with its mean weight in ordinary rows. */
+const framedWords = (lab: Lab, { framed: { key, weight } }: ShownHead): string =>
+  `${lab.words[key]} (token ${key + 1}) ${weightWords(weight)}`;
+
 /**
  * Returns the number above a lab's map, and what it is the mean of; undefined without a map. Once the lab trains it is
  * the end of the curve; that of a head that the reader chose, and of an untrained model, is of the map.
@@ -140,6 +166,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
     ...(isEven ? ['untrained: even share'] : []),
     ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
     ...(Number.isFinite(extraKey) ? [`extra key (∗) ${weightWords(extraKey)}`] : []),
+    ...(headShown.framed.key > 0 ? [`framed: ${framedWords(lab, headShown)}`] : []),
   ];
   const weight = isRecent ? recent : headShown.weight;
   return [`${weightWords(weight)} on the first token`, notes.join('; ')];
@@ -188,10 +215,10 @@ export function rowNotes({ lab }: NamedLab) {
 
 function modelWords(namedLab: NamedLab, side: number): string {
   const { lab, name, operation } = namedLab;
-  const positionWords = side ? '' : ' at positions without a trigger';
+  const positionWords = side ? '' : ' at ordinary letters';
   if (!hasSink(namedLab)) {
     const uniformNote = operation?.normalizes
-      ? ` (uniform attention: ${formatPercent(uniformShare(lab.settings), 0)})`
+      ? ` (an even share: ${formatPercent(uniformShare(lab.settings), 0)})`
       : '';
     return `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}${uniformNote}`;
   }
@@ -206,7 +233,7 @@ function modelWords(namedLab: NamedLab, side: number): string {
 function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const format = operation?.normalizes ? (value: number) => formatPercent(value, 0) : formatValue;
   const quantity = operation?.normalizes
-    ? `attention on the first token (uniform: ${formatPercent(uniformShare(lab.settings), 0)})`
+    ? `attention on the first token (even share: ${formatPercent(uniformShare(lab.settings), 0)})`
     : 'weight on the first token';
   // The command line prints both ends. A mean over the last steps would lag behind the weights.
   const [start, end] = [lab.log[0], lab.current ?? lab.log.at(-1)];
@@ -234,7 +261,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
       .map(({ lab }) => recentMean(lab, `loss_${where}`) - recentMean(lab, `optimum_${where}`))
       .map((nats) => (Number.isFinite(nats) ? nats.toFixed(2) : '–'))
       .join(' and ');
-  return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
+  return `Loss above the best possible: ${lossesAbove('elsewhere')} nats at ordinary letters, ${lossesAbove('triggers')} after circled digits.`;
 }
 
 export const SINK_WORDS = `A sink: over ${formatPercent(EPS, 0)} attention on the first token.`;
@@ -264,7 +291,10 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   if (leftHasSink && rightHasSink) return 'Both models have a sink.';
   if (!leftHasSink && !rightHasSink) return 'Neither model has a sink so far.';
   const [withSink, withoutSink] = leftHasSink ? pair : [pair[1], pair[0]];
-  return `${capitalize(withSink.name)} has a sink; ${withoutSink.name} has none.`;
+  // "No extra key has a sink" would deny it.
+  const isWith = pair.some(({ name }) => name.startsWith('no '));
+  const subject = ({ name }: NamedLab) => (isWith ? `the model with ${name}` : name);
+  return `${capitalize(subject(withSink))} has a sink; ${subject(withoutSink)} has none.`;
 }
 
 /** Answers the question of the preset, as far as its answer depends on which models have a sink; '' for other settings. */
@@ -277,7 +307,7 @@ function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
 }
 
 /**
- * Answers the question of the preset, or states which models have a sink, with the numbers of both models, and how likely
+ * Answers the question of the preset, or states which models have a sink, whose numbers stand above the maps, and how likely
  * they find the right token where there is one to look up. Returns '' before both have trained a step.
  */
 export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
@@ -287,18 +317,15 @@ export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Run
   const { settings } = pair[0].lab;
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
-  const listOf = (values: readonly number[]) =>
-    pair.map(({ name }, i) => `${weightWords(values[i]!)} (${name})`).join(', ');
-  const weights = pair.map(({ lab }) => recentMean(lab, 'first_most'));
-  const [extraKey] = pair.map(({ lab }) => extraKeyWeight(lab)).filter(Number.isFinite);
-  const extraKeyNote = extraKey === undefined ? '' : `; on the extra key ${weightWords(extraKey)}`;
+  const likelyWords = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
   return [
     answerWords(pair, runs) || sinkWords(pair),
-    ...(weights.every(Number.isFinite)
-      ? [`On the first token: ${listOf(weights)}${extraKeyNote}.`]
-      : []),
+    ...pair.flatMap(({ lab, name }) => {
+      const head = shownHead(lab);
+      return head && head.framed.key > 0 ? [`Framed (${name}): ${framedWords(lab, head)}.`] : [];
+    }),
     ...(hasAnswer && likely.every(Number.isFinite)
-      ? [`Right token after a circled digit: ${listOf(likely)} likely.`]
+      ? [`Right token after a circled digit: ${likelyWords} likely.`]
       : []),
   ].join(' ');
 }
@@ -314,7 +341,7 @@ export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
   const shortSettings = pair.find(({ lab }) => uniformShare(lab.settings) > EPS / 2)?.lab.settings;
   if (!shortSettings) return summary;
   return (
-    `Short sequences (${shortSettings.length} tokens): uniform attention alone gives the first token ` +
+    `Short sequences (${shortSettings.length} tokens): an even share alone gives the first token ` +
     `${formatPercent(uniformShare(shortSettings), 0)}. ${summary}`
   );
 }
