@@ -204,6 +204,13 @@ export const MODEL_CLAIMS: Readonly<
       return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
     },
   ],
+  'the heads with an operation in training': [
+    `(?:(\\d+) of (\\d+)|none|no)(?: heads have a sink)? with (softmax|sigmoid)`,
+    (truths, count = '0', all, operation) => {
+      const truth = truths.get(`the ${operation} model`)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
+    },
+  ],
 };
 
 export function falseModelClaims(
