@@ -13,6 +13,7 @@ import {
   isBidirectional,
   isCommonToken,
   mean,
+  sinkShare,
   modelHead,
   usesRawWeights,
   statisticsOverPrompts,
@@ -438,9 +439,17 @@ export const MUST_SPEND_SENTENCE =
 
 /** Says why softmax gives the first token attention that is of no use elsewhere. */
 export function mustSpendWords(frame: Frame): string {
-  const { windows = [] } = frame.architecture;
-  const isSeen = !windows.some((size) => size !== null && size < frame.T);
-  return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}${isSeen ? ', which every row sees' : ''}.`;
+  return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}.`;
+}
+
+/** Says what the first token is, and whether it is a sink here; '' before that is measured. */
+export function sinkWords(frame: Frame, share = sinkShare(frame)): string {
+  const name = firstName(frame);
+  if (Number.isNaN(share)) return '';
+  const mark = /^the /.test(name) ? '' : `${name} marks the start of a text and means nothing`;
+  if (share === 0) return mark && `${mark}. `;
+  const heads = `${share < 0.25 ? 'some' : 'many'} heads give ${mark ? 'it' : name} much attention: a sink. `;
+  return mark ? `${mark}, yet ${heads}` : capitalize(heads);
 }
 
 /** Says how to read the attention maps of these models. */

@@ -786,13 +786,9 @@ describe('Compare', () => {
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.cell-head > :not(.badge)')).toMatchSnapshot();
-    expect(room.texts('.runs tbody tr')).toEqual([
-      'softmax 2 of 4: 50% 60% 3.41',
-      'sigmoid 0 of 4: 0% 60% 3.41 equal',
-    ]);
+    expect(room.texts('.runs tbody tr')).toEqual(['softmax 60% 3.41', 'sigmoid 60% 3.41 equal']);
     const [, , sinkMap] = mapsIn(room.root);
     expect(sinkMap!.data.outlined).toHaveLength(2);
-    expect(room.text('.map-legend strong')).toBe('On this text:');
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
@@ -841,11 +837,11 @@ describe('Compare', () => {
     room.click('First token');
     expect(room.state.value.shown).toEqual(['short', 'no-bos']);
     expect(room.texts('.chapters [aria-current]')).toEqual(['First token']);
-    room.click('Your models');
+    room.click('Other models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };
     const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
-    expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Your models']);
+    expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Other models']);
     expect(ownRoom.text('h1')).toMatchSnapshot();
     expect(ownRoom.all('.verdict')).toEqual([]);
     // A checkpoint was not measured on the passages, so both losses are of this text.

@@ -5,7 +5,7 @@ import { choiceField } from '../page/controls';
 import { mean, withoutNaN, type Frame } from '../frame';
 import { costOf, editFields, choiceLabels, percentWorse, worseWords } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { capitalize, formatPercent, modelName } from '../words';
+import { capitalize, formatPercent, modelName, sinkWords } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
@@ -15,7 +15,6 @@ import {
   firstTokensWords,
   HOW_MUCH_WORSE,
   SINK_MEASURES,
-  sinkWords,
   settingLine,
   slider,
 } from './parts';

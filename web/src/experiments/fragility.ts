@@ -11,17 +11,9 @@ import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { costOf, editFields, isUnedited, worseWords, type Cost } from '../views/settings';
-import { capitalize, firstName, formatPercent, modelName } from '../words';
+import { capitalize, firstName, formatPercent, modelName, sinkWords } from '../words';
 import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
-import {
-  baselineOf,
-  choiceWords,
-  costLine,
-  SINK_COLUMN,
-  SINK_MEASURES,
-  sinkWords,
-  slider,
-} from './parts';
+import { baselineOf, choiceWords, costLine, SINK_COLUMN, SINK_MEASURES, slider } from './parts';
 
 /** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
 const LARGE_RATIO = 2;

@@ -79,17 +79,6 @@ export const SINK_MEASURES = ['sink_ratio', 'sink_ratio_raw'] as const;
 export const firstTokensWords = (count: number, frame?: Frame): string =>
   count > 1 ? `the first ${count} tokens` : frame ? firstName(frame) : 'the first token';
 
-/** Says what the first token is, and whether it is a sink here; '' before that is measured. */
-export function sinkWords(frame: Frame): string {
-  const share = sinkShare(frame);
-  const name = firstName(frame);
-  if (Number.isNaN(share)) return '';
-  const mark = /^the /.test(name) ? '' : `${name} marks the start of a text and means nothing`;
-  if (share === 0) return mark && `${mark}. `;
-  const heads = `${share < 0.25 ? 'some' : 'many'} heads give ${mark ? 'it' : name} much attention: a sink. `;
-  return mark ? `${mark}, yet ${heads}` : capitalize(heads);
-}
-
 export function baselineOf(frames: readonly Frame[]): Frame | undefined {
   return frames.find(isUnedited);
 }

@@ -6,7 +6,7 @@ import type { State } from '../ask/state';
 import { mean, type Frame } from '../frame';
 import { costOf, editFields, choiceLabels, worseWords } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { formatPercent, modelName } from '../words';
+import { formatPercent, modelName, sinkWords } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
@@ -17,7 +17,6 @@ import {
   settingLine,
   firstTokensWords,
   SINK_COLUMN,
-  sinkWords,
   slider,
 } from './parts';
 

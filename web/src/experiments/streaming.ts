@@ -5,7 +5,7 @@ import { editFields, firstAndLastWords, lastWords, worseWords } from '../views/s
 import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
-import { modelName } from '../words';
+import { modelName, sinkWords } from '../words';
 import { defaults, type State } from '../ask/state';
 import type { Column, Experiment, Finding, Group } from './experiment';
 import {
@@ -18,7 +18,6 @@ import {
   firstTokensWords,
   HOW_MUCH_WORSE,
   SINK_MEASURES,
-  sinkWords,
   slider,
   baselineOf,
 } from './parts';

@@ -20,16 +20,7 @@ import {
 import type { Cell } from '../plot/heatmap';
 import { drawScale } from '../plot/legend';
 import { weightScale } from '../views/attention';
-import {
-  capitalize,
-  countedOn,
-  firstName,
-  formatPercent,
-  mapWords,
-  sumWords,
-  verdictOf,
-  wholePercent,
-} from '../words';
+import { firstName, formatPercent, mapWords, sumWords, verdictOf, wholePercent } from '../words';
 import { countWords } from './compared';
 import './cards.css';
 
@@ -123,17 +114,15 @@ export function cardLooks(
 
 /** Says whether a sink does harm, with the room that measures it. */
 export const harmLink = (link: Context['link']) =>
-  html`<a href=${link({ room: 'purpose' })}>Are sinks bad? Not by themselves.</a>`;
+  html`<a href=${link({ room: 'purpose' })}>Are sinks bad?</a>`;
 
-/** Adds what all cards share: the name of their text if asked for, how to read a map, and the scale. */
-export function addCardLegend(place: HTMLElement, context: Context, isNamed = true) {
+/** Adds what all cards share: how to read a map, and the scale. */
+export function addCardLegend(place: HTMLElement, context: Context) {
   const legend = addElement(place, 'map-legend');
-  const textName = isNamed ? addElement(legend, '', 'strong') : undefined;
   const words = addElement(legend, '', 'span');
   const scalePlace = addElement(legend, 'scale-place', 'span');
   return (frames: readonly Frame[]): void => {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
-    if (textName) setText(textName, frames[0] ? `${capitalize(countedOn(frames[0]))}:` : '');
     setText(words, mapWords(frames));
     drawScale(scalePlace, weightScale({ frames, state, theme }));
     legend.hidden = !frames.length || frames.some(({ pooled }) => pooled);

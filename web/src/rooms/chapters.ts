@@ -5,8 +5,8 @@
 import { parseSubject } from '../ask/subject';
 
 /**
- * A model of the zoo, and what it has in its chapter: "with softmax", "with no start token". A model in several chapters
- * keeps its name, and what the chapter changes follows in parentheses.
+ * A model of the zoo, and what it has in its chapter: "with softmax", "with no start token". Each baseline is called
+ * softmax, and what the chapter changes follows in parentheses.
  */
 type Member = readonly [id: string, phrase: string];
 
@@ -29,7 +29,7 @@ export const CHAPTERS: readonly Chapter[] = [
     ],
   },
   {
-    title: 'Elsewhere to look',
+    title: 'Extra key, gate',
     members: [
       ['softmax', 'softmax'],
       ['key-bias', 'a key bias'],
@@ -51,16 +51,16 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'First token',
     members: [
-      ['short', 'half the steps (start token)'],
+      ['short', 'softmax (start token)'],
       ['no-bos', 'no start token'],
       ['fixed-first', 'a fixed first token'],
       ['random-first', 'a random first token'],
     ],
   },
   {
-    title: 'Training',
+    title: 'Training recipe',
     members: [
-      ['softmax', 'softmax (usual)'],
+      ['softmax', 'softmax'],
       ['decay-0', 'no weight decay'],
       ['lr-1e-3', 'a third of the learning rate'],
       ['lr-3e-4', 'a tenth of the learning rate'],
@@ -131,8 +131,9 @@ const VERDICTS: Readonly<Record<string, string>> = {
 export const verdictWords = ({ source, runs, verdict }: TestedClaim): string =>
   `${runs} runs ${VERDICTS[verdict] ?? 'agree in part with'} ${/project/.test(source) ? 'this claim' : 'a paper'}.`;
 
-/** Quotes a claim and states the interval of the measured effect in percentage points. */
-export function effectWords({ claim, source, against, effect }: TestedClaim): string {
+/** Says whether our runs agree with a claim, quotes it, and states the interval of the measured effect in percentage points. */
+export function effectWords(tested: TestedClaim): string {
+  const { claim, source, against, effect } = tested;
   const [, low, high] = effect.map((share) => Math.round(100 * share)) as [number, number, number];
   const range =
     high <= 0
@@ -141,5 +142,5 @@ export function effectWords({ claim, source, against, effect }: TestedClaim): st
         ? `from ${-low} percentage points less to ${high} more`
         : `${low} to ${high} percentage points more`;
   const baseline = against ? `with “${against}”` : 'if each row were spread evenly';
-  return `${source}: “${claim}” In our runs the first token gets ${range} than ${baseline}.`;
+  return `${verdictWords(tested)} ${source}: “${claim}” In our runs the first token gets ${range} than ${baseline}.`;
 }

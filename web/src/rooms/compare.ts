@@ -26,11 +26,11 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { capitalize, modelName, shareCountSentence, verdictOf } from '../words';
+import { sinkWords, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks, harmLink, nameHeads } from './cards';
-import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf, verdictWords } from './chapters';
-import { differsSentence, headingOf, obstacleOf, spendWords } from './compared';
+import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
+import { differsSentence, extraKeyWords, headingOf, obstacleOf, spendWords } from './compared';
 import { readsOf, tableOf } from './metrics';
 import { runsTable } from './runs_table';
 import { seedsTable } from './seeds_table';
@@ -76,15 +76,15 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
       set({ shown: one.members.slice(0, 2).map(([id]) => id), layer: -1, head: -1 }),
     ),
   )}
-  ${chapter('Your models', !current, pickModels)}`;
+  ${chapter('Other models', !current, pickModels)}`;
 }
 
-/** Returns a button for each shown model and each further one of the chapter: a press adds or removes it. */
+/** Returns a button for each model of the chapter and each further shown one, in one order: a press adds or removes it. */
 function modelChips(entries: readonly SubjectEntry[], context: Context): TemplateResult {
   const { shown } = context.state.value;
   const chapter = chapterOf(shown);
   const cards = context.engine.value?.models.zoo.cards ?? [];
-  const others = (chapter?.members ?? []).map(([id]) => id).filter((id) => !shown.includes(id));
+  const members = (chapter?.members ?? []).map(([id]) => id);
   const isFull = shown.length >= MAX_SUBJECTS;
   const chip = (subject: string, name: string) => {
     const isShown = shown.includes(subject);
@@ -104,8 +104,8 @@ function modelChips(entries: readonly SubjectEntry[], context: Context): Templat
     </button>`;
   };
   return html`<div class="model-chips" role="group" aria-label="Models compared">
-    ${entries.map((entry) => chip(entry.subject, phraseOf(chapter, entry.subject) ?? nameOf(entry, context)))}
-    ${others.map((id) => chip(id, phraseOf(chapter, id)!))}
+    ${members.map((id) => chip(id, phraseOf(chapter, id)!))}
+    ${entries.filter(({ subject }) => !members.includes(subject)).map((entry) => chip(entry.subject, nameOf(entry, context)))}
   </div>`;
 }
 
@@ -120,16 +120,12 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
+function panelButtons({ state, set }: Context): TemplateResult {
   const open = panelOf(state.value);
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-    <summary>How sure? ${claim ? verdictWords(claim) : ''}</summary>
+    <summary>How sure?</summary>
     ${claim ? html`<p class="verdict">${effectWords(claim)}</p>` : nothing}
-    ${frames.map((frame) => {
-      const shares = shareCountSentence(frame);
-      return shares ? html`<p>${capitalize(modelName(frame))}:${shares}</p>` : nothing;
-    })}
     <div class="numbers" role="group" aria-label="Evidence">
       ${PANELS.map(
         ([name, title]) =>
@@ -213,7 +209,10 @@ function leadOf(frames: readonly Frame[], context: Context): string {
     frames.length > 1
       ? differsSentence(differencesBetween(frames, context), letters)
       : 'Add another model to compare.';
-  return `${differs} ${obstacleOf(frames) || spendWords(frames)}`.trim();
+  const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
+  const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
+  const reason = obstacleOf(frames) || `${spendWords(frames)}${extraKeyWords(frames)}`;
+  return `${sink}${differs} ${reason}`.trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
@@ -239,7 +238,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : [];
     return {
       views: [sinks, ...stage.choiceFor(framesOf(currentEntries())).views],
-      more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw'],
+      more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw', 'sink_ratio_bias', 'att_bias'],
     };
   });
   hideUntilDrawn(root, scope, currentEntries);
@@ -262,7 +261,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     runsPlace.classList.toggle('stale', !lines.length);
     if (lines.length || !frames.length)
       render(lines.length ? runsTable(lines) : nothing, runsPlace);
-    render(frames.length ? panelButtons(context, freshFrames) : nothing, panelsPlace);
+    render(frames.length ? panelButtons(context) : nothing, panelsPlace);
     const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);

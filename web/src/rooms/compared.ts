@@ -2,6 +2,7 @@
 import type { Frame } from '../frame';
 import {
   capitalize,
+  formatPercent,
   listWords,
   headsWords,
   modelName,
@@ -97,10 +98,19 @@ export function headingOf(
   }
   const clauses = frames.map((frame, i) => {
     const place = phrases[i] ? `with ${phrases[i]}` : `in ${modelName(frame)}`;
-    return `${place} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink`}`;
+    return `${place} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink on ${textsWords(frame)}`}`;
   });
   const text = clauses.join(', ').replace('none heads have', 'no head has');
   return `${capitalize(text)}.`;
+}
+
+/** Says in how many heads an extra key takes the sink's place; empty without such a key. */
+export function extraKeyWords(frames: readonly Frame[]): string {
+  const frame = frames.find(({ architecture }) => architecture.bias_key);
+  const share = frame?.tensors.sink_ratio_bias?.data[0] ?? NaN;
+  return Number.isFinite(share)
+    ? `The extra key ∗ is no token: it gets over ${formatPercent(frame!.eps, 0)} in ${headsWords(frame!, share)}.`
+    : '';
 }
 
 /** Says why softmax makes a sink; empty unless the first alone is a softmax model, with a sink. */

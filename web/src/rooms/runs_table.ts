@@ -7,7 +7,7 @@ import { mean, type Frame } from '../frame';
 import { tableRegion } from '../page/room_controls';
 import { seedsOf, type Card } from '../ask/zoo';
 import { MEASURING_CONDITIONS } from '../ask/steps';
-import { countedOn, formatPercent, formatValue, lossNote, verdictOf } from '../words';
+import { formatValue, lossNote } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
@@ -69,15 +69,6 @@ function runsCell(card: Card | undefined, color: string): TemplateResult | strin
   </span>`;
 }
 
-/** Returns how many heads have a sink on the reader's text, also in percent: "15 of 24: 63%". */
-function ownWords(frame: Frame): string {
-  const { sink, conclusive } = verdictOf(frame);
-  if (!conclusive || !Number.isFinite(sink)) return '–';
-  const { L, H } = frame.architecture;
-  const percent = formatPercent(sink, 0);
-  return frame.sequences > 1 ? percent : `${Math.round(sink * L * H)} of ${L * H}: ${percent}`;
-}
-
 export interface ModelLine {
   readonly frame: Frame;
   readonly color: string;
@@ -86,7 +77,7 @@ export interface ModelLine {
   readonly card: Card | undefined;
 }
 
-/** Draws a line for each model: heads with a sink on the reader's text and on other passages, in each training, and the loss there. */
+/** Draws a line for each model: heads with a sink on other passages, in each training, and the loss there. */
 export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   const note = lossNote(lines.map(({ frame }) => frame));
   const areCards = lines.every(({ card }) => card);
@@ -100,7 +91,6 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
     const difference = i && !note ? lossesWords([losses[i]!, losses[0]!], frame) : '';
     return html`<tr class=${frame.class}>
       <th scope="row" style="color: var(${color})">${name}</th>
-      <td>${ownWords(frame)}</td>
       <td>${runsCell(card, color)}</td>
       <td>
         ${spanWords(runLosses[i]!)}
@@ -111,18 +101,14 @@ export function runsTable(lines: readonly ModelLine[]): TemplateResult {
   return tableRegion(
     'The models, a table',
     html`<table class="runs">
-      <caption>
-        Only on this text?
-      </caption>
       <thead>
         <tr>
           <td></td>
-          <th scope="col">heads ${countedOn(lines[0]!.frame)}</th>
           <th scope="col">
-            100 ${isShort ? 'longer' : 'other'} passages: ○ this model ● others
+            heads with a sink in 100 ${isShort ? 'longer' : 'other'} passages ○ this ● retrained
             <span class="run-axis"><span>0%</span><span>100%</span></span>
           </th>
-          <th scope="col">${areCards ? 'Loss' : 'Loss on this text'}</th>
+          <th scope="col">${areCards ? 'Loss' : 'Loss on this text'} (lower: better)</th>
         </tr>
       </thead>
       <tbody>

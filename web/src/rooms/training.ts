@@ -233,7 +233,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const mapsFigure = new Figure(cards, attention, context, scope, { ...looks.map, isMain: true });
   const headsFigure = new Figure(cards, sinks, context, scope, looks.heads);
   const legend = addElement(grid, 'training-legend');
-  const updateLegend = addCardLegend(legend, context, false);
+  const updateLegend = addCardLegend(legend, context);
   const choicePlace = addElement(legend, 'model-choice');
   const acts = addElement(root, 'acts');
   const chartPlace = addElement(acts, 'chart');

@@ -1,5 +1,5 @@
 /** Draws the attention map of the chosen head: queries down, keys across. */
-import { html, render, type TemplateResult } from 'lit';
+import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   blockWords,
   cellsOf,
@@ -15,10 +15,12 @@ import {
   type ExactCells,
   type Frame,
   type Maps,
+  mean,
+  ofHead,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { claimOf, spanOf } from '../claims';
-import { diverging, sequential } from '../plot/color';
+import { cssColor, diverging, sequential, type Scale } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
 import { drawLegend, drawScale, scaleName } from '../plot/legend';
@@ -48,6 +50,7 @@ import {
   spanSentence,
   tokenWord,
   isFirstHidden,
+  wholePercent,
 } from '../words';
 import {
   cacheLast,
@@ -354,6 +357,10 @@ function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
 
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
+const columnOf = (weights: Float32Array, scale: Scale) =>
+  html`<b>∗ ${wholePercent(mean(weights))}</b
+    >${Array.from(weights, (weight) => html`<i style="background: ${cssColor(scale, weight)}"></i>`)}`;
+
 export const attention: View = {
   name: 'attention',
   title: 'Attention map',
@@ -421,6 +428,7 @@ export const attention: View = {
   },
   draw(root, api) {
     const map = createMap(root, api);
+    const extraKey = addElement(root.querySelector('.heatmap') ?? root, 'extra-key');
     const toWords = (tokens: Frame['tokens']) => tokens.map(({ text }) => tokenWord(text));
     const [rowWordsOf, colWordsOf] = [cacheLast(toWords), cacheLast(toWords)];
     return (frame, options) => {
@@ -455,6 +463,10 @@ export const attention: View = {
           ? plainTitles
           : axisTitles(frame, hasBlockCells ? maps.block : 1);
       const shownSpan = map.span.update(frame, state);
+      // A key without a token has its own column, right of the map.
+      const extra = isUnlabeled && frame.architecture.bias_key && frame.tensors.att_bias;
+      extraKey.hidden = !extra;
+      render(extra ? columnOf(ofHead(extra, at), scale) : nothing, extraKey);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       map.heatmap.draw({
         rows: grid.rows,
