@@ -797,6 +797,17 @@ describe('Compare', () => {
     expect(waitingRoom.text('.lead')).toBe('');
   });
 
+  it('asks for the head that gives an extra key most, unless the reader has chosen one', async () => {
+    const plain = sigmoid({}, { alpha_bias: tensor([2, 2], [0, 0, 0.9, 0]) });
+    const architecture = { ...plain.architecture, bias_key: 'head' } as never;
+    const frames = [softmax({}, ratios), { ...plain, architecture }];
+    const headsAsked = async (change: Partial<State>) =>
+      (await compareRoom(change, frames)).asked().heads;
+    expect(await headsAsked({})).toEqual({ sigmoid: { layer: 1, head: 0 } });
+    expect(await headsAsked({ layer: 0, head: 1 })).toEqual({ sigmoid: { layer: 0, head: 1 } });
+    expect((await compareRoom({}, [softmax({}, ratios), plain])).asked().heads).toEqual({});
+  });
+
   it('has a dot for each training run, of the shown one by weight', async () => {
     const card = cardOf('softmax');
     const measured = { ...card.measured, sink_1_raw: 12 };

@@ -16,7 +16,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { selectedHead, type Frame } from '../frame';
+import { headAt, indexOfMax, selectedHead, type Frame, type Head } from '../frame';
 import type { State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
@@ -145,6 +145,16 @@ function panelButtons({ state, set }: Context): TemplateResult {
 const nameIn = (frame: Frame, { shown }: State): string =>
   phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
 
+/** What a model with an extra key has besides the others. */
+const EXTRA_KEY = ['alpha_bias', 'sink_ratio_bias', 'att_bias'];
+
+/** Returns the head of a card: the chosen one, or else the one that gives the extra key most, or else the first token. */
+function headOnCard(frame: Frame, { layer, head }: State): Head {
+  const extra = frame.architecture.bias_key && frame.tensors.alpha_bias;
+  if (!extra || (layer >= 0 && head >= 0)) return selectedHead(frame, { layer, head });
+  return headAt(indexOfMax(extra.data), frame.architecture.H);
+}
+
 /** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
 function addCards(
   place: HTMLElement,
@@ -154,7 +164,7 @@ function addCards(
 ) {
   const updateLegend = addCardLegend(place, context);
   const pictures = addElement(place, 'pictures');
-  const headOf = (frame: Frame) => selectedHead(frame, context.state.peek());
+  const headOf = (frame: Frame) => headOnCard(frame, context.state.peek());
   const headWords = nameHeads(context);
   const wordsOf = (frame: Frame) => {
     const state = context.state.peek();
@@ -236,9 +246,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const panel = panelOf(state);
     const more =
       panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : [];
+    const frames = framesOf(currentEntries());
+    const extraHeads = frames
+      .filter(({ architecture }) => architecture.bias_key)
+      .map((frame) => [frame.subject, headOnCard(frame, state)] as const);
     return {
-      views: [sinks, ...stage.choiceFor(framesOf(currentEntries())).views],
-      more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw', 'sink_ratio_bias', 'att_bias'],
+      views: [sinks, ...stage.choiceFor(frames).views],
+      heads: Object.fromEntries(extraHeads),
+      more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw', ...EXTRA_KEY],
     };
   });
   hideUntilDrawn(root, scope, currentEntries);
