@@ -438,8 +438,8 @@ export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
 /** Says why softmax gives the first token attention that is of no use elsewhere. */
-export function mustSpendWords(frame: Frame): string {
-  return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}.`;
+export function mustSpendWords(frame: Frame, why = ', which every row sees'): string {
+  return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}${why}.`;
 }
 
 /** Says what the first token is, and whether it is a sink here; '' before that is measured. */

@@ -117,6 +117,6 @@ export function extraKeyWords(frames: readonly Frame[]): string {
 export function spendWords([first, ...others]: readonly Frame[]): string {
   const isOnly = others.every(({ operation }) => operation.name !== 'softmax');
   return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
-    ? mustSpendWords(first)
+    ? mustSpendWords(first, '')
     : '';
 }
