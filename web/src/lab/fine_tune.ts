@@ -113,7 +113,10 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
     text: { tokens: text.length, name: chosenText.name, content: chosenText.text },
     source: {
       model: `models/zoo/${card.id}`,
-      step: Number(settings.at) >= TRAINED_STEPS ? null : checkpoint.step,
+      // The command line begins with model.safetensors, whose numbers the page may have from a smaller file.
+      ...(Number(settings.at) >= TRAINED_STEPS
+        ? { step: null, sha256: card.sha256 }
+        : { step: checkpoint.step }),
     },
     ...(trainedFirstId >= 0 ? { firstText: pieceOf(tokenizer, trainedFirstId) } : {}),
   };

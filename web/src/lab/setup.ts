@@ -14,5 +14,10 @@ export interface Setup {
   /** Held-out sequences like those that the model was trained on before; absent: held-out loss is not measured. */
   readonly heldOut?: readonly (readonly number[])[];
   /** The model that training continues from: its folder, and its step if it is a checkpoint. */
-  readonly source?: { readonly model: string; readonly step: number | null };
+  readonly source?: {
+    readonly model: string;
+    readonly step: number | null;
+    /** That of model.safetensors, of a model's last step. */
+    readonly sha256?: string;
+  };
 }
