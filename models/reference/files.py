@@ -68,8 +68,8 @@ def to_int8(weights: Weights) -> Weights:
 
 
 def to_steps(weights: Weights) -> Weights:
-    """Rounds each matrix to I8 steps of one size, a power of two, so that F16 holds the rounded numbers exactly. Converts
-    other tensors to F16."""
+    """Rounds each matrix to I8 steps of one size, a power of two, so that F16 holds the rounded numbers exactly.
+    Converts other tensors to F16."""
     stored_weights: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
