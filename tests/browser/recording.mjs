@@ -149,10 +149,10 @@ async function walkSeries(stage, width) {
     await settled(page);
   }
   // A figure outside the window is drawn when it comes into view.
-  await page.locator('[data-view="training"] .chart').scrollIntoViewIfNeeded();
+  await page.locator('[data-view="training"]').scrollIntoViewIfNeeded();
   const caption = '[data-view="training"] .caption';
   await until(async () =>
-    /lab\/llama at step 0: loss 5\.71, Sink₁ 38\.3%, largest α₁ 0\.35 \(recorded: 5 prompts/.test(
+    /lab\/llama at step 0: loss 5\.71, heads with a sink 38\.3%, strongest head 0\.35 \(recorded: 5 prompts/.test(
       await page.locator(caption).textContent(),
     ),
   );
