@@ -88,6 +88,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
   'without and with the first token': [
     `^Forget old words, but keep <s>: ${WORSE}, not ([\\d,.]+)%( worse| better)?`,
     (all, kept, keptWord, gone, goneWord) =>
+      firstKeysRise(firstModel(all)) < windowRise(firstModel(all)) &&
       isWorse(kept!, keptWord, firstKeysRise(firstModel(all))) &&
       isWorse(gone!, goneWord?.trim() ?? keptWord, windowRise(firstModel(all))),
   ],
@@ -115,8 +116,8 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all, rank, cost, word, mainCost, mainWord) => {
       const [main, other] = [...all.values()].map(windowRise) as [number, number];
       const isRanked = {
-        less: other < main / 2,
-        more: other > 2 * main,
+        less: other < 0.8 * main,
+        more: other > 1.25 * main,
         'about as much': true,
       }[rank!];
       return (

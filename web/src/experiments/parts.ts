@@ -129,9 +129,9 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
     const [mainCost, cost] = [costIn(worst, main), costIn(worst, group)];
     const isSmall = Math.max(Math.abs(cost), Math.abs(mainCost)) < SMALL_CHANGE;
     const rank =
-      !isSmall && cost < mainCost / 2
+      !isSmall && cost < 0.8 * mainCost
         ? 'less'
-        : !isSmall && cost > mainCost * 2
+        : !isSmall && cost > 1.25 * mainCost
           ? 'more'
           : 'about as much';
     const baseline = baselineOf(group.frames);

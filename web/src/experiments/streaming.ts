@@ -140,7 +140,9 @@ export const streaming: Experiment = {
       heading:
         keptCost === undefined
           ? `Forget all but the last ${count} tokens: ${worseWords(windowCost)}`
-          : `Forget old words, but keep ${first}: ${changeWords(keptCost, windowCost)}`,
+          : keptCost < windowCost
+            ? `Forget old words, but keep ${first}: ${changeWords(keptCost, windowCost)}`
+            : `Forget old words: ${worseWords(windowCost)}; ${worseWords(keptCost)} if ${first} takes a word’s place`,
       text:
         `${sinkWords(baseline)}With only the last ${count} tokens ${modelName(mainResult)} predicts ` +
         `${choiceWords(baseline, windowCost)}.${memoryWords(groups)}`,

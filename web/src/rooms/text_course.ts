@@ -99,7 +99,7 @@ export function learnedWords(courses: readonly TextCourse[]): string {
     const last = sinks.at(-1)!;
     if (sinks[0] !== 0 || !(last > 0) || !sinks.every(Number.isFinite)) continue;
     const [first, half] = [stepOf(0), stepOf(last / 2)];
-    return `First sink by step ${first}${half === first ? '' : `, half by step ${half}`}.`;
+    return `First sink: step ${first}${half === first ? '' : `; half of them: step ${half}`}.`;
   }
   return '';
 }
