@@ -808,6 +808,17 @@ describe('Compare', () => {
     expect((await compareRoom({}, [softmax({}, ratios), plain])).asked().heads).toEqual({});
   });
 
+  it('keeps the last model that tells its question from another', async () => {
+    const disabledIn = async (shown: readonly string[]) =>
+      (await compareRoom({ shown }))
+        .all<HTMLButtonElement>('.model-chip[aria-pressed="true"]')
+        .map(({ disabled }) => disabled);
+    expect(await disabledIn(['softmax', 'key-bias'])).toEqual([false, true]);
+    expect(await disabledIn(['softmax', 'key-bias', 'gated'])).toEqual([false, false, false]);
+    expect(await disabledIn(['softmax', 'sigmoid'])).toEqual([false, false]);
+    expect(await disabledIn(['softmax'])).toEqual([true]);
+  });
+
   it('has a dot for each training run, of the shown one by weight', async () => {
     const card = cardOf('softmax');
     const measured = { ...card.measured, sink_1_raw: 12 };

@@ -88,17 +88,17 @@ function modelChips(entries: readonly SubjectEntry[], context: Context): Templat
   const isFull = shown.length >= MAX_SUBJECTS;
   const chip = (subject: string, name: string) => {
     const isShown = shown.includes(subject);
+    const rest = shown.filter((other) => other !== subject);
+    // Without it the models could be those of another question.
+    const isLast = !rest.length || (chapter && chapterOf(rest) !== chapter);
     const what = cards.find(({ id }) => id === subject)?.what;
     return html`<button
       type="button"
       class="model-chip"
       aria-pressed=${isShown}
       title=${what ?? nothing}
-      ?disabled=${isShown ? shown.length < 2 : isFull}
-      @click=${() =>
-        context.set({
-          shown: isShown ? shown.filter((other) => other !== subject) : [...shown, subject],
-        })}
+      ?disabled=${isShown ? isLast : isFull}
+      @click=${() => context.set({ shown: isShown ? rest : [...shown, subject] })}
     >
       ${name}
     </button>`;
