@@ -458,14 +458,20 @@ export function layerIndex(
   return Math.min(Math.max(countUpTo, 1), L) - 1;
 }
 
+/** Whether a request names one head; −1 stands for any. */
+export const isHeadNamed = ({ layer, head }: Head): boolean => layer >= 0 && head >= 0;
+
 /**
  * Returns the requested head, whose layer is the model's number; without a request, the head that gives the first token
  * the largest weight.
  */
-export function selectedHead(frame: Frame, { layer, head }: Head): Head {
+export function selectedHead(frame: Frame, requested: Head): Head {
   const { H } = frame.architecture;
-  if (layer >= 0 && head >= 0)
-    return { layer: layerIndex(frame, layer), head: Math.min(head, H - 1) };
+  if (isHeadNamed(requested))
+    return {
+      layer: layerIndex(frame, requested.layer),
+      head: Math.min(requested.head, H - 1),
+    };
   // A study of other metrics has no alpha.
   const best = frame.tensors.alpha ? indexOfMax(firstTokenWeights(frame)) : 0;
   return headAt(best, H);

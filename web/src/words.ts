@@ -580,10 +580,15 @@ export function sinkCountSentence(frame: Frame, sink: number, note = ''): string
   return `${scope}, ${mean}${headsGive(frame, sink)} ${amountWords}${hasSink ? sinkClause : ', so none has an attention sink.'}`;
 }
 
-function biasNote(frame: Frame): string {
+/** Says to how many heads an extra key is a sink; '' without such a key, and before that is measured. */
+export function extraKeyHeads(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
-  if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
-  return ` Its bias key, which is not a token, receives as much in ${headsWords(frame, share)}.`;
+  return frame.architecture.bias_key && Number.isFinite(share) ? headsWords(frame, share) : '';
+}
+
+function biasNote(frame: Frame): string {
+  const heads = extraKeyHeads(frame);
+  return heads && ` Its bias key, which is not a token, receives as much in ${heads}.`;
 }
 
 /**

@@ -20,7 +20,7 @@ async function filesOf({ setup, weights, steps, defaults }: TrainedModel) {
   const recipe = {
     settings: { ...defaults, ...options.recipe },
     steps_done: steps,
-    from: source ? { sha256: await sha256(options.begin!), ...source } : null,
+    from: source ? { ...source, sha256: source.sha256 ?? (await sha256(options.begin!)) } : null,
     text: text
       ? { name: text.name, tokens: text.tokens, sha256: await sha256(text.content) }
       : null,

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { tokenNotes } from 'sinkscope/internal';
 import type { Context, SubjectEntry } from './context';
-import { layerIndex, layerNumber, type Frame, selectedHead } from '../frame';
+import { isHeadNamed, layerIndex, layerNumber, type Frame, selectedHead } from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { isInputMissing } from '../ask/question';
 import type { HideablePart, State } from '../ask/state';
@@ -208,7 +208,7 @@ function headNote(frame: Frame, { layer, head, view }: Pick<State, 'layer' | 'he
   const { title } = frame;
   if (layer < 0 && head < 0) return [];
   const shownHead = headName(selectedHead(frame, { layer, head }), frame);
-  if (layer >= 0 && head >= 0) {
+  if (isHeadNamed({ layer, head })) {
     const requestedHead = modelHeadName({ layer, head });
     return shownHead === requestedHead
       ? []

@@ -13,6 +13,7 @@ import {
   headAt,
   isBidirectional,
   isCommonToken,
+  isHeadNamed,
   modelHead,
   type Frame,
   type Head,
@@ -45,8 +46,7 @@ export function nameHeads(context: Context) {
     const { layer, head } = modelHead(frame, at);
     const name = `layer ${layer}, head ${head}`;
     const { model, question } = frame;
-    const { layer: chosenLayer, head: chosenHead } = context.state.peek();
-    if (chosenLayer >= 0 && chosenHead >= 0) return name;
+    if (isHeadNamed(context.state.peek())) return name;
     const [id, key] = [idWithoutStep(model.id), questionKey(question)];
     const last = lastHeads.get(id);
     const isNew = last?.question === key ? last.isNew : last !== undefined && last.name !== name;

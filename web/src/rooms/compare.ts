@@ -16,7 +16,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { headAt, indexOfMax, selectedHead, type Frame, type Head } from '../frame';
+import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
 import type { State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import type { Card } from '../ask/zoo';
@@ -149,9 +149,9 @@ const nameIn = (frame: Frame, { shown }: State): string =>
 const EXTRA_KEY = ['alpha_bias', 'sink_ratio_bias', 'att_bias'];
 
 /** Returns the head of a card: the chosen one, or else the one that gives the extra key most, or else the first token. */
-function headOnCard(frame: Frame, { layer, head }: State): Head {
+function headOnCard(frame: Frame, requested: Head): Head {
   const extra = frame.architecture.bias_key && frame.tensors.alpha_bias;
-  if (!extra || (layer >= 0 && head >= 0)) return selectedHead(frame, { layer, head });
+  if (!extra || isHeadNamed(requested)) return selectedHead(frame, requested);
   return headAt(indexOfMax(extra.data), frame.architecture.H);
 }
 

@@ -2,6 +2,7 @@
 import type { Frame } from '../frame';
 import {
   capitalize,
+  extraKeyHeads,
   formatPercent,
   listWords,
   headsWords,
@@ -107,9 +108,9 @@ export function headingOf(
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */
 export function extraKeyWords(frames: readonly Frame[]): string {
   const frame = frames.find(({ architecture }) => architecture.bias_key);
-  const share = frame?.tensors.sink_ratio_bias?.data[0] ?? NaN;
-  return Number.isFinite(share)
-    ? `The extra key ∗ is no token: it gets over ${formatPercent(frame!.eps, 0)} in ${headsWords(frame!, share)}.`
+  const heads = frame && extraKeyHeads(frame);
+  return heads
+    ? `The extra key ∗ is no token: it gets over ${formatPercent(frame!.eps, 0)} in ${heads}.`
     : '';
 }
 
