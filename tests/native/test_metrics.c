@@ -221,13 +221,17 @@ static void check_proxies(void) {
     CHECK_NEAR(alpha[0], 0, 0);
 }
 
+/* Opens three tokens with these queries and keys of width 2. */
+static void open_vectors(fake *f, const float q[6], const float k[6]) {
+    fake_open(f, 1, 1, 3, 2, "softmax");
+    memcpy(ss_floats(&f->trace, SS_FIELD_Q), q, 6 * sizeof *q);
+    memcpy(ss_floats(&f->trace, SS_FIELD_K), k, 6 * sizeof *k);
+}
+
 static void check_geometry(void) {
     CASE("7. cos * norms = q.k, masked pairs are NaN, and an aligned first key gives the gap");
     scoped_fake f;
-    fake_open(&f, 1, 1, 3, 2, "softmax");
-    const float q[6] = {1, 0, 2, 0, 0, 3}, k[6] = {4, 0, 0, 5, 0, -1};
-    memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
-    memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
+    open_vectors(&f, (float[6]){1, 0, 2, 0, 0, 3}, (float[6]){4, 0, 0, 5, 0, -1});
     const float *dot = metric_of(&f, "qk_dot");
     const float *cosine = metric_of(&f, "qk_cos");
     const float *norm = metric_of(&f, "qk_norm");
@@ -247,10 +251,7 @@ static void check_geometry(void) {
 static void check_no_direction(void) {
     CASE("a zero query or key has a cosine of NaN and a product of 0");
     scoped_fake f;
-    fake_open(&f, 1, 1, 3, 2, "softmax");
-    const float q[6] = {1, 0, 0, 0, 0, 3}, k[6] = {0, 0, 0, 5, 0, -1};
-    memcpy(ss_floats(&f.trace, SS_FIELD_Q), q, sizeof q);
-    memcpy(ss_floats(&f.trace, SS_FIELD_K), k, sizeof k);
+    open_vectors(&f, (float[6]){1, 0, 0, 0, 0, 3}, (float[6]){0, 0, 0, 5, 0, -1});
     const float *dot = metric_of(&f, "qk_dot");
     const float *cosine = metric_of(&f, "qk_cos");
     const float *norm = metric_of(&f, "qk_norm");
