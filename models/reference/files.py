@@ -5,6 +5,7 @@ the int-quantized format of compressed-tensors, which config.json declares.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,29 +56,31 @@ def widen_weights(stored_weights: Weights) -> Weights:
 
 
 def to_int8(weights: Weights) -> Weights:
-    """Quantizes matrices by rows (the largest magnitude of a row is 127), and converts other tensors to F16."""
-    stored_weights: Weights = {}
-    for name, w in weights.items():
-        if w.dim() != 2 or not name.endswith(".weight"):
-            stored_weights[name] = w.half()
-            continue
-        scale = w.abs().amax(1, keepdim=True) / 127
-        steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)).round()
-        stored_weights |= {name: steps.to(torch.int8), name + SCALE_SUFFIX: scale}
-    return stored_weights
+    """Quantizes matrices by rows: the largest magnitude of a row is 127."""
+    return round_matrices(weights, lambda _, w: w.abs().amax(1, keepdim=True) / 127)
 
 
 def to_steps(weights: Weights) -> Weights:
-    """Rounds each matrix to I8 steps of one size, a power of two, so that F16 holds the rounded numbers exactly.
-    Converts other tensors to F16."""
+    """Quantizes each matrix by one scale, a power of two, so that F16 holds the rounded numbers exactly."""
+
+    def scale_of(name: str, w: torch.Tensor) -> torch.Tensor:
+        size = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS)
+        scale = torch.maximum(size.log2().round().exp2(), (w.abs().max() / 127).log2().ceil().exp2())
+        return scale.repeat(len(w), 1)
+
+    return round_matrices(weights, scale_of)
+
+
+def round_matrices(weights: Weights, scale_of: Callable[[str, torch.Tensor], torch.Tensor]) -> Weights:
+    """Rounds matrices to I8 with the scales [out, 1] that `scale_of` returns, and converts other tensors to F16."""
     stored_weights: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
             stored_weights[name] = w.half()
             continue
-        size = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS)
-        scale = torch.maximum(size.log2().round().exp2(), (w.abs().max() / 127).log2().ceil().exp2())
-        stored_weights |= {name: (w / scale).round().to(torch.int8), name + SCALE_SUFFIX: scale.repeat(len(w), 1)}
+        scale = scale_of(name, w)
+        steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)).round()
+        stored_weights |= {name: steps.to(torch.int8), name + SCALE_SUFFIX: scale}
     return stored_weights
 
 
