@@ -147,6 +147,7 @@ export default defineConfig({
   // The limits are long for busy machines; no test waits for a limit to pass.
   test: {
     include: ['test/*.test.ts'],
+    setupFiles: ['test/timers.ts'],
     // A test fails where its reviewed sentences lack one; `npm --prefix web test -- -u` writes them again.
     update: 'none',
     testTimeout: 60_000,
