@@ -60,6 +60,14 @@ test('both parts of a merge and their concatenation must be tokens', (t) => {
     [0, 1, undefined],
   );
   assert.equal(rankOf(rank(['a ##b'], 2), 'a', '##b'), 0);
+  // The next token is the merged one, has its length alone, or its length and one of its parts.
+  const tokens = ['a', 'b', 'ab', 'bb', 'aa', 'ba', 'bab'];
+  const merges = ['a b', 'b b', 'b a', 'a a', 'b ab', 'ba b'];
+  const ranked = rankMerges(merges, (token) => tokens.indexOf(token), 'place', 0, tokens);
+  assert.deepEqual(
+    merges.map((_, i) => tokens[ranked.mergedIdOf(i)]),
+    merges.map((merge) => merge.replace(' ', '')),
+  );
   for (const merges of [
     ['a b', 'c b'],
     ['a x'],
@@ -75,9 +83,9 @@ test('both parts of a merge and their concatenation must be tokens', (t) => {
 });
 
 test('the two tokens of a merge are separated by one space', (t) => {
-  assert.deepEqual(splitPair('a bc', 'x'), ['a', 'bc']);
+  assert.deepEqual(splitPair('a bc', 'x', 1), ['a', 'bc']);
   for (const line of ['a', 'a b c', 'a ', ' a', ' ', '', `${'a'.repeat(79)}bc`])
-    assertRefused(t, () => splitPair(line, 'x'));
+    assertRefused(t, () => splitPair(line, 'x', 1));
 });
 
 test('a token id must be an integer below 2^21 and unique', (t) => {

@@ -9,14 +9,7 @@ import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { GPT2_WORDS, isolate } from './pre_tokenizers.ts';
 import { spellToken } from './surface.ts';
-import {
-  checkId,
-  makeByteLevelFile,
-  makeTemplate,
-  rankMerges,
-  refuse,
-  splitPair,
-} from './vocabulary.ts';
+import { checkId, makeByteLevelFile, makeTemplate, rankMerges, refuse } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
 const NORMAL = 1;
@@ -153,7 +146,7 @@ function readByteLevel(read: GgufReader): TokenizerFiles {
   const { tokens, types } = readTokens(read);
   const vocabTokens = tokens.map((token, i) => (isAddedType(types[i]) ? token : spellToken(token)));
   const vocab = createIdMap(vocabTokens);
-  const { merges, ranks } = readMerges(read, vocab);
+  const { merges, ranks } = readMerges(read, vocab, vocabTokens);
   const roles = readRoles(read, tokens, bos ?? false);
   const json = makeByteLevelFile({
     vocab: vocab,
@@ -196,10 +189,10 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
   const scores = isGemma
     ? tokens.map((_, i) => -i)
     : readNumbers(read, 'tokenizer.ggml.scores', tokens.length);
-  const merges =
+  const ranked =
     storedMerges === undefined
-      ? listMerges(tokens, types, scores, vocab)
-      : readMerges(read, vocab).merges;
+      ? { merges: listMerges(tokens, types, scores, vocab) }
+      : readMerges(read, vocab, tokens);
   const unknownToken = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
   const addsPrefix = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
@@ -217,7 +210,7 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
       fuse_unk: true,
       byte_fallback: types.includes(BYTE),
       vocab: vocab,
-      merges,
+      ...ranked,
     },
   };
   return { json, config: { ...roles.config, unk_token: unknownToken } };
@@ -318,10 +311,10 @@ function readNumbers(read: GgufReader, key: string, n: number): number[] {
   return numbers as number[];
 }
 
-function readMerges(read: GgufReader, vocab: Map<string, number>) {
+function readMerges(read: GgufReader, vocab: Map<string, number>, tokens: readonly string[]) {
   const key = 'tokenizer.ggml.merges';
-  const merges = readStrings(read, key).map((line, i) => splitPair(line, `${key} ${i}`));
-  return { merges, ranks: rankMerges(merges, (token) => vocab.get(token), key) };
+  const merges = readStrings(read, key);
+  return { merges, ranks: rankMerges(merges, (token) => vocab.get(token), key, 0, tokens) };
 }
 
 function readFlag(read: GgufReader, key: string): boolean | undefined {

@@ -151,7 +151,7 @@ function listAddedTokens(
  */
 export function makeByteLevelFile(parts: {
   vocab: object;
-  merges: string[][];
+  merges: readonly (string | readonly string[])[];
   ranks?: MergeRanks;
   addedTokens: object[];
   postProcessor: object | null;
@@ -205,7 +205,7 @@ export function makeTemplate(bos: string | null, eos: string | null) {
 function readMerges(text: unknown) {
   if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
   const lines = indexLines(text.replace(/^#version[^\n]*/, ''), 'merges.txt');
-  return [...lines].map(([line, i]) => splitPair(line, `merges.txt line ${i + 1}`));
+  return [...lines].map(([line, i]) => splitPair(line, 'merges.txt line', i + 1));
 }
 
 /** Returns the index of each line that is not empty; throws for a repeated line. */
@@ -221,11 +221,12 @@ export function indexLines(text: string, file: string) {
   return lines;
 }
 
-export function splitPair(line: string, where: string) {
+/** Splits a line into its two tokens. Only a refusal names the place: 50,000 names would take as long as the rest. */
+export function splitPair(line: string, where: string, i: number) {
   const space = line.indexOf(' ');
   if (space > 0 && space < line.length - 1 && !line.includes(' ', space + 1))
     return [line.slice(0, space), line.slice(space + 1)];
-  return refuse(where, `expected two tokens, got "${line.slice(0, 80)}"`);
+  return refuse(`${where} ${i}`, `expected two tokens, got "${line.slice(0, 80)}"`);
 }
 
 export function checkVocab(
@@ -257,34 +258,43 @@ export function checkId(id: unknown, where: string, token?: string): asserts id 
  * @param merges each "a b" or, since tokens may hold spaces, ["a", "b"]
  * @param prefixLength length of the prefix that marks a token as continuing a word and is dropped when
  * merged
+ * @param tokens the vocabulary by id if its order may be that of the merges: then most merged tokens come one after
+ * another, and comparing takes less than half of the time of a search
  */
 export function rankMerges(
   merges: readonly unknown[],
   idOf: (token: string) => number | undefined,
   where: string,
   prefixLength: number = 0,
+  tokens: readonly string[] = [],
 ) {
   const ranks = new MergeRanks(merges.length);
+  let next = 0;
   merges.forEach((merge, i) => {
     const [left, right] = readPair(merge, where, i);
-    const mergedToken = left + right.slice(prefixLength);
+    const tail = right.slice(prefixLength);
+    const isNext =
+      tokens[next]?.length === left.length + tail.length &&
+      tokens[next].startsWith(left) &&
+      tokens[next].endsWith(tail);
     // An array of the three would be half of the time of half a million merges.
     const a = idOf(left);
     const b = idOf(right);
-    const mergedId = idOf(mergedToken);
+    const mergedId = isNext ? next : idOf(left + tail);
     if (a === undefined || b === undefined || mergedId === undefined) {
-      const missingToken = [left, right, mergedToken].find((token) => idOf(token) === undefined);
+      const missingToken = [left, right, left + tail].find((token) => idOf(token) === undefined);
       const text = `"${left} ${right}" needs "${missingToken}", which is not in the vocabulary`;
       return refuse(`${where} ${i}`, text);
     }
+    next = mergedId + 1;
     return ranks.add(a, b, i, mergedId);
   });
   return ranks;
 }
 
 function readPair(merge: unknown, where: string, i: number): readonly string[] {
-  const pair = typeof merge === 'string' ? merge.split(' ') : merge;
+  if (typeof merge === 'string') return splitPair(merge, where, i);
   const isPair =
-    Array.isArray(pair) && pair.length === 2 && pair.every((part) => typeof part === 'string');
-  return isPair ? pair : refuse(`${where} ${i}`, 'expected two tokens');
+    Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === 'string');
+  return isPair ? merge : refuse(`${where} ${i}`, 'expected two tokens');
 }
