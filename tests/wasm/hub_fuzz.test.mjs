@@ -68,7 +68,7 @@ async function check(promise) {
   }
 }
 
-test('a thousand random lists, configs and indexes end in a plan or an error', async () => {
+test('random lists, configs and indexes end in a plan or an error', async () => {
   const random = randomOf(7);
   let servedFiles = {};
   const server = createServer(({ url }, response) => {
@@ -79,7 +79,7 @@ test('a thousand random lists, configs and indexes end in a plan or an error', a
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const endpoint = `http://127.0.0.1:${server.address().port}`;
   let plans = 0;
-  const rounds = 1000;
+  const rounds = 100 * Number(process.env.SINKSCOPE_TRIALS ?? 1);
   try {
     for (let i = 0; i < rounds; i++) {
       const original = { 'api/models': LISTING, 'index.json': INDEX, 'config.json': CONFIG };
