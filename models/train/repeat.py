@@ -56,18 +56,22 @@ def describe_point(step: int, rows: list[tuple[str, float, float, float, bool]])
 
 
 def repeat(recipe: Recipe, seed: int, until: int, corpora: Path, folder: Path) -> bool:
-    """Trains the run up to step `until` in `folder`, and returns whether every column agrees."""
+    """Trains the run up to step `until` in `folder`/repeated, and returns whether every column agrees. Nothing but the
+    run's own folder there is removed: `folder` may hold other runs, or the zoo."""
+    folder = folder / "repeated"
     committed = {point["step"]: point for point in protocol.read_log(recipe, seed)["points"]}
     seconds = " to ".join(f"{until * bound / 60:.1f}" for bound in protocol.STEP_SECONDS)
     print(
-        f"{until} steps take about {seconds} minutes on one core, and each measured step some seconds more.", flush=True
+        f"{until} steps take about {seconds} minutes on one core, each measured step some seconds more, and the "
+        "first run in a folder some minutes more, to tokenize the texts.",
+        flush=True,
     )
-    shutil.rmtree(folder / f"{recipe.id}-{seed}", ignore_errors=True)
-    shutil.rmtree(folder / "zoo", ignore_errors=True)
+    run = folder / f"{recipe.id}-{seed}"
+    shutil.rmtree(run, ignore_errors=True)
     start = time.monotonic()
-    train(recipe, seed, corpora, folder, "cpu", until, folder / "zoo")
+    train(recipe, seed, corpora, folder, "cpu", until, run)
     agrees = True
-    for point in protocol.read_log(recipe, seed, folder / "zoo")["points"]:
+    for point in protocol.read_log(recipe, seed, run)["points"]:
         rows = compare_points(committed[point["step"]], point)
         print(describe_point(point["step"], rows))
         agrees &= all(row[-1] for row in rows)
@@ -88,7 +92,9 @@ def main() -> None:
         default=os.environ.get("SINKSCOPE_CORPORA"),
         help="folder with the text files (default: $SINKSCOPE_CORPORA)",
     )
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs/repeated"), help="folder for the repeated run")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("models/.runs"), help="a folder; the run goes to `repeated` in it"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--until", type=int, default=SAVE_EVERY, metavar="STEP")
     arguments = parser.parse_args()

@@ -35,11 +35,16 @@ def test_each_step_is_printed_beside_the_log(
     file = protocol.log_file(RECIPE, 1)
     before = file.read_bytes()
     fake_training(monkeypatch, change)
+    bystanders = [tmp_path / "zoo/alibi/b/1.json", tmp_path / "b-alibi-1/checkpoint.pt"]  # of models, and models/.runs
+    for bystander in bystanders:
+        bystander.parent.mkdir(parents=True)
+        bystander.write_text("kept")
     monkeypatch.setattr(sys, "argv", ["repeat", "b-alibi", "--corpora", "texts", "--runs", str(tmp_path)])
     with pytest.raises(SystemExit) as end:
         repeat.main()
     out = capsys.readouterr().out
     assert end.value.code == status and file.read_bytes() == before
+    assert all(bystander.read_text() == "kept" for bystander in bystanders)
     assert out.startswith("200 steps take about 0.4 to 1.3 minutes on one core")
     point = next(point for point in protocol.read_log(RECIPE, 1)["points"] if point["step"] == 200)
     assert f"  loss          {point['loss']:11.4f}" in out and f"{change:+.4f}" in out
