@@ -2,8 +2,8 @@
 
     python -m models.train.claims
 
-The command reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json and
-the table of models/README.md. It needs neither torch nor weights.
+The command reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json, the
+table of models/README.md and the counts of models/paper.md. It needs neither torch nor weights.
 
 claims.json holds {"rule": str, "rules": [{"version", "date", "section"}], "chance": {...}, "rows": [row]};
 models/claims.schema.json is its schema. `chance` counts the comparisons of all
@@ -35,6 +35,7 @@ An effect has
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
     seeds       whole runs of the recipe; for shipped models and groups the number of units
     steps       the steps that the outcome is averaged over, or null
+    against_steps   those of the recipe that it is compared with, or null
     mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null. Of existence and
                 absence of a sink it is the level: alpha by weights over the row sum, minus that of step 0
     p           of a comparison, the probability of such a difference if there were none; or null
@@ -131,6 +132,7 @@ class Effect:
     margin: float = 0.0  # for "the same": a smaller difference is none
     by_sinks: tuple[tuple[str, Difference, float], ...] = ()  # the comparison by each Sink_k: outcome, change, margin
     is_added: bool = False  # whether the effect was added after its runs had been read
+    against_steps: tuple[int, ...] | None = None  # of a comparison with a recipe
     survives: bool | None = None  # for a comparison: whether it survives Benjamini and Hochberg's procedure
 
     @property
@@ -178,6 +180,7 @@ class Effect:
                 "protocol": self.protocol,
                 "seeds": self.seeds,
                 "steps": None if self.steps is None else list(self.steps),
+                "against_steps": None if self.against_steps is None else list(self.against_steps),
             }
             | dict(zip(("mean", "low", "high"), round_numbers(self.difference)))
             | {
@@ -321,7 +324,9 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
     )
 
 
-def add_outcomes(effect: Effect, logs: decide.Logs, name: str, steps: Steps) -> Effect:
+def add_outcomes(
+    effect: Effect, logs: decide.Logs, name: str, steps: Steps, against_steps: Steps | None = None
+) -> Effect:
     def values_of(outcome: str) -> list[float]:
         return decide.mean_outcomes(logs, outcome, steps)
 
@@ -331,6 +336,7 @@ def add_outcomes(effect: Effect, logs: decide.Logs, name: str, steps: Steps) -> 
         seeds=len(logs),
         values=values_of(effect.outcome),
         steps=steps,
+        against_steps=(against_steps or steps) if isinstance(effect.against, str) else None,
         sinks=tuple(values_of("sink_0.3")),
     )
 
@@ -386,7 +392,7 @@ def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
             sinks = decide.SINK_OUTCOMES if outcome.startswith("alpha") and isinstance(against, str) else ()
             changes = [(name, difference_by_b(id, against, name, steps, against_steps)[0]) for name in sinks]
             effect = replace(
-                add_outcomes(effect, logs, "b", steps),
+                add_outcomes(effect, logs, "b", steps, against_steps),
                 margin=margin_of(effect.paper, against, outcome, against_steps),
                 by_sinks=tuple(
                     (name, change, margin_of(effect.paper, against, name, against_steps))
@@ -697,8 +703,9 @@ def replace_table(text: str, name: str, table: str) -> str:
 def main() -> None:
     rows = claims()
     (MODELS / "claims.json").write_text(claims_json(rows))
-    readme = MODELS / "README.md"
-    readme.write_text(replace_table(readme.read_text(), "claims", claims_table(rows)))
+    for name, title, table in (("README", "claims", claims_table(rows)), ("paper", "counts", describe_verdicts(rows))):
+        file = MODELS / f"{name}.md"
+        file.write_text(replace_table(file.read_text(), title, table))
     print("\n".join([describe_verdicts(rows), *unexplained_changes(rows)]))
 
 

@@ -97,6 +97,7 @@ def test_the_table_follows_from_the_logs() -> None:
     repeated = "run python -m models.train.claims"
     assert (ROOT / "models/claims.json").read_text() == claims.claims_json(rows), repeated
     assert claims.claims_table(rows) in (ROOT / "models/README.md").read_text(), repeated
+    assert claims.describe_verdicts(rows) in (ROOT / "models/paper.md").read_text(), repeated
 
 
 def test_the_file_follows_its_schema_and_names_its_rules() -> None:
@@ -526,4 +527,7 @@ def test_a_comparison_at_equal_tokens_has_its_own_steps() -> None:
     expected = mean(decide.mean_outcomes(logs, "alpha", (2400, 2800))) - mean(
         decide.mean_outcomes(baseline_logs, "alpha", (1200, 1400))
     )
-    assert effect.difference.mean == pytest.approx(expected) and effect.steps == (2400, 2800)
+    assert effect.difference.mean == pytest.approx(expected)
+    row = effect.to_json()
+    assert (row["steps"], row["against_steps"]) == ([2400, 2800], [1200, 1400])
+    assert claims.build_effect({"recipe": "batch-half", "says": "none"}).to_json()["against_steps"] is None

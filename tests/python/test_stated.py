@@ -1,16 +1,20 @@
 """Checks that numbers in sentences equal those computed from the data."""
 
 import json
+import re
 from pathlib import Path
-from statistics import mean
+from statistics import mean, variance
 
+import numpy as np
+from scipy import stats
 from test_claims import MODEL_BY_ID, read_prose
 
-from models.train import beyond, claims, decide, protocol
-from models.train.factors import point_at
+from models.train import beyond, claims, decide, outcomes, protocol
+from models.train.factors import onset, point_at
 from models.train.recipe import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
+NUMBERS = {2: "two", 3: "three", 5: "five", 8: "eight"}
 
 
 def assert_stated(file: str, sentence: str) -> None:
@@ -68,14 +72,126 @@ def test_the_cost_of_zeroing_one_channel_is_as_stated() -> None:
     )
 
 
+def format_range(values: list[float]) -> str:
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
 def test_the_levels_of_softmax1_and_normalized_sigmoid_are_as_stated() -> None:
     for id, words in (
-        ("softmax1", "three seeds end {} to {} above uniform attention"),
-        ("sigmoid-norm", "three seeds, {} to {} over steps 2,400 to 3,000"),
+        ("softmax1", "{} seeds end {} above uniform attention"),
+        ("sigmoid-norm", "{} seeds, {} over steps 2,400 to 3,000"),
     ):
-        values = sorted(decide.mean_outcomes(claims.runs_b()[id][1], "alpha"))[:3]
-        if len(claims.runs_b()[id][1]) == 3:
-            assert_stated("models/README.md", words.format(f"{values[0]:.2f}", f"{values[-1]:.2f}"))
+        values = decide.mean_outcomes(claims.runs_b()[id][1], "alpha")
+        assert_stated("models/README.md", words.format(NUMBERS[len(values)], format_range(values)))
+
+
+def test_the_spread_at_a_third_of_the_rate_is_as_stated() -> None:
+    def values_of(id: str, outcome: str) -> list[float]:
+        return claims.values_at_min_step(
+            claims.runs_a()[id][1] if id == "softmax" else claims.runs_b()["softmax"][1], outcome
+        )
+
+    (alphas, slow_alphas), (ratios, slow_ratios) = (
+        [values_of(id, outcome) for id in ("softmax", "lr-1e-3")] for outcome in ("alpha", "value_ratio")
+    )
+
+    def p(a: list[float], b: list[float]) -> float:
+        return float(stats.f.sf(variance(a) / variance(b), len(a) - 1, len(b) - 1))
+
+    onsets = [onset(log, protocol.B_STEPS) for log in claims.runs_b()["softmax"][1].values()]
+    assert_stated(
+        "models/README.md",
+        f"softmax's sink appears later, at steps {min(onsets):,} to {max(onsets):,} in {NUMBERS[len(onsets)]} seeds, "
+        f"and is smaller at step 4,000: `alpha` {format_range(slow_alphas)} and value ratios of "
+        f"{format_range(slow_ratios)}, where the baseline's {NUMBERS[len(alphas)]} seeds have "
+        f"{format_range(alphas)} and {format_range(ratios)};",
+    )
+    assert_stated(
+        "models/README.md", f"smaller (one-sided p = {p(ratios, slow_ratios):.3f}), and that of `alpha` is not"
+    )
+    assert_stated("models/README.md", f"shown to be (p = {p(alphas, slow_alphas):.3f}).")
+
+
+def test_the_power_of_a_comparison_is_as_stated() -> None:
+    """Draws seeds with the baseline's spread. Compares them with eight of the baseline by Welch's test."""
+    generator = np.random.default_rng(1)
+
+    def power(seeds: int, change: float, trials: int = 100_000) -> str:
+        groups = (generator.normal(mean, 0.029, (trials, n)) for mean, n in ((change, seeds), (0, 8)))
+        test = stats.ttest_ind(*groups, axis=1, equal_var=False)
+        return f"{(test.confidence_interval(decide.CONFIDENCE).high < 0).mean():.2f}"
+
+    large, middle, small = (power(3, change) for change in (-0.2, -0.15, -0.1))
+    assert_stated(
+        "models/README.md",
+        f"0.029: three seeds detect a difference of -0.20 with probability {large}, of -0.15 with {middle}, "
+        f"of -0.10 with {small} (five seeds: {power(5, -0.1)}).",
+    )
+    assert_stated("models/paper.md", f"three seeds detect a difference of 0.1 in alpha with probability {small}.")
+
+
+def test_the_seeds_and_sizes_of_the_paper_are_as_stated() -> None:
+    runs = claims.runs_b()
+
+    def count(id: str) -> str:
+        recipe, logs = runs[id]
+        assert decide.judge_level(decide.level_intervals(recipe, logs), "absence") == "agrees", id
+        return NUMBERS[len(logs)]
+
+    assert {count("no-bos+small"), count("no-bos+large")} == {"two"} == {count("sinusoid"), count("alibi")}
+    assert len({count("no-positions"), count("learned-positions")} & {"two"}) == 0
+    assert_stated(
+        "models/paper.md",
+        f"at {MODEL_BY_ID['softmax']['parameters'] / 1e6:.2f} million parameters in {count('no-bos')} seeds, "
+        f"at 0.5 and 5 million in two;",
+    )
+    word = claims.build_effect({"recipe": "fixed-word-first", "against": "fixed-first", "says": "the same"})
+    assert_stated("models/paper.md", f"the end-of-text token is {word.verdict} with {NUMBERS[word.seeds]} seeds;")
+    starts = {log["points"][0]["alpha"] for log in runs["relative"][1].values()}
+    assert min(starts) > decide.MIN_EFFECT
+    with_bias_key = [
+        logs for recipe, logs in runs.values() if "bias_key" in recipe.config.get("sinkscope", {}) and logs
+    ]
+    measured = [logs for logs in with_bias_key if decide.mean_outcomes(logs, "alpha_bias")]
+    assert len(measured) < len(with_bias_key)
+    assert_stated("models/paper.md", f"the logs of {NUMBERS[len(measured)]} have its own attention.")
+
+
+def test_the_dates_of_the_rules_are_as_stated() -> None:
+    days = [str(int(rule["date"].split("-")[2])) for rule in claims.RULES]
+    assert all(rule["date"].startswith("2026-11-") for rule in claims.RULES)
+    assert_stated("models/paper.md", f"of {', '.join(days[:-1])} and {days[-1]} November 2026.")
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"2026-\d\d-\d\d", citation) == [claims.RULES[k]["date"] for k in (2, 0, 1)]
+
+
+def test_stored_models_begin_without_a_sink_as_stated() -> None:
+    models = {unit["model"] for unit in claims.read_units()[claims.SHIPPED_MODELS]}
+    recipes_by_run = {**claims.runs_a(), **claims.runs_b()}
+    starts = [
+        abs(point_at(log, 0)["alpha"])
+        for id in models
+        if id in recipes_by_run
+        for log in recipes_by_run[id][1].values()
+    ] + [abs(point_at(log, 0)["alpha"]) for log in claims.runs_a()["lr-1e-3"][1].values()]
+    assert models - set(recipes_by_run) == set()
+    assert_stated(
+        "models/README.md", f"no run of these recipes begins further than {max(starts):.4f} from uniform attention."
+    )
+
+
+def test_the_data_sheet_lists_every_column_of_the_logs() -> None:
+    logs = [
+        json.loads(file.read_text()) for folder in ("b", "seeds") for file in protocol.ZOO.glob(f"*/{folder}/*.json")
+    ]
+    columns = {column for log in logs for point in log["points"] for column in point}
+    sheet = (ROOT / "models/DATA.md").read_text()
+    listed = {name for row in re.findall(r"^\| (`.+?) \|", sheet, re.M) for name in re.findall(r"`([^`]+)`", row)}
+    listed |= {f"sink_bias_{eps}" for eps in outcomes.EPS} | {"alpha_of_1", "alpha_of_2"}
+    assert columns == listed - {"sink_bias_EPS", "alpha_of_K"}
+    assert {key for log in logs for key in log} == {
+        "recipe", "baseline", "seed", "training", "sink_tokens", "device", "alpha_map", "points",
+    }  # fmt: skip
 
 
 def test_the_cost_of_a_small_cache_for_the_softmax_model_is_as_stated() -> None:
