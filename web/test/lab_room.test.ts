@@ -392,6 +392,7 @@ describe('the room of the lab', () => {
     state.value = { ...state.value, rightRun: 'operation:relu' };
     await redraw();
     expect(said()).toEqual(Array(2).fill(['read', 'continue', 'start']));
+    expect(deleted).toEqual([labs[0].key]);
     expect(text('.lab-step')).toContain('step 0 of 700');
     scope.end();
   });

@@ -10,7 +10,11 @@ import {
 } from '../src/lab/store';
 import { andAll, fakeKeyval } from './fixture';
 
-const training = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
+const trainingAt = (step: number) => ({
+  ...{ step, seconds: 2, state: new Uint8Array([1]) },
+  log: Array.from({ length: step }, (_, i) => ({ step: i + 1 })) as never,
+});
+const training = trainingAt(1);
 
 /** Returns the result of each call; none may reject. */
 const callAll = () =>
@@ -67,7 +71,7 @@ describe('the storage of a lab', () => {
     expect(open).toHaveBeenCalledTimes(openings + 1);
   });
 
-  it('keeps the runs of the last four pairs of two tabs, in whatever order they save', async () => {
+  it('keeps the runs of the last four pairs of two tabs, each at its latest step, in whatever order they save', async () => {
     const stored = new Map<string, unknown>();
     let wait: () => Promise<unknown>;
     vi.doMock('idb-keyval', () => fakeKeyval(stored, async (run) => (await wait(), await run())));
@@ -79,7 +83,8 @@ describe('the storage of a lab', () => {
       stored.clear();
       wait = () => scheduler.schedule(Promise.resolve());
       const saves = tabs.map(async (saved, i) => {
-        for (const pair of saved) await stores[i]!.saveTraining(0, pair, training);
+        for (const [n, pair] of saved.entries())
+          await stores[i]!.saveTraining(0, pair, trainingAt(2 * n + 1 + i));
       });
       while (scheduler.count()) await scheduler.waitOne(andAll);
       await Promise.all(saves);
@@ -87,6 +92,14 @@ describe('the storage of a lab', () => {
       const runs = listed.map((pair) => `lab-0 ${pair}`);
       expect([...stored.keys()].sort()).toEqual([...runs, 'lab-pairs'].sort());
       expect(listed).toHaveLength(Math.min(4, new Set(tabs.flat()).size));
+      // A pair that was never deleted has the latest step of both tabs.
+      if (new Set(tabs.flat()).size > 4) return;
+      for (const pair of listed) {
+        const steps = tabs.flatMap((saved, i) =>
+          saved.flatMap((other, n) => (other === pair ? [2 * n + 1 + i] : [])),
+        );
+        expect(stored.get(`lab-0 ${pair}`)).toMatchObject({ step: Math.max(...steps) });
+      }
     });
     await fc.assert(property, { numRuns: 50 });
   });

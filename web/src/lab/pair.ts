@@ -160,7 +160,7 @@ export class Pair {
       void this.pause().then(() => this.train());
   }
 
-  /** Restores the saved trainings, and starts the others. Another tab may be training, so this deletes none. */
+  /** Restores the saved trainings, and starts the others. Another tab may be training, so this deletes none that opens. */
   async #restore(settings: readonly Settings[]): Promise<void> {
     const key = this.#keyOf(settings);
     const isLast = this.#begin();
@@ -170,9 +170,11 @@ export class Pair {
     if (!isLast()) return;
     await this.#start(settings, key, savedTrainings);
     if (!isLast()) return;
-    // This build may refuse a saved state.
-    if (savedTrainings.some(Boolean) && this.labs.some(({ stage }) => stage === 'refused'))
+    // This build may refuse a saved state, whose later step would keep the new training from being saved.
+    if (savedTrainings.some(Boolean) && this.labs.some(({ stage }) => stage === 'refused')) {
+      if (key !== undefined) void deleteTrainings(key);
       return this.#start(settings, key);
+    }
     if (this.step > 0) this.#context.notify(`Your training is restored at step ${this.step}.`);
   }
 

@@ -49,9 +49,9 @@ async function attempt<T>(use: () => Promise<T>): Promise<T | undefined> {
 
 const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
-/** Reads the saved training run of a pair's side; undefined if none is saved. */
-export async function readTraining(side: number, pair: string): Promise<SavedTraining | undefined> {
-  const training = (await read(storageKey(side, pair))) as Partial<SavedTraining> | undefined;
+/** Returns what is stored if it is a whole training run. */
+function trainingOf(stored: unknown): SavedTraining | undefined {
+  const training = stored as Partial<SavedTraining> | undefined;
   const isComplete =
     training?.state instanceof Uint8Array &&
     Array.isArray(training.log) &&
@@ -59,13 +59,21 @@ export async function readTraining(side: number, pair: string): Promise<SavedTra
   return isComplete ? (training as SavedTraining) : undefined;
 }
 
-/** Saves a run, and deletes those of other pairs than the last four: in one transaction, since other tabs save as well. */
+/** Reads the saved training run of a pair's side; undefined if none is saved. */
+export const readTraining = async (side: number, pair: string) =>
+  trainingOf(await read(storageKey(side, pair)));
+
+/**
+ * Saves a run, and deletes those of other pairs than the last four: in one transaction, since other tabs save as well. A
+ * later step stays, which another tab has reached in the same training.
+ */
 export const saveTraining = (side: number, pair: string, training: SavedTraining) =>
   attempt(() =>
     useStore('readwrite', async (store) => {
       const pairs = await promisifyRequest<readonly string[] | undefined>(store.get(PAIRS_KEY));
       const lastPairs = [pair, ...(pairs ?? []).filter((other) => other !== pair)];
-      store.put(training, storageKey(side, pair));
+      const stored = trainingOf(await promisifyRequest(store.get(storageKey(side, pair))));
+      if (!(stored && stored.step > training.step)) store.put(training, storageKey(side, pair));
       store.put(lastPairs.slice(0, MAX_PAIRS), PAIRS_KEY);
       for (const old of lastPairs.slice(MAX_PAIRS))
         for (const oldSide of [0, 1]) store.delete(storageKey(oldSide, old));
