@@ -12,13 +12,26 @@ import { HOME, lessonOf, ORDER, type Lesson } from './markdown.ts';
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'lessons');
 
+/** Reads a lesson; an error names its file. */
+export function readLesson(slug: string, source: string): Lesson {
+  try {
+    return lessonOf(slug, source);
+  } catch (error) {
+    const isDeep = error instanceof RangeError;
+    const words = isDeep
+      ? 'expected fewer quotes or lists in one another.'
+      : (error as Error).message;
+    throw new Error(`lessons/${slug}.md: ${words}`, { cause: error });
+  }
+}
+
 export function lessons(): Lesson[] {
   const unlistedFiles = readdirSync(folder).filter(
     (file) => file.endsWith('.md') && !ORDER.includes(file.replace('.md', '')),
   );
   if (unlistedFiles.length)
     throw new Error(`lessons/order.json does not list ${unlistedFiles.join(', ')}.`);
-  return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
+  return ORDER.map((slug) => readLesson(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
 export const lessonSummary = ({ slug, number, title, description, minutes }: Lesson) => ({

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { claims, factAt, modelsOfZoo, numberProblem } from '../ship/facts';
-import { lessons, pages } from '../ship/lessons';
+import { lessons, pages, readLesson } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
 import { parseGroups, runsOf } from '../ship/runs';
 import { remedyTable } from '../ship/remedies';
@@ -171,6 +171,12 @@ describe('the course', () => {
     expect(() => factAt('zoo softmax measured')).toThrow(/expected a number/);
     expect(numberProblem('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
     expect(numberProblem('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
+  });
+
+  it('names its file where it is refused as a whole', () => {
+    const quotes = `# A\n\nB.\n\n${'>'.repeat(5000)} C.`;
+    expect(() => readLesson('9-test', 'B.')).toThrow('lessons/9-test.md: expected a heading');
+    expect(() => readLesson('9-test', quotes)).toThrow('lessons/9-test.md: expected fewer quotes');
   });
 
   it('rejects a number about a changeable text in a sentence without a condition', () => {
