@@ -7,8 +7,9 @@ import { isWritten, mean } from './said';
 
 /** Measures a drawn map cell by cell, without the page's functions. */
 export function truthOf(cells: ArrayLike<number>, T: number) {
+  const all = new Float32Array(cells);
   const rows = Array.from({ length: T }, (_, t) =>
-    Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite),
+    all.subarray(t * T, (t + 1) * T).filter(Number.isFinite),
   );
   const column = rows.map((row) => Math.abs(row[0]!));
   const sums = rows.map((row) => row.reduce((a, b) => a + Math.abs(b), 0));

@@ -93,11 +93,10 @@ function outputNorms(result: Result | undefined) {
 
 /** Returns the first token's norm divided by the others' mean, for each row [T] of a quantity. */
 function firstRatios(result: Result | undefined, name: string): number[] {
-  const norms = quantityOf(result, name);
-  if (!norms) return [];
-  const { T } = result!;
-  return Array.from({ length: norms.data.length / T }, (_, i) => {
-    const [first, ...others] = Array.from(norms.data).slice(i * T, (i + 1) * T);
+  const norms = Array.from(quantityOf(result, name)?.data ?? []);
+  const T = result?.T ?? 1;
+  return Array.from({ length: norms.length / T }, (_, i) => {
+    const [first, ...others] = norms.slice(i * T, (i + 1) * T);
     return first! / mean(others);
   });
 }
@@ -109,12 +108,13 @@ function columnMeans(result: Result | undefined, name: string) {
   const map = quantityOf(result, name);
   if (!map) return undefined;
   const { T } = result!;
+  const cells = Array.from(map.data);
   const rows = Array.from({ length: T - 1 }, (_, i) =>
-    Array.from(map.data).slice((i + 1) * T, (i + 1) * T + i + 2),
+    cells.slice((i + 1) * T, (i + 1) * T + i + 2),
   );
   return {
     // With the first row, like `cos_gap`.
-    first: mean([map.data[0]!, ...rows.map((row) => row[0]!)]),
+    first: mean([cells[0]!, ...rows.map((row) => row[0]!)]),
     others: mean(rows.flatMap((row) => row.slice(1))),
     lastRow: rows.at(-1)!,
   };
