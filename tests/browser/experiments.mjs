@@ -40,7 +40,7 @@ export const experiments = {
   ) {
     const page = await enter(stage, 'room=purpose&runs=3');
     assert.match(
-      await text(page, 'h1'),
+      await text(page, '.room-head h2'),
       /^Forget old words, but keep <s>: [\d.]+% worse, not \d+%/,
     );
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
@@ -124,7 +124,7 @@ export const experiments = {
     await page.getByLabel('a text of 4,000 tokens').click();
     await settled(page);
     assert.match(
-      await text(page, 'h1'),
+      await text(page, '.room-head h2'),
       /^Forget old words, but keep <s>: [\d.]+% worse, not \d+%/,
     );
     assert.deepEqual(page.troubles, []);

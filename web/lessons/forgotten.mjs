@@ -1,7 +1,7 @@
 /**
  * Records what SmolLM2-135M-Instruct writes after three beginnings if its cache holds 24 tokens: the last 24, or the first
  * and the last 23. Controls keep all tokens, the second token instead of the first, or all but one in the middle. The room
- * "Why it matters" shows the texts. The same measures over 20 passages of books say how often that is so. All texts are
+ * "Why it matters" shows the texts. The losses after 10 passages of books say how often that is so. All texts are
  * greedy: the likeliest token each time. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'`
  * writes the same. The script takes some minutes:
  *
@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createEngine, modelFiles, planFiles, planTokenizer, version } from '../../wasm/index.ts';
+import { createEngine, modelFiles, planFiles, planTokenizer } from '../../wasm/index.ts';
 import { readEdit } from '../../wasm/internal.ts';
 import { repeatedShare } from '../src/run/without_first.ts';
 import { continuePrompt, measureLoss, promptOf } from '../src/run/writing.ts';
@@ -19,7 +19,7 @@ const root = join(import.meta.dirname, '../..');
 const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 export const MODEL_PATH = join(root, 'models/.fetched', FILE);
 export const RECORDED_PATH = join(import.meta.dirname, 'pictures/forgotten.json');
-const [COUNT, BUDGET, PASSAGES, PASSAGE_TOKENS] = [60, 24, 20, 64];
+const [EPS, COUNT, BUDGET, PASSAGES, PASSAGE_TOKENS] = [0.3, 60, 24, 10, 64];
 
 /**
  * The story was tried before this script was written; the news and the recipe were written down before the model read
@@ -54,12 +54,12 @@ export async function openWriter(engine) {
 }
 
 /** Writes a text under each condition, and measures it: its loss under the unedited model, and repeated tokens. */
-async function writeOn({ describe, ...writer }, prompt) {
+async function writeOn({ describe, ...writer }, prompt, names = Object.keys(CONDITIONS)) {
   const job = { prompt, count: COUNT, seed: 1, sampling: { temperature: 0, topK: 1 } };
   const round = (value) => Number(value.toFixed(3));
   const written = {};
-  for (const [name, editsOf] of Object.entries(CONDITIONS)) {
-    const edits = () => editsOf(prompt.length).map((text) => readEdit(text, describe));
+  for (const name of names) {
+    const edits = () => CONDITIONS[name](prompt.length).map((text) => readEdit(text, describe));
     const continuation = await continuePrompt(writer, { title: name, edits }, job);
     written[name] = {
       text: continuation.text,
@@ -70,15 +70,26 @@ async function writeOn({ describe, ...writer }, prompt) {
   return written;
 }
 
-/** Returns the texts after the three beginnings, and which parts of each the caches keep, in characters. */
-export async function writeBeginnings(writer) {
+/** Returns how many heads give the first token more than EPS of their attention, and how many heads there are. */
+async function sinksOf({ model }, prompt) {
+  const run = await model.run(prompt, { fields: ['att'] });
+  const share = (await run.metric('sink_ratio', { eps: EPS })).data[0];
+  await run.close();
+  const heads = model.architecture.L * model.architecture.H;
+  return [Math.round(share * heads), heads];
+}
+
+/** Returns the texts after beginnings, and which parts of each the caches keep, in characters. */
+export async function writeBeginnings(writer, names = Object.keys(BEGINNINGS)) {
   const texts = {};
-  for (const [name, beginning] of Object.entries(BEGINNINGS)) {
+  for (const name of names) {
+    const beginning = BEGINNINGS[name];
     const prompt = await promptOf(writer, beginning, Infinity);
     const pieces = prompt.map((id) => writer.tokenizer.piece(id));
     const lengthOf = (list) => list.join('').length;
     texts[name] = {
       ...{ beginning, tokens: prompt.length, first: pieces[0], second: pieces[1] },
+      sinks: await sinksOf(writer, prompt),
       middle: pieces[Math.floor(prompt.length / 2)],
       // Characters before the last 24 and the last 23 tokens.
       before: [BUDGET, BUDGET - 1].map((kept) => lengthOf(pieces.slice(0, -kept))),
@@ -88,21 +99,16 @@ export async function writeBeginnings(writer) {
   return texts;
 }
 
-/** Returns the measures over passages, as a list for each condition. */
+/** Returns the losses of texts after passages, as a list for each condition. */
 async function measurePassages(writer) {
   const passages = JSON.parse(readFileSync(join(root, 'models/zoo/heldout-long.json'), 'utf8'));
-  const measures = Object.fromEntries(
-    Object.keys(CONDITIONS).map((name) => [name, { loss: [], repeated: [] }]),
-  );
+  const losses = { last: [], first: [], all: [] };
   for (const passage of passages.slice(0, PASSAGES)) {
-    const written = await writeOn(writer, await promptOf(writer, passage, PASSAGE_TOKENS));
-    console.log(JSON.stringify([written.last, written.first]));
-    for (const [name, { loss, repeated }] of Object.entries(written)) {
-      measures[name].loss.push(loss);
-      measures[name].repeated.push(repeated);
-    }
+    const prompt = await promptOf(writer, passage, PASSAGE_TOKENS);
+    const written = await writeOn(writer, prompt, Object.keys(losses));
+    for (const [name, { loss }] of Object.entries(written)) losses[name].push(loss);
   }
-  return measures;
+  return losses;
 }
 
 if (import.meta.main) {
@@ -111,7 +117,13 @@ if (import.meta.main) {
   const recorded = {
     ...{ model: 'SmolLM2-135M-Instruct', file: FILE },
     sha256: createHash('sha256').update(readFileSync(MODEL_PATH)).digest('hex'),
-    ...{ version, count: COUNT, budget: BUDGET, passageTokens: PASSAGE_TOKENS },
+    ...{
+      version: engine.describe.version,
+      eps: EPS,
+      count: COUNT,
+      budget: BUDGET,
+      passageTokens: PASSAGE_TOKENS,
+    },
     texts: await writeBeginnings(writer),
     passages: await measurePassages(writer),
   };

@@ -265,7 +265,8 @@ async function runOn(prompt: string, change: Partial<State>) {
     const frames = new Map([...(models.get(title)?.frames ?? []), [key, frame] as const]);
     models.set(title, new Model(frames));
   }
-  const sentences = ['h1', '.lead', '.experiment-notes'].map((place) => room.text(place));
+  const places = ['.room-head > :first-child', '.lead', '.experiment-notes'];
+  const sentences = places.map((place) => room.text(place));
   room.scope.end();
   ask.mockRestore();
   return { sentences, models };

@@ -125,7 +125,7 @@ describe('the room', () => {
 
   it('gives the results of the settings in a sentence, a chart and a table', async () => {
     const room = createRoom();
-    expect(room.text('h1')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
+    expect(room.text('.room-head h2')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
     expect(room.text('.lead')).toBe(
       '<s> marks the start of a text and means nothing, yet many heads give it much attention: a sink. With only the ' +
         'last 24 tokens the softmax model predicts 172% worse, as if it guessed among 20 tokens, not 7.4.',
@@ -172,7 +172,7 @@ describe('the room', () => {
       expect(room.asked().subjects).toEqual(['sigmoid']);
     }
     const room = createRoom({}, masked);
-    expect(room.text('h1')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
+    expect(room.text('.room-head h2')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
     expect(room.text('.lead')).toMatch(/^.*predicts .*\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.

@@ -273,7 +273,7 @@ function drawAnswer(
   const text = answerText(finding, all);
   const waiting = applicable.some(({ errors }) => errors.length) ? '' : 'Measuring …';
   render(
-    html`${roomHeading(finding.heading, text || waiting, context, nothing, isEmbed)}
+    html`${roomHeading(finding.heading, text || waiting, context, nothing, isEmbed || experiment.name === 'streaming')}
     ${troubleNotes(failuresOf(applicable, runs), context)}`,
     heading,
   );

@@ -1,6 +1,16 @@
-/** Why it matters: the room of the experiments. */
+/** Why it matters: the room of the experiments. The first one opens with recorded texts. */
 import './panes.css';
 import './tables.css';
 import './purpose.css';
+import './without_first.css';
+import { build as buildBench } from '../experiments/bench';
+import type { Context, Scope } from '../page/context';
+import { addForgotten } from './forgotten';
 
-export { build } from '../experiments/bench';
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  buildBench(root, context, scope);
+  const place = document.createElement('div');
+  place.className = 'forgotten';
+  root.querySelector('.rail')!.after(place);
+  addForgotten(place, context, scope);
+}

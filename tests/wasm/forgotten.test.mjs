@@ -1,0 +1,47 @@
+// Checks that the recorded texts of “Why it matters” are what the model writes.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import {
+  MODEL_PATH,
+  openWriter,
+  RECORDED_PATH,
+  writeBeginnings,
+} from '../../web/lessons/forgotten.mjs';
+import { root, withEngine } from './helper.mjs';
+
+const recorded = JSON.parse(readFileSync(RECORDED_PATH, 'utf8'));
+const skip = !existsSync(MODEL_PATH) && 'models/fetch/smollm2 fetches the file (98 MB)';
+
+test('the texts are those of the file that models/fetch/smollm2 fetches', () => {
+  const script = readFileSync(new URL('models/fetch/smollm2', root), 'utf8');
+  assert.ok(script.includes(`name=${recorded.file}\nsum=${recorded.sha256}`));
+});
+
+test(
+  'the command line writes the recorded story with 24 tokens in the cache',
+  { skip },
+  async () => {
+    const { beginning, written } = recorded.texts.story;
+    for (const [name, edit] of [
+      ['last', 'evict(window,24)'],
+      ['first', 'evict(first,24,first=1)'],
+    ]) {
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        fileURLToPath(new URL('wasm/cli.js', root)),
+        ...['generate', MODEL_PATH, '--text', beginning, '--count', '60', '--edit', edit],
+      ]);
+      assert.ok(stdout.includes(beginning + written[name].text), stdout);
+    }
+  },
+);
+
+test('the script writes and measures the recorded recipe again', { skip }, async () => {
+  await withEngine({}, async (engine) => {
+    const texts = await writeBeginnings(await openWriter(engine), ['recipe']);
+    assert.deepEqual(texts.recipe, recorded.texts.recipe);
+  });
+});
