@@ -166,6 +166,17 @@ B_FURTHER = (
     FurtherRow("SGD up to the baseline's loss", ("sgd",), (1, 2), STEPS),
     FurtherRow("the paper's weight decay up to step 8,000", ("decay-small", "sigmoid+decay-small"), (1, 2), 8000),
     FurtherRow("more steps in place of a larger rate", ("softmax",), (1, 2, 3), 12_000),
+    FurtherRow(
+        "how much attention the other bias keys take",
+        (
+            "key-bias-shared",
+            "key-value-bias-shared",
+            *(f"key-bias-dimensions-{n}" for n in (1, 8)),
+            *(f"key-bias-value-{n}" for n in (1, 5, 20)),
+        ),
+        (1, 2, 3),
+        column="alpha_bias",
+    ),
 )
 B_ORDER = tuple(id for row in B_ROWS for id in row.recipes)
 

@@ -7,7 +7,7 @@ from statistics import mean, variance
 
 import numpy as np
 from scipy import stats
-from test_claims import MODEL_BY_ID, read_prose
+from test_claims import MODEL_BY_ID, ROW_BY_ID, read_prose
 
 from models.train import beyond, claims, decide, outcomes, protocol
 from models.train.factors import onset, point_at
@@ -19,6 +19,10 @@ NUMBERS = {2: "two", 3: "three", 5: "five", 8: "eight"}
 
 def assert_stated(file: str, sentence: str) -> None:
     assert " ".join(sentence.split()) in read_prose(ROOT / file), sentence
+
+
+def assert_stated_note(claim: str, words: str) -> None:
+    assert words in ROW_BY_ID[claim]["why"], words
 
 
 def read_alphas(recipe: str, step: int) -> list[float]:
@@ -241,6 +245,18 @@ def test_the_measures_of_newer_papers_are_as_stated() -> None:
     }
     assert set(layers["baseline at 3e-3"]) == {1} and set(layers["baseline at 1e-3"]) == {1, 2}
     assert (len(layers["baseline at 3e-3"]), len(layers["baseline at 1e-3"])) == (5, 8)
+    assert_stated_note("first-layer", f"{NUMBERS[layers['baseline at 1e-3'].count(2)]} of the eight seeds at 1e-3")
+    columns = [
+        [point["first_layer"] for point in log["points"] if point["step"] <= protocol.B_STEPS]
+        for log in claims.runs_b()["sink-token"][1].values()
+    ]
+    first, last = (
+        {next(k for k in order(column) if k is not None) for column in columns} for order in (iter, reversed)
+    )
+    assert (len(columns), first, last) == (5, {3, 4}, {1, 2})
+    assert_stated_note(
+        "first-layer-concentrates", "it is layer 3 or 4, from 0, where a head first passes, and 1 or 2 at"
+    )
     assert (min(layers[claims.SHIPPED_MODELS]), max(layers[claims.SHIPPED_MODELS])) == (0, 3)
     assert all(unit["diagonal_heads"] == 0 for unit in units[claims.SHIPPED_MODELS])
     # read_prose leaves out the lines of a table.
