@@ -7,10 +7,11 @@ import { isWritten, mean } from './said';
 
 /** Measures a drawn map cell by cell, without the page's functions. */
 export function truthOf(cells: ArrayLike<number>, T: number) {
-  const all = new Float32Array(cells);
-  const rows = Array.from({ length: T }, (_, t) =>
-    all.subarray(t * T, (t + 1) * T).filter(Number.isFinite),
-  );
+  const rows = Array.from({ length: T }, (_, t) => {
+    const row: number[] = [];
+    for (let i = t * T; i < (t + 1) * T; i++) if (Number.isFinite(cells[i])) row.push(cells[i]!);
+    return row;
+  });
   const column = rows.map((row) => Math.abs(row[0]!));
   const sums = rows.map((row) => row.reduce((a, b) => a + Math.abs(b), 0));
   const laterColumn = column.slice(1);

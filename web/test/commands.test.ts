@@ -2,8 +2,8 @@
  * A shell runs the commands that the page copies: the command line receives the exact words, and measures the same
  * tokens.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -20,16 +20,21 @@ const zoo = join(root, 'models/zoo');
 const bin = mkdtempSync(join(tmpdir(), 'sinkscope-commands-'));
 afterAll(() => rmSync(bin, { recursive: true }));
 
-/** Puts a command on the shell's path; `sinkscope` also takes the options in $MORE. */
-const installCommand = (name: string, script: string) => {
-  writeFileSync(join(bin, name), `#!/bin/sh\nexec ${script}\n`);
-  chmodSync(join(bin, name), 0o755);
+/** Puts a command on the shell's path that prints its words, and those in $MORE, each with a zero behind it. */
+writeFileSync(join(bin, 'sinkscope'), `#!/bin/sh\nexec printf '%s\\0' "$@" $MORE\n`, {
+  mode: 0o755,
+});
+process.chdir(root);
+const { runCli } = (await import(join(root, 'tests/wasm/helper.mjs'))) as {
+  runCli(...words: string[]): Promise<{ stdout: string; stderr: string }>;
 };
-installCommand('sinkscope', `'${process.execPath}' '${join(root, 'wasm/cli.js')}' "$@" $MORE`);
 
 const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
-const runInShell = (line: string, more = '') =>
-  spawnSync('sh', ['-c', line], { cwd: root, env: { ...env, MORE: more }, encoding: 'utf8' });
+/** Runs the words that a shell reads from a line in this process, which starts no Node.js for it; cli.test.mjs starts the program. */
+const runInShell = (line: string, more = '') => {
+  const shell = spawnSync('sh', ['-c', line], { env: { ...env, MORE: more }, encoding: 'utf8' });
+  return runCli(...shell.stdout.split('\0').slice(0, -1));
+};
 
 const tokenizer = openTokenizer(readFileSync(join(zoo, 'softmax/tokenizer.json'), 'utf8'));
 const idsOf = (prompt: string) => tokenizer.encode(prompt).map(({ id }) => id);
@@ -73,41 +78,40 @@ it('a copied command joins held-out passages where a prompt needs several', () =
 });
 
 describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
-  it.for(HOSTILE)('gives the tokens of a prompt with %s', { timeout: 120_000 }, ([, prompt]) => {
-    const line = copiedCommand(prompt);
-    // A pasted command contains no control character that the terminal would act on.
-    expect(line).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
-    const { stdout, stderr } = runInShell(line, '--per-prompt --json');
-    expect(stdout, stderr).toMatch(/^\{/);
-    const { byPrompt } = JSON.parse(stdout) as { byPrompt: { ids: number[] }[] };
-    expect(byPrompt.map(({ ids }) => ids)).toEqual([idsOf(prompt)]);
-    expect(() => readFileSync(join(root, 'broken'))).toThrow('ENOENT');
-  });
+  it.for(HOSTILE)(
+    'gives the tokens of a prompt with %s',
+    { timeout: 120_000 },
+    async ([, prompt]) => {
+      const line = copiedCommand(prompt);
+      // A pasted command contains no control character that the terminal would act on.
+      expect(line).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
+      const { stdout, stderr } = await runInShell(line, '--per-prompt --json');
+      expect(stdout, stderr).toMatch(/^\{/);
+      const { byPrompt } = JSON.parse(stdout) as { byPrompt: { ids: number[] }[] };
+      expect(byPrompt.map(({ ids }) => ids)).toEqual([idsOf(prompt)]);
+      expect(() => readFileSync(join(root, 'broken'))).toThrow('ENOENT');
+    },
+  );
 
-  it('names a file that begins with a dash as a path', () => {
+  it('names a file that begins with a dash as a path', async () => {
     const { question } = frameOf();
     const file = { name: '-mine.txt', splitting: 'lines' };
     const line = commandOf(
       frameOf({ question: { ...question, input: 'file' } } as never),
       file as never,
     )!;
-    expect(runInShell(line).stderr).toMatch(/--text-file: \.\/-mine\.txt: expected a file of text/);
+    const { stderr } = await runInShell(line);
+    expect(stderr).toMatch(/--text-file: \.\/-mine\.txt: expected a file of text/);
     const recording = commandOf(
       frameOf({ recording: {}, model: { id: 'recording:-a b.safetensors' } } as never),
     )!;
-    expect(runInShell(recording).stderr).toMatch(
+    expect((await runInShell(recording)).stderr).toMatch(
       /^sinkscope: \.\/-a b\.safetensors: expected a file/,
     );
   });
 
-  it('of a lab has only options that the command line accepts', { timeout: 120_000 }, () => {
-    const tables = JSON.parse(
-      execFileSync('sh', ['-c', 'sinkscope describe --json'], {
-        cwd: root,
-        env,
-        encoding: 'utf8',
-      }),
-    ) as Describe;
+  it('of a lab has only options that the command line accepts', { timeout: 120_000 }, async () => {
+    const tables = JSON.parse((await runInShell('sinkscope describe --json')).stdout) as Describe;
     const description = JSON.parse(
       readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
     ) as Describe;
@@ -121,7 +125,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     for (const link of new Set(links)) {
       const line = labCommandOf(readSettings(link, rows).settings, rows);
       // The command line refuses the last option, so it has accepted all words before it.
-      const { stderr } = runInShell(line, '--every 0');
+      const { stderr } = await runInShell(line, '--every 0');
       expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
     }
   });

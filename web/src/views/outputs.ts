@@ -30,7 +30,9 @@ function normsOf(frame: Frame): Float32Array {
   return Float32Array.from({ length: L * H }, (_, i) => {
     const norms = Array.from({ length: T - start }, (_, t) => {
       const offset = (i * T + start + t) * K;
-      return Math.hypot(...(data as Float32Array).subarray(offset, offset + K));
+      let squares = 0;
+      for (let k = offset; k < offset + K; k++) squares += data[k]! ** 2;
+      return Math.sqrt(squares);
     });
     return mean(norms);
   });
