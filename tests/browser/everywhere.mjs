@@ -143,9 +143,9 @@ const steps = {
   async 'compares three models'(browser, address) {
     await browser.open('about:blank');
     await browser.open(`${address}#room=compare&shown=softmax,sigmoid,sigmoid-norm&input=heldout`);
-    await until(browser, 'three rows', () => {
-      const rows = [...document.querySelectorAll('.runs tbody tr')];
-      return rows.length === 3 && rows.every((row) => /\d%/.test(row.textContent));
+    await until(browser, 'three cards', () => {
+      const counts = [...document.querySelectorAll('.view-sinks .cell-head strong')];
+      return counts.length === 3 && counts.every(({ textContent }) => /\d/.test(textContent));
     });
   },
 

@@ -121,6 +121,22 @@ export const saving = {
     assert.match(words, /layer 1, head 3 .*layer 4, head 0 /, 'its heads');
   },
 
+  async 'a saved map has the column of an extra key, which is no token'(stage) {
+    const page = await stage.open('room=compare&shown=softmax,key-bias');
+    await page.waitForSelector('.extra-key:not([hidden]) i');
+    const colors = await page.$$eval('.extra-key:not([hidden]) i', (cells) =>
+      cells.map((cell) => getComputedStyle(cell).backgroundColor),
+    );
+    const svg = (await save(page, 'attention', 'SVG')).bytes.toString();
+    const cells = [...svg.matchAll(/<rect [^>]*fill="([^"]*)" shape-rendering/g)];
+    assert.ok(colors.length > 20);
+    assert.deepEqual(
+      cells.map(([, fill]) => fill),
+      colors,
+    );
+    assert.deepEqual(page.troubles, []);
+  },
+
   async 'a saved map has each cell as drawn, on white paper in any theme, and names its conditions'(
     stage,
   ) {

@@ -1,6 +1,7 @@
 /** The sentences of Compare, and the claims that it states. */
 import { describe, expect, it } from 'vitest';
 import { testedClaims } from '../ship/facts';
+import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import {
   CHAPTERS,
@@ -10,9 +11,17 @@ import {
   phraseOf,
   verdictWords,
 } from '../src/rooms/chapters';
-import { differsSentence, headingOf, obstacleOf } from '../src/rooms/compared';
+import {
+  besidesWords,
+  differsSentence,
+  headingOf,
+  labelOf,
+  nearWords,
+  obstacleOf,
+  topicsOf,
+} from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
-import { lossesWords, lossWords } from '../src/rooms/runs_table';
+import { lossesWords, lossWords } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
 import { frameOf, tensor } from './fixture';
 
@@ -52,8 +61,78 @@ describe('the heading', () => {
   });
 });
 
+describe('nearly equal models on two sides of the threshold', () => {
+  const frameWithHeads = (...alphas: readonly number[]) => {
+    const alpha = tensor(
+      [2, 2, 3],
+      alphas.flatMap((first) => [first, 0, 0]),
+    );
+    const share = alphas.filter((first) => first > 0.3).length / alphas.length;
+    return frameOf({}, { alpha, sink_ratio: tensor([3], [share, 0, 0]) });
+  };
+  const sentences = (...frames: readonly Frame[]) => [
+    headingOf(frames, ['a', 'b', 'c']),
+    nearWords(frames),
+  ];
+
+  it('are not called opposite; models that are far apart, or on one side, are counted', () => {
+    const [over, under, far] = [
+      frameWithHeads(0.31, 0.1, 0.2, 0),
+      frameWithHeads(0.27, 0.25, 0.2, 0),
+      frameWithHeads(0.1, 0.1, 0, 0),
+    ];
+    expect(sentences(over, under)).toEqual([
+      'With a and with b the strongest heads are nearly equal: 31% and 27% on <s>.',
+      'Over 30% a head counts as a sink: 1 of 4 and none. ',
+    ]);
+    for (const frames of [
+      [over, far],
+      [under, far],
+      [over, over],
+      [over, under, far],
+    ])
+      expect(nearWords(frames)).toBe('');
+    expect(headingOf([over, far], ['a', 'b'])).toMatch(/1 of 4 heads have a sink .*, with b none/);
+  });
+});
+
+describe('the label inside a map', () => {
+  const at = { layer: 0, head: 0 };
+  /** A map of some tokens whose rows spread `sum` evenly, but for `first` of it on the first token. */
+  const labelFor = (first: number, sum: number, change: Partial<Frame> = {}, T = 9) => {
+    const att = Float32Array.from({ length: T * T }, (_, i) => {
+      const [t, k] = [Math.floor(i / T), i % T];
+      if (k > t) return 0;
+      return k && t ? (sum * (1 - first)) / t : t ? sum * first : sum;
+    });
+    const tokens = Array.from({ length: T }, () => frameOf().tokens[1]!);
+    const head = { ...at, tensors: { att: tensor([T, T], att) } };
+    const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(first));
+    const alpha_uniform = tensor([T], new Float32Array(T).fill(0.2));
+    const frame = frameOf({ T, tokens, head, ...change } as never, {
+      alpha,
+      alpha_uniform,
+      alpha_raw: alpha,
+    });
+    return labelOf(frame, at, defaults)!.text;
+  };
+  const ownOperation = { operation: { ...frameOf().operation, normalizes: false } } as never;
+
+  it('says what the first column is, and what rows sum to where they need not sum to 100%', () => {
+    expect([
+      labelFor(0.9, 1),
+      labelFor(0.2, 1),
+      labelFor(0.25, 1, {}, 40),
+      labelFor(0.2, 0.5, ownOperation),
+      labelFor(0.5, 0.02, ownOperation),
+      labelFor(0.1, 15.4, ownOperation),
+    ]).toMatchSnapshot();
+  });
+});
+
 describe('what differs', () => {
-  const differs = (a: object, b: object) => differsSentence(differencesOf([a, b]), { D: 'width' });
+  const differs = (a: object, b: object) =>
+    differsSentence(topicsOf(differencesOf([a, b]).differences, { D: 'width' }));
   const base = { parameters: 1, attention: { operation: 'softmax', parameters: {} }, gate: null };
 
   it('is said in words, each cause once', () => {
@@ -84,6 +163,14 @@ describe('chapters and claims', () => {
     }
     expect(chapterOf(['softmax', 'softmax@40'])).toBeUndefined();
     expect(phraseOf(chapterOf(['softmax', 'alibi']), 'softmax')).toBe('softmax (rotary)');
+    // All members that differ from the baseline in more than one thing.
+    const besides = CHAPTERS.flatMap((chapter) =>
+      chapter.members.map(([id]) => [id, besidesWords(chapter, id, cards, {})]),
+    ).filter(([, words]) => words);
+    expect(besides).toEqual([
+      ['heads-8', 'also differs: the number of training steps'],
+      ['experts', 'also differs: the number of training steps'],
+    ]);
     expect(phraseOf(undefined, 'softmax')).toBeUndefined();
   });
 
@@ -118,9 +205,9 @@ describe('chapters and claims', () => {
 it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
     'equal',
-    '+0.03: nearly equal',
-    '+0.10: slightly worse',
-    '−0.50: much better',
+    'similar',
+    'worse',
+    'much better',
     '',
   ]);
 });
@@ -128,5 +215,5 @@ it('a difference of the loss has a word on its size', () => {
 it('losses that are both above a blind guess are not compared', () => {
   const frame = frameOf({ architecture: { ...frameOf().architecture, V: 1000 } });
   expect(lossesWords([23, 19], frame)).toBe('both worse than a blind guess');
-  expect(lossesWords([7, 6.5], frame)).toBe('+0.50: much worse');
+  expect(lossesWords([7, 6.5], frame)).toBe('much worse');
 });

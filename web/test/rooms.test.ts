@@ -8,7 +8,7 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
-import { lossWords } from '../src/rooms/runs_table';
+import { lossWords } from '../src/rooms/model_list';
 import { SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
@@ -786,13 +786,15 @@ describe('Compare', () => {
     expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
     expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
     expect(room.texts('.cell-head > :not(.badge)')).toMatchSnapshot();
-    expect(room.texts('.runs tbody tr')).toEqual(['softmax 60% 3.41', 'sigmoid 60% 3.41 equal']);
     const [, , sinkMap] = mapsIn(room.root);
     expect(sinkMap!.data.outlined).toHaveLength(2);
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
-    expect([waitingRoom.text('.lead'), waitingRoom.all('table')]).toEqual(['Measuring …', []]);
+    expect([waitingRoom.text('.lead'), waitingRoom.all('.runs')]).toMatchObject([
+      'Measuring …',
+      [{}],
+    ]);
     waitingRoom.know({ softmax: { error: 'broken' } });
     expect(waitingRoom.text('.lead')).toBe('');
   });
@@ -808,56 +810,72 @@ describe('Compare', () => {
     expect((await compareRoom({}, [softmax({}, ratios), plain])).asked().heads).toEqual({});
   });
 
-  it('keeps the last model that tells its question from another', async () => {
-    const disabledIn = async (shown: readonly string[]) =>
-      (await compareRoom({ shown }))
-        .all<HTMLButtonElement>('.model-chip[aria-pressed="true"]')
-        .map(({ disabled }) => disabled);
-    expect(await disabledIn(['softmax', 'key-bias'])).toEqual([false, true]);
-    expect(await disabledIn(['softmax', 'key-bias', 'gated'])).toEqual([false, false, false]);
-    expect(await disabledIn(['softmax', 'sigmoid'])).toEqual([false, false]);
-    expect(await disabledIn(['softmax'])).toEqual([true]);
-  });
-
-  it('has a dot for each training run, of the shown one by weight', async () => {
+  it('lists every model of the chapter with its stored numbers, before any is measured', async () => {
     const card = cardOf('softmax');
     const measured = { ...card.measured, sink_1_raw: 12 };
     const cards = [{ ...card, measured, further_seeds: seeds }, cardOf('sigmoid')];
-    const room = await compareRoom({}, pair(), { cards });
-    // Dots near each other share a label.
-    expect(room.texts('.runs tbody tr:first-child .run-dots span')).toEqual(['12%, 20%', '40%']);
-    const dots = room.all('.runs tbody tr:first-child i');
-    expect(dots.map((dot) => [dot.className, dot.style.left])).toEqual([
-      ['shown', '12%'],
-      ['', '20%'],
-      ['', '40%'],
+    const room = await compareRoom({}, [], { cards });
+    const rows = room.all('.runs tbody tr');
+    const names = rows.map((row) => room.words(row.querySelector('.model-row')!));
+    expect(names).toEqual([
+      'softmax',
+      'sigmoid',
+      'normalized sigmoid',
+      'softpick',
+      'ELU+1',
+      'ReLU',
     ]);
-    // The losses of all runs, and the difference of their means.
-    const softmaxLosses = [card.measured.loss, ...seeds.map(({ loss }) => loss)];
-    const sigmoidLoss = cardOf('sigmoid').measured.loss;
-    const difference = sigmoidLoss - softmaxLosses.reduce((a, b) => a + b) / softmaxLosses.length;
-    expect(room.texts('.runs tbody td:last-child')).toEqual([
-      `${Math.min(...softmaxLosses).toFixed(2)}–${Math.max(...softmaxLosses).toFixed(2)}`,
-      `${sigmoidLoss.toFixed(2)} ${lossWords(difference)}`,
+    // The bar is the shown training by weight, and each further training has a dot.
+    expect(rows[0]!.querySelector<HTMLElement>('.run-bar b')!.style.width).toBe('12%');
+    const dots = [...rows[0]!.querySelectorAll<HTMLElement>('.run-bar i')];
+    expect(dots.map(({ style }) => style.left)).toEqual(['20%', '40%']);
+    expect(rows.slice(0, 3).map((row) => room.words(row.querySelector('td')!))).toEqual([
+      '12% retrained 20%, 40%',
+      '60%',
+      'not measured',
+    ]);
+    // The losses of all runs, and the difference of their means in words.
+    const measuredRoom = await compareRoom({ shown: ['softmax@40', 'sigmoid'] }, pair(), { cards });
+    expect(measuredRoom.texts('.runs thead th')).toEqual([
+      'heads with a sink, in 100 passages',
+      expect.stringContaining('loss, this text'),
+    ]);
+    const losses = [card.measured.loss, ...seeds.map(({ loss }) => loss)];
+    const difference = card.measured.loss - losses.reduce((a, b) => a + b) / losses.length;
+    const chapter = await compareRoom({}, pair(), {
+      cards: [...cards, ...['sigmoid-norm', 'softpick', 'elu1', 'relu'].map((id) => cardOf(id))],
+    });
+    expect(chapter.texts('.runs tbody td:last-child').slice(0, 2)).toEqual([
+      `${Math.min(...losses).toFixed(2)}–${Math.max(...losses).toFixed(2)}`,
+      `${card.measured.loss.toFixed(2)} ${lossWords(difference)}`,
     ]);
   });
 
-  it('changes one thing at a time: a chapter shows its baseline and a contrast, and offers the others', async () => {
+  it('changes one thing at a time: a chapter shows its baseline and a contrast, and a press another contrast', async () => {
     const room = await compareRoom();
+    const shown = () => room.state.value.shown;
     expect(room.texts('.chapters [aria-current]')).toEqual(['Attention rule']);
-    expect(room.pressed('.model-chip')).toEqual(['softmax', 'sigmoid']);
+    expect(room.pressed('.model-row')).toEqual(['softmax', 'sigmoid']);
     room.click('ELU+1');
-    expect(room.state.value.shown).toEqual(['softmax', 'sigmoid', 'elu1']);
-    for (const name of ['sigmoid', 'ELU+1'])
-      room
-        .all('.model-chip')
-        .find((chip) => room.words(chip) === name)!
-        .click();
-    expect(room.state.value.shown).toEqual(['softmax']);
-    expect(room.all<HTMLButtonElement>('.model-chip[aria-pressed="true"]')[0]!.disabled).toBe(true);
+    expect(shown()).toEqual(['softmax', 'elu1']);
+    // A pressed row of two stays; a third model is shown beside them, and a press takes it away.
+    room.click('ELU+1');
+    expect(shown()).toEqual(['softmax', 'elu1']);
+    room
+      .all('.beside')
+      .find((button) => /sigmoid/.test(button.ariaLabel ?? button.getAttribute('aria-label')!))!
+      .click();
+    expect(shown()).toEqual(['softmax', 'elu1', 'sigmoid']);
+    room.click('ELU+1');
+    expect(shown()).toEqual(['softmax', 'sigmoid']);
+    // The baseline comes first again.
+    room.state.value = { ...room.state.value, shown: ['sigmoid'] };
+    room.click('softmax');
+    expect(shown()).toEqual(['softmax', 'sigmoid']);
+    room.state.value = { ...room.state.value, shown: ['softmax'] };
     expect(room.text('.lead')).toMatchSnapshot();
     room.click('First token');
-    expect(room.state.value.shown).toEqual(['short', 'no-bos']);
+    expect(shown()).toEqual(['short', 'no-bos']);
     expect(room.texts('.chapters [aria-current]')).toEqual(['First token']);
     room.click('Other models');
     expect(room.calls.pickModels).toHaveBeenCalled();
@@ -868,7 +886,7 @@ describe('Compare', () => {
     expect(ownRoom.all('.verdict')).toEqual([]);
     // A checkpoint was not measured on the passages, so both losses are of this text.
     expect(ownRoom.texts('.runs tr')).toMatchObject(
-      [/Loss on this text/, /not measured 2\.00$/, /60% 2\.00 equal$/].map((words) =>
+      [/loss, this text/, /not measured 2\.00$/, /60% 2\.00 equal$/].map((words) =>
         expect.stringMatching(words),
       ),
     );

@@ -40,6 +40,15 @@ export interface Card {
   readonly differs?: Difference | null;
 }
 
+/**
+ * Returns the facts about a model's training. A card that is older than a setting lacks it: its training had the default,
+ * as the baseline has.
+ */
+export function trainingOf(card: Card, cards: readonly Card[]): Card['training'] {
+  const defaults = cards.find(({ id }) => id === 'softmax')?.training;
+  return card.training && { ...defaults, ...card.training };
+}
+
 interface SeedResult {
   readonly seed: number;
   /** Sink_1 in percent. */

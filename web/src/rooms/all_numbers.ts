@@ -13,7 +13,7 @@ import { addKinds, downloadFile } from '../save/menu';
 import { parseSubject } from '../ask/subject';
 import { addElement } from '../page/view';
 import { startTokenWords } from '../words';
-import { corpusName, type OpenModels } from '../ask/zoo';
+import { corpusName, trainingOf, type OpenModels } from '../ask/zoo';
 import { differencesOf, pathWords } from './differs';
 import {
   metricsOf,
@@ -85,7 +85,8 @@ export function differencesBetween(
   const { zoo } = context.engine.peek()!.models;
   const trainings = frames.map(({ subject }) => {
     const { id, step } = parseSubject(subject)!;
-    const training = zoo.cards.find((card) => card.id === id)?.training;
+    const card = zoo.cards.find((one) => one.id === id);
+    const training = card && trainingOf(card, zoo.cards);
     return training && step !== undefined ? { ...training, steps: step } : training;
   });
   const areTrainingsKnown = !trainings.includes(undefined);

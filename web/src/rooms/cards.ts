@@ -38,11 +38,11 @@ export interface CardWords {
 
 /**
  * Returns a function that says which head a map shows and why: of a model without a chosen head, the one that gives the
- * first token most, which may be another one on another text.
+ * first token most, or the key `on`, which may be another head on another text.
  */
 export function nameHeads(context: Context) {
   const lastHeads = new Map<string, { question: string; name: string; isNew: boolean }>();
-  return (frame: Frame, at: Head): string => {
+  return (frame: Frame, at: Head, on = ''): string => {
     const { layer, head } = modelHead(frame, at);
     const name = `layer ${layer}, head ${head}`;
     const { model, question } = frame;
@@ -51,7 +51,9 @@ export function nameHeads(context: Context) {
     const last = lastHeads.get(id);
     const isNew = last?.question === key ? last.isNew : last !== undefined && last.name !== name;
     lastHeads.set(id, { question: key, name, isNew });
-    return `strongest head${isNew ? ' now' : ''}: ${name}`;
+    const { L, H } = frame.architecture;
+    const strongest = on ? `strongest of ${L * H} heads on ${on}` : 'strongest head';
+    return `${strongest}${isNew ? ' now' : ''}: ${name}`;
   };
 }
 
@@ -111,10 +113,6 @@ export function cardLooks(
     },
   };
 }
-
-/** Says whether a sink does harm, with the room that measures it. */
-export const harmLink = (link: Context['link']) =>
-  html`<a href=${link({ room: 'purpose' })}>Are sinks bad?</a>`;
 
 /** Adds what all cards share: how to read a map, and the scale. */
 export function addCardLegend(place: HTMLElement, context: Context) {

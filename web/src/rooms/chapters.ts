@@ -5,8 +5,7 @@
 import { parseSubject } from '../ask/subject';
 
 /**
- * A model of the zoo, and what it has in its chapter: "with softmax", "with no start token". Each baseline is called
- * softmax, and what the chapter changes follows in parentheses.
+ * A model of the zoo, and what it has in its chapter: "with softmax", "with no start token".
  */
 type Member = readonly [id: string, phrase: string];
 
@@ -51,7 +50,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'First token',
     members: [
-      ['short', 'softmax (start token)'],
+      ['short', 'a start token'],
       ['no-bos', 'no start token'],
       ['fixed-first', 'a fixed first token'],
       ['random-first', 'a random first token'],

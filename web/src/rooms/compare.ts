@@ -1,6 +1,6 @@
 /**
- * The room Compare: what makes a sink? Chapters ask what one change does. Two to six models answer the same question on
- * shared scales, a card each; a line for each model and the verdict of a claim follow, and panels with all numbers.
+ * The room Compare: what makes a sink? Chapters ask what one change does, and list the models that answer it. Two to six
+ * of them are shown on shared scales, a card each; the verdict of a claim follows, and panels with all numbers.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -17,22 +17,32 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
-import type { State } from '../ask/state';
-import { MAX_SUBJECTS } from '../ask/subject';
-import type { Card } from '../ask/zoo';
+import { MAX_SUBJECTS, modelIdOf, parseSubject } from '../ask/subject';
 import { explainTerms, field } from '../page/terms';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { sinkWords, verdictOf } from '../words';
+import { capitalize, firstName, listWords, sinkWords, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
-import { addCardLegend, cardLooks, harmLink, nameHeads } from './cards';
+import { addCardLegend, cardLooks, nameHeads } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
-import { differsSentence, extraKeyWords, headingOf, obstacleOf, spendWords } from './compared';
+import {
+  ARE_SINKS_BAD,
+  besidesWords,
+  differsSentence,
+  extraKeyWords,
+  headingOf,
+  labelOf,
+  MAX_TOPICS,
+  nearWords,
+  obstacleOf,
+  spendWords,
+  topicsOf,
+} from './compared';
 import { readsOf, tableOf } from './metrics';
-import { runsTable } from './runs_table';
+import { modelList } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -79,38 +89,47 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
   ${chapter('Other models', !current, pickModels)}`;
 }
 
-/** Returns a button for each model of the chapter and each further shown one, in one order: a press adds or removes it. */
-function modelChips(entries: readonly SubjectEntry[], context: Context): TemplateResult {
+/** Lists the models of the chapter, or else the shown ones. Those that are shown are pressed, in the colors of their cards. */
+function listTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
   const { shown } = context.state.value;
   const chapter = chapterOf(shown);
-  const cards = context.engine.value?.models.zoo.cards ?? [];
-  const members = (chapter?.members ?? []).map(([id]) => id);
-  const isFull = shown.length >= MAX_SUBJECTS;
-  const chip = (subject: string, name: string) => {
-    const isShown = shown.includes(subject);
-    const rest = shown.filter((other) => other !== subject);
-    // Without it the models could be those of another question.
-    const isLast = !rest.length || (chapter && chapterOf(rest) !== chapter);
-    const what = cards.find(({ id }) => id === subject)?.what;
-    return html`<button
-      type="button"
-      class="model-chip"
-      aria-pressed=${isShown}
-      title=${what ?? nothing}
-      ?disabled=${isShown ? isLast : isFull}
-      @click=${() => context.set({ shown: isShown ? rest : [...shown, subject] })}
-    >
-      ${name}
-    </button>`;
+  const { zoo, describe } = context.engine.value!.models;
+  const colors = colorsOfSubjects(shown);
+  const subjects = chapter?.members.map(([id]) => id) ?? shown;
+  const rows = subjects.map((subject) => {
+    const at = shown.indexOf(subject);
+    const entry = entries[at];
+    return {
+      subject,
+      name: phraseOf(chapter, subject) ?? nameOf(entry!, context),
+      card: zoo.cards.find(({ id }) => id === subject),
+      frame: entry?.isStale ? undefined : entry?.frame,
+      color: colors[at],
+      besides: chapter && besidesWords(chapter, subject, zoo.cards, describe.letters),
+    };
+  });
+  const show = (subject: string, others: readonly string[]) => {
+    const isBaseline = subject === subjects[0];
+    context.set({ shown: isBaseline ? [subject, ...others] : [...others, subject] });
   };
-  return html`<div class="model-chips" role="group" aria-label="Models compared">
-    ${members.map((id) => chip(id, phraseOf(chapter, id)!))}
-    ${entries.filter(({ subject }) => !members.includes(subject)).map((entry) => chip(entry.subject, nameOf(entry, context)))}
-  </div>`;
+  const press = (subject: string) => {
+    if (!shown.includes(subject))
+      return show(subject, shown.slice(0, Math.max(1, shown.length - 1)));
+    // Two models are left, since one alone answers nothing.
+    if (shown.length > 2) context.set({ shown: shown.filter((other) => other !== subject) });
+  };
+  const stepsOf = (id: string) => Number(zoo.cards.find((card) => card.id === id)?.training?.steps);
+  const [steps, usualSteps] = [stepsOf(subjects[0]!), stepsOf('softmax')];
+  const note =
+    chapter && steps < usualSteps
+      ? `All trained for ${steps.toLocaleString('en')} steps, softmax elsewhere for ${usualSteps.toLocaleString('en')}.`
+      : '';
+  const add = shown.length < MAX_SUBJECTS ? (subject: string) => show(subject, shown) : undefined;
+  return modelList(rows, press, add, note);
 }
 
-const cardOf = ({ subject }: Frame, context: Context): Card | undefined =>
-  context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
+const colorsOfSubjects = (subjects: readonly string[]): string[] =>
+  colorsOf(subjects.map((text) => ({ model: { id: modelIdOf(parseSubject(text)!) } })));
 
 /** Questions about the compared models, each with the panel that answers it. */
 const PANELS = [
@@ -141,43 +160,44 @@ function panelButtons({ state, set }: Context): TemplateResult {
   </details>`;
 }
 
-/** Returns what a model has in its chapter, or else its title. */
-const nameIn = (frame: Frame, { shown }: State): string =>
-  phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
-
 /** What a model with an extra key has besides the others. */
 const EXTRA_KEY = ['alpha_bias', 'sink_ratio_bias', 'att_bias'];
 
+const hasExtraKey = (frame: Frame): boolean =>
+  Boolean(frame.architecture.bias_key && frame.tensors.alpha_bias);
+
 /** Returns the head of a card: the chosen one, or else the one that gives the extra key most, or else the first token. */
 function headOnCard(frame: Frame, requested: Head): Head {
-  const extra = frame.architecture.bias_key && frame.tensors.alpha_bias;
-  if (!extra || isHeadNamed(requested)) return selectedHead(frame, requested);
-  return headAt(indexOfMax(extra.data), frame.architecture.H);
+  if (!hasExtraKey(frame) || isHeadNamed(requested)) return selectedHead(frame, requested);
+  return headAt(indexOfMax(frame.tensors.alpha_bias!.data), frame.architecture.H);
 }
 
 /** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
-function addCards(
-  place: HTMLElement,
-  context: Context,
-  scope: Scope,
-  currentEntries: () => SubjectEntry[],
-) {
-  const updateLegend = addCardLegend(place, context);
+function addCards(place: HTMLElement, context: Context, scope: Scope) {
   const pictures = addElement(place, 'pictures');
+  const updateLegend = addCardLegend(place, context);
   const headOf = (frame: Frame) => headOnCard(frame, context.state.peek());
   const headWords = nameHeads(context);
-  const wordsOf = (frame: Frame) => {
-    const state = context.state.peek();
-    const frames = framesOf(currentEntries());
-    const color = colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)];
-    return {
-      title: nameIn(frame, state),
-      hint: headWords(frame, headOf(frame)),
-      color: color ?? '--ink',
-    };
+  const wordsOf = (frame: Frame, i: number) => {
+    const { shown } = context.state.peek();
+    const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
+    const color = colorsOfSubjects(shown)[shown.indexOf(frame.subject)] ?? '--ink';
+    // The first card says of what its head is the strongest.
+    const on = hasExtraKey(frame) ? '∗' : i ? '' : firstName(frame);
+    return { title, hint: headWords(frame, headOf(frame), on), color };
   };
   const looks = cardLooks(context, wordsOf, headOf);
-  const stage = createStage(addElement(pictures, 'stage'), context, scope, looks.map);
+  const extra = (frame: Frame) => ({
+    isPlain: true,
+    remark: labelOf(frame, headOf(frame), context.state.peek()),
+  });
+  const stage = createStage(
+    addElement(pictures, 'stage'),
+    context,
+    scope,
+    { ...looks.map, extra },
+    looks.map,
+  );
   const sinkMap = new Figure(pictures, sinks, context, scope, looks.heads);
   const update = (entries: readonly SubjectEntry[]): void => {
     const frames = framesOf(entries);
@@ -199,47 +219,54 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
   const isWhole = frames.length === entries.length;
   const phrases = entries.map(({ subject }) => phraseOf(chapterOf(shown), subject));
   const isFailed = entries.some(({ error }) => error);
+  const { sentence, topics } = isWhole ? leadOf(frames, context) : { sentence: '', topics: [] };
+  const fold = (title: string, text: unknown) =>
+    html`<details class="aside">
+      <summary>${title}</summary>
+      <p>${text}</p>
+    </details>`;
   return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
     <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
-      ${
-        isWhole
-          ? html`${explainTerms(leadOf(frames, context), true)}
-            ${frames.some((frame) => verdictOf(frame).sink > 0) ? harmLink(context.link) : nothing}`
-          : isFailed
-            ? nothing
-            : 'Measuring …'
-      }
+      ${isWhole ? explainTerms(sentence, true) : isFailed ? nothing : 'Measuring …'}
     </p>
+    ${topics.length > MAX_TOPICS ? fold(`What are the ${topics.length} differences?`, `${capitalize(listWords(topics))}.`) : nothing}
+    ${
+      frames.some((frame) => verdictOf(frame).sink > 0)
+        ? fold(
+            'Are sinks bad?',
+            html`${ARE_SINKS_BAD} <a href=${context.link({ room: 'purpose' })}>Why it matters</a>`,
+          )
+        : nothing
+    }
     ${troubleNotes(entries, context)}`;
 }
 
-function leadOf(frames: readonly Frame[], context: Context): string {
+function leadOf(frames: readonly Frame[], context: Context) {
   const { letters } = context.engine.peek()!.models.describe;
-  const differs =
-    frames.length > 1
-      ? differsSentence(differencesBetween(frames, context), letters)
-      : 'Add another model to compare.';
+  const topics =
+    frames.length > 1 ? topicsOf(differencesBetween(frames, context).differences, letters) : [];
+  const differs = frames.length > 1 ? differsSentence(topics) : 'Add another model to compare.';
   const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
   const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
   const reason = obstacleOf(frames) || `${spendWords(frames)}${extraKeyWords(frames)}`;
-  return `${sink}${differs} ${reason}`.trim();
+  return { sentence: `${sink}${nearWords(frames)}${differs} ${reason}`.trim(), topics };
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const side = addElement(root, 'rail');
-  const chaptersPlace = addElement(side, 'chapters');
+  const chaptersPlace = addElement(root, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
+  const headingPlace = addElement(root, 'room-head');
+  const side = addElement(root, 'rail');
+  const listPlace = addElement(side, 'list-place');
   const askPlace = addElement(side, 'bar');
   const answers = addElement(root, 'middle');
-  const headingPlace = addElement(answers, 'room-head');
-  const chipsPlace = addElement(answers, 'chips-place');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  const { stage, update } = addCards(answers, context, scope, currentEntries);
-  const runsPlace = addElement(answers, 'runs-place');
-  const panelsPlace = addElement(answers, 'panels-place');
-  addNumbers(answers, context, scope, currentEntries);
-  const panelPlace = addElement(answers, 'below');
+  const { stage, update } = addCards(answers, context, scope);
+  const panelsPlace = addElement(side, 'panels-place');
+  const evidence = addElement(root, 'evidence');
+  addNumbers(evidence, context, scope, currentEntries);
+  const panelPlace = addElement(evidence, 'below');
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
 
   requestFrames(context, scope, (state, { models }) => {
@@ -263,19 +290,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const entries = currentEntries();
     const frames = framesOf(entries);
-    const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
     render(chapterList(context), chaptersPlace);
     render(headingTemplate(entries, context), headingPlace);
-    render(state.hide.includes('subjects') ? nothing : modelChips(entries, context), chipsPlace);
+    const isListed = context.engine.value && !state.hide.includes('subjects');
+    render(isListed ? listTemplate(entries, context) : nothing, listPlace);
     update(entries);
-    const colors = colorsOf(freshFrames);
-    const lines = freshFrames.map((frame, i) => ({
-      ...{ frame, color: colors[i]!, name: nameIn(frame, state), card: cardOf(frame, context) },
-    }));
-    // The last runs stay, as stale, while another text is measured, so that nothing below moves.
-    runsPlace.classList.toggle('stale', !lines.length);
-    if (lines.length || !frames.length)
-      render(lines.length ? runsTable(lines) : nothing, runsPlace);
     render(frames.length ? panelButtons(context) : nothing, panelsPlace);
     const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;
@@ -283,12 +302,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const panel = panelOf(state);
     if (panel === 'remedies' && !remedies.value)
       import('./remedies').then((module) => (remedies.value = module), context.fail);
-    const cards = [...new Set(lines.flatMap(({ card }) => card ?? []))];
+    const zooCards = context.engine.peek()?.models.zoo.cards ?? [];
+    const cards = zooCards.filter(({ id }) => state.shown.includes(id));
     render(
       panel === 'seeds' && cards.length
         ? seedsTable(cards, false)
         : panel === 'remedies'
-          ? remedies.value?.remediesTable(context.engine.peek()!.models.zoo.cards, context.link)
+          ? remedies.value?.remediesTable(zooCards, context.link)
           : nothing,
       panelPlace,
     );

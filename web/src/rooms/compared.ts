@@ -1,18 +1,34 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import type { Frame } from '../frame';
+import {
+  firstKey,
+  firstTokenWeights,
+  isCommonToken,
+  mean,
+  ofHead,
+  type Frame,
+  type Head,
+} from '../frame';
 import {
   capitalize,
   extraKeyHeads,
+  firstName,
   formatPercent,
   listWords,
   headsWords,
   modelName,
   mustSpendWords,
   haveOtherTexts,
+  sumWords,
   textsWords,
   tooShortNote,
   verdictOf,
+  wholePercent,
 } from '../words';
+import type { State } from '../ask/state';
+import { trainingOf, type Card } from '../ask/zoo';
+import { claimOf, hasSink } from '../claims';
+import type { DrawOptions } from '../page/view';
+import type { Chapter } from './chapters';
 import { differencesOf, pathWords } from './differs';
 
 /** What keys of the descriptions are about, by their beginnings; the first one that matches counts. */
@@ -39,25 +55,53 @@ const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
 /** Keys that follow from the others: the number of parameters, the name of the family, the size of the vocabulary, the width of a head. */
 const DERIVED = /^(parameters|family|V|rotary_width)$/;
 
+/** More differences than these are counted, not listed, in the lead. */
+export const MAX_TOPICS = 3;
+
 /**
- * Says in words what differs between models.
+ * Returns in words what differs between models.
  * @param letters the meanings of the letters, from describe
  */
-export function differsSentence(
-  { differences }: ReturnType<typeof differencesOf>,
+export function topicsOf(
+  differences: ReturnType<typeof differencesOf>['differences'],
   letters: Readonly<Record<string, string>>,
-): string {
+): string[] {
   const topicOf = (path: readonly string[]) => {
     const key = path.join('.');
     return TOPICS.find(([prefix]) => prefix.test(key))?.[1] ?? pathWords(path, letters);
   };
   const causes = differences.filter(({ path }) => !DERIVED.test(path[0]!));
-  const topics = [...new Set(causes.map(({ path }) => topicOf(path)))];
+  return [...new Set(causes.map(({ path }) => topicOf(path)))];
+}
+
+export function differsSentence(topics: readonly string[]): string {
   if (!topics.length) return 'These models are built alike.';
-  const [first, ...others] = topics;
   const list =
-    others.length > 2 ? `${first}, ${others[0]} and ${others.length - 1} more` : listWords(topics);
-  return topics.length === 1 ? `Only ${first} differs.` : `These differ: ${list}.`;
+    topics.length > MAX_TOPICS
+      ? `${topics[0]}, ${topics[1]} and ${topics.length - 2} more`
+      : listWords(topics);
+  return topics.length === 1 ? `Only ${list} differs.` : `These differ: ${list}.`;
+}
+
+/** Says what differs between a model and the first one of its chapter besides what the chapter changes; empty if nothing. */
+export function besidesWords(
+  { members }: Chapter,
+  subject: string,
+  cards: readonly Card[],
+  letters: Readonly<Record<string, string>>,
+): string {
+  const cardOf = (id: string | null | undefined) => cards.find((card) => card.id === id);
+  const [first, card] = [members[0]![0], subject].map(cardOf);
+  const own = cardOf(card?.baseline);
+  if (!first || !card || !own || card === first) return '';
+  const topics = (...pair: readonly Card[]) =>
+    topicsOf(
+      differencesOf(pair.map((one) => ({ training: trainingOf(one, cards) }))).differences,
+      letters,
+    );
+  const changed = topics(own, card);
+  const besides = topics(first, own).filter((topic) => !changed.includes(topic));
+  return besides.length ? `also differs: ${listWords(besides)}` : '';
 }
 
 /** Returns how many of a model's heads have a sink: "15 of 24"; "none"; as a mean over prompts "60% of 24". */
@@ -78,6 +122,24 @@ export function obstacleOf(frames: readonly Frame[]): string {
     : '';
 }
 
+const strongestOf = (frame: Frame): number => Math.max(...firstTokenWeights(frame));
+
+/** Strongest heads whose attention differs by less than this are nearly equal. */
+const NEAR = 0.05;
+
+/** Whether one of two models has a sink and the other none, though their strongest heads give nearly the same. */
+export function areNear(frames: readonly Frame[]): boolean {
+  const [a = NaN, b = NaN, ...others] = frames.map(strongestOf);
+  const [over, other] = frames.map((frame, i) => hasSink(frame, [a, b][i]));
+  return !others.length && over !== other && Math.abs(a - b) < NEAR;
+}
+
+/** Says how many heads of two nearly equal models are over the threshold; empty for others. */
+export const nearWords = (frames: readonly Frame[]): string =>
+  areNear(frames)
+    ? `Over ${formatPercent(frames[0]!.eps, 0)} a head counts as a sink: ${listWords(frames.map(countWords))}. `
+    : '';
+
 /** More models than these are counted, not listed, in the heading. */
 const MAX_LISTED = 3;
 
@@ -97,9 +159,13 @@ export function headingOf(
     const count = sinks.filter((sink) => sink > 0).length;
     return `${count === frames.length ? 'All' : `${count} of`} ${frames.length} models have heads with a sink.`;
   }
+  const places = frames.map((frame, i) =>
+    phrases[i] ? `with ${phrases[i]}` : `in ${modelName(frame)}`,
+  );
+  if (areNear(frames))
+    return `${capitalize(listWords(places))} the strongest heads are nearly equal: ${listWords(frames.map((frame) => wholePercent(strongestOf(frame))))} on ${firstName(frames[0]!)}.`;
   const clauses = frames.map((frame, i) => {
-    const place = phrases[i] ? `with ${phrases[i]}` : `in ${modelName(frame)}`;
-    return `${place} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink on ${textsWords(frame)}`}`;
+    return `${places[i]} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink on ${textsWords(frame)}`}`;
   });
   const text = clauses.join(', ').replace('none heads have', 'no head has');
   return `${capitalize(text)}.`;
@@ -120,4 +186,33 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
   return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
     ? mustSpendWords(first, '')
     : '';
+}
+
+/** Answers whether sinks do harm; Why it matters measures it. */
+export const ARE_SINKS_BAD =
+  'Not by themselves: a sink is where a head puts attention that it must give away. But who drops old tokens to save memory must keep the first one.';
+
+/** Row sums beyond this are no shares of 100%. */
+const MAX_SHARES = 1.5;
+
+/** Returns the label inside a map: what its first column is, and what its rows sum to where they need not sum to 100%. */
+export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
+  const { attention, column, isShare, kind, rowSum } = claimOf(frame, at, state);
+  if (!kind || !column || !isCommonToken(frame, firstKey(frame))) return undefined;
+  const sum = isShare || !Number.isFinite(rowSum) ? '' : `; rows sum to ${sumWords(rowSum)}`;
+  const amount = `${wholePercent(attention)} on ${firstName(frame)}`;
+  const extra = frame.architecture.bias_key && frame.tensors.att_bias;
+  if (extra && !(attention > frame.eps))
+    return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
+  if (rowSum > MAX_SHARES)
+    return {
+      kind: 'none',
+      text: `weights, not shares: a row adds up to ${rowSum.toFixed(rowSum < 9.5 ? 1 : 0)} times softmax’s 100%`,
+    };
+  if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
+  if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
+  if (kind === 'none') return { kind: 'none', text: `no strong column${sum || `: ${amount}`}` };
+  return attention > frame.eps
+    ? { kind: 'sink', text: `◀ attention sink: ${amount}${sum}` }
+    : { kind: 'weak', text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${sum}` };
 }

@@ -254,6 +254,17 @@ function outputBars(cell: Element, origin: Place): SVGElement[] {
   });
 }
 
+/** Returns the cells of a key without a token, whose column is beside its map. */
+function extraCells(cell: Element, origin: Place): SVGElement[] {
+  return visibleElements(cell, '.extra-key i').map((element) =>
+    makeNode('rect', {
+      ...boxOf(element, origin),
+      fill: plainColor(getComputedStyle(element).backgroundColor),
+      'shape-rendering': 'crispEdges',
+    }),
+  );
+}
+
 function cellOutlines(cell: Element, origin: Place): SVGElement[] {
   return visibleElements(cell, '.mark.outlined').map((mark) => {
     const stroke = getComputedStyle(mark).color;
@@ -335,6 +346,7 @@ export function figureOf(cell: HTMLElement, metadata: FigureMetadata): SVGSVGEle
     ),
     ...visibleElements<SVGSVGElement>(cell, 'svg').map((chart) => copyChart(chart, origin)),
     ...outputBars(cell, origin),
+    ...extraCells(cell, origin),
     ...cellOutlines(cell, origin),
     ...swatches(cell, origin),
     ...axisNames(cell, origin),

@@ -116,7 +116,9 @@ export const STYLED_MODELS = [
 ] as const;
 
 /** Returns a color for each subject: the model's own, or else one that no other subject has. */
-export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
+export function colorsOf(
+  frames: readonly { readonly model: Pick<Frame['model'], 'id'> }[],
+): string[] {
   const indices = frames.map(({ model }) => {
     const id = idWithoutStep(model.id);
     return STYLED_MODELS.findIndex((styled) => styled === id);
