@@ -52,7 +52,7 @@ IN_NODE = (
 )
 IN_C = r"\b(?:CHECK_NEAR|is_within)\("
 # What a tolerance follows from: the scores, the rounding of a sum, half a step of a stored type, a power of two.
-DERIVED = re.compile(r"\b(tolerance_of|rounding_of|F16_ROUNDING)\b|\b2 \*\* \(?-\d")
+DERIVED = re.compile(r"\b(tolerance_of|rounding_of|tensor_rounding|half_step|F16_ROUNDING)\b|\b2 \*\* \(?-\d")
 margins: dict[str, tuple[float, float]] = {}  # by place: the largest difference, and what was allowed there
 users: dict[str, set[str]] = {}  # by place: the tests that compare there
 
@@ -287,7 +287,7 @@ def measure_python(file: str, seeds: Iterable[int], minutes: float) -> dict[str,
         following = list_places()[2]
         tests = sorted({test for x in varying - following for test in tests_of.get(x, [])})
     return {
-        place: (*entry, str(counts[place]) if place in varying else "fixed" if counts[place] > 1 else "1")
+        place: (*entry, str(counts[place]) if place in varying else "fixed" if counts[place] > 1 else "stored")
         for place, entry in worst.items()
     }
 

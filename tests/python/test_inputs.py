@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from record.truth import half_step, rounding_of
 from torch import Tensor
 
 from models.train import inputs, protocol
@@ -147,7 +148,8 @@ def test_the_bias_key_of_a_stored_model_is_a_sink_that_training_made() -> None:
     stored = next(
         unit for unit in json.loads(inputs.FILE.read_text())["models with a bias key"] if unit["model"] == "key-bias"
     )
-    assert columns["bias_alpha"] == pytest.approx(stored["bias_alpha"], abs=1e-3) and columns["bias_alpha"] > 0.5
+    bound = 2 * half_step(4) + rounding_of(1, inputs.T)  # of both sides' digits, and of weights
+    assert abs(columns["bias_alpha"] - stored["bias_alpha"]) < bound and columns["bias_alpha"] > 0.5
     card = next(row for row in json.loads((protocol.ZOO / "index.json").read_text()) if row["id"] == "key-bias")
     assert columns["bias_sink"] == pytest.approx(card["measured"]["sink_bias"], abs=0.1)
 

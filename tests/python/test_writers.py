@@ -119,7 +119,7 @@ def assert_near(actual: Any, expected: Any, place: str) -> None:
         for a, b in zip(actual, expected):
             assert_near(a, b, place)
     elif isinstance(expected, float):
-        assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5), place
+        assert actual == pytest.approx(expected, rel=2e-5, abs=1e-5), place
     else:
         assert actual == expected, place
 

@@ -15,7 +15,7 @@ from PIL import Image as Pictures
 from sentences import refused
 from sinkscope.images import make_picture
 from torch import Tensor, nn
-from truth import F16_ROUNDING, tolerance_of
+from truth import F16_ROUNDING, rounding_of, tolerance_of
 from vlms import VLMS, T, make
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +89,7 @@ def test_a_vision_language_model_is_recorded_with_its_image_among_the_tokens(nam
     for layer, x in enumerate(states):
         channels = np.argsort(-abs(x[0]))[:2]
         phi = abs(x[:, channels]).max(1) / np.sqrt((x**2).mean(1))
-        np.testing.assert_allclose(recording["0.sink_value"][layer], phi, rtol=1e-3)
+        np.testing.assert_allclose(recording["0.sink_value"][layer], phi, rtol=0, atol=rounding_of(phi, 5 * 32))
     assert len(states) == 3 and recording.tokens()[1:6] == ["5", "patch 0,0", "patch 0,1", "patch 1,0", "patch 1,1"]
     # Of a list of patches as of rows of pixels, the picture has the extremes of the pixels.
     assert recording["0.picture"].min() == 0 and recording["0.picture"].max() == 255

@@ -23,7 +23,7 @@ from sinkscope.settings import Settings
 from sinkscope.watch import WatchedSequences, _Layer
 from torch import nn
 from transformers import DynamicCache
-from truth import alpha64, eager64, rounding_of, tolerance_of
+from truth import alpha64, eager64, rounding_of, tensor_rounding, tolerance_of
 
 PROMPTS = make_inputs(FAMILIES["llama"], 4)
 SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.schema.json"
@@ -79,7 +79,8 @@ def test_maps_give_the_numbers_of_the_recorder(recording_of_model: sinkscope.Rec
             "mean.matrix_entropy",
         } <= shared_names
     for name in shared_names - {"prompt.loss"}:
-        assert np.allclose(result[name], recording_of_model[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
+        expected = recording_of_model[name]
+        assert np.allclose(result[name], expected, rtol=0, atol=tensor_rounding(expected, D), equal_nan=True), name
     assert [row["metric"] for row in result.table()][:2] == ["alpha_1", "Sink_1, eps 0.1"]
     if SCHEMA.exists():
         pytest.importorskip("jsonschema").validate(result.conditions, json.loads(SCHEMA.read_text()))
@@ -351,7 +352,8 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
     for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
         assert result.model.get(key, "none") == expected.model.get(key, "none"), key
     for key in (result.tensors.keys() & expected.tensors.keys()) - {"prompt.loss"}:
-        assert np.allclose(result[key], expected[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
+        x = expected[key]
+        assert np.allclose(result[key], x, rtol=0, atol=tensor_rounding(x, D), equal_nan=True), key
 
 
 @pytest.mark.parametrize("name", WINDOWED)

@@ -17,7 +17,7 @@ import sinkscope
 import torch
 from families import FAMILIES, D, L, T, make_inputs
 from sentences import refused
-from truth import rounding_of, tolerance_of
+from truth import rounding_of, tensor_rounding, tolerance_of
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -97,7 +97,7 @@ def test_the_recording_is_that_of_the_same_prompts(plain_study: tuple[Path, dict
         expected = sinkscope.record(make_factory(name)()[0], None, TEXTS, model_id=name, progress=False, **options)
         assert result.tensors.keys() == expected.tensors.keys()
         for key, value in expected.tensors.items():
-            assert np.allclose(result[key], value, rtol=1e-4, atol=2e-6, equal_nan=value.dtype.kind == "f"), key
+            assert np.allclose(result[key], value, rtol=0, atol=tensor_rounding(value, D), equal_nan=True), key
             assert result[key].dtype == value.dtype
         digests = {key: result.model.pop(key) for key in ("weights_sha256", "tokenizer_sha256")}
         assert digests["weights_sha256"] and digests["tokenizer_sha256"] is None

@@ -16,7 +16,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import flash_attention_mask
 
 # Ten times the largest difference that tests/README.md has of these scores in float32.
-from truth import F16_ROUNDING, alpha64, rounding_of, tolerance_of
+from truth import F16_ROUNDING, alpha64, rounding_of, tensor_rounding, tolerance_of
 
 
 def observe_maps(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[torch.Tensor], object]:
@@ -335,7 +335,7 @@ def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
         batch_recording = record(model, prompts, keep=3, batch=3)
         assert single_recording.tensors.keys() == batch_recording.tensors.keys()
         for key, value in single_recording.tensors.items():
-            assert np.allclose(value, batch_recording[key], rtol=1e-3, atol=2e-5, equal_nan=True), (name, key)
+            assert np.allclose(value, batch_recording[key], rtol=0, atol=tensor_rounding(value, D), equal_nan=True), key
 
 
 def test_an_encoder_with_a_decoder_is_rejected() -> None:
