@@ -334,7 +334,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     if (chart?.view !== view) {
       chart?.figure.end();
       const look = {
-        ...{ isEmbed, isUnstamped: !isEmbed, question: experiment.chartQuestion },
+        // On a phone the chart is below the first screen, and the first picture that the page waits for.
+        ...{
+          isEmbed,
+          isEager: !isEmbed,
+          isUnstamped: !isEmbed,
+          question: experiment.chartQuestion,
+        },
         extra: () => ({ isPlain: true, ...(isEmbed ? {} : { height: 400 }) }),
       };
       chart = { view, figure: new Figure(places.chart, view, chartContext, scope, look) };

@@ -38,6 +38,8 @@ import {
 import { CLASS_WORDS, stampWords } from '../words';
 
 export interface FigureLook {
+  /** Whether the figure is drawn before it is near the viewport. */
+  readonly isEager?: boolean;
   /** Whether the room shows the heading, conditions and menu, so that the figure has none. */
   readonly isBare?: boolean;
   /** Whether the room's heading is also the figure's. Then the tab order has the picture before the controls. */
@@ -178,7 +180,7 @@ export class Figure {
   #estimateVisibility(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
-    return (this.#isVisible = bottom > -120 && top < innerHeight + 120);
+    return (this.#isVisible = this.#look.isEager || (bottom > -120 && top < innerHeight + 120));
   }
 
   /** Returns what a saved file has: the picture, its sentences, its numbers and their conditions. */
