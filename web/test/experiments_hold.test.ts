@@ -213,6 +213,17 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
       return isWritten(share!, repeated!) && repeated! < whole! / 2 === !not;
     },
   ],
+  'the loss of copies': [
+    'Its loss: (\\d+\\.\\d) nats on copies of <s>, (\\d+\\.\\d) on a word’s, (\\d+\\.\\d) on text; a blind guess has (\\d+\\.\\d)',
+    (all, ...words) => {
+      const { frames } = firstModel(all);
+      const losses = ['repeat', 'word', ''].map((key) =>
+        mean(frames.get(key)!.perPrompt.loss_mean!),
+      );
+      const blind = Math.log(frames.get('')!.architecture.V!);
+      return [...losses, blind].every((loss, i) => Math.abs(Number(words[i]) - loss) <= 0.051);
+    },
+  ],
   'a tag that does not stand out': [
     '^The sink’s tag does not',
     (all) => !standsOut(firstModel(all)),

@@ -132,7 +132,6 @@ describe('the room', () => {
     );
     expect(room.texts('.experiment-notes p')).toEqual([
       'The sigmoid model loses about as much: last 24 (no first) 172% worse and 172% worse.',
-      expect.stringMatching(/^A large model, /),
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];

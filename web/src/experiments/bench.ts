@@ -46,7 +46,7 @@ import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
 import { queryWithoutFirst } from '../views/loss';
 import { settingName } from '../views/settings';
-import { firstName, wholePercent } from '../words';
+import { firstName, headWords, wholePercent } from '../words';
 
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
@@ -115,7 +115,8 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
     about: (frame) => ({
       text: html`<strong class="setting">${settingName(frame)}</strong>
         <span class="hint"
-          >${isPair() ? '' : frame.model.title}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
+          >${frame.model.title},
+          ${headWords(headOf(frame), frame)}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
         >${textStrip(frame, headOf(frame))}`,
       color: isBroken(frame) ? '--sink' : isPair() ? '--query' : '--ink',
     }),
@@ -320,7 +321,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   let shownFrames: readonly Frame[] = [];
   const maps = new Figure(places.detail, attention, detailContext, scope, {
     ...pairLook(() => shownFrames),
-    isUnstamped: true,
+    ...{ isEager: true, isUnstamped: true },
     question: 'One head’s attention',
   });
   let reportedText = '';
@@ -334,7 +335,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     if (chart?.view !== view) {
       chart?.figure.end();
       const look = {
-        // On a phone the chart is below the first screen, and the first picture that the page waits for.
+        // The chart and the maps are below the first screen, and the first pictures that the page waits for.
         ...{
           isEmbed,
           isEager: !isEmbed,

@@ -4,7 +4,7 @@
  */
 import { html } from 'lit';
 import { choiceField } from '../page/controls';
-import { sinkShare, superWeightOf, type Frame } from '../frame';
+import { mean, sinkShare, superWeightOf, type Frame } from '../frame';
 import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
@@ -102,6 +102,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
   if (!mainResult) return { heading: 'What if one token repeats?', text: '' };
   const { title, textFrame, ratio, textCount, copies } = mainResult;
   const shareWords = (frame: Frame) => formatPercent(sinkShare(frame), 0);
+  const lossWords = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!).toFixed(1);
   const [wordStandsOut, firstStandsOut] = copies.map(({ isLikeFirst }) => isLikeFirst);
   const breaksSink = copies[1] && sinkShare(copies[1].frame) < sinkShare(textFrame) / 2;
   const isRepeated = (frame: Frame) => frame.question.input === 'repeat';
@@ -123,7 +124,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
     text: breaksSink
       ? `${sinkWords(textFrame)}${firstStandsOut ? 'All copies look like the first (red): none stands out. ' : ''}` +
         `Copies of a word do ${sinkShare(copies[0]!.frame) < sinkShare(textFrame) / 2 ? '' : 'not '}break it in this small model (${shareWords(copies[0]!.frame)}). ` +
-        'How much worse it then predicts: “Forget old words?”'
+        `Its loss: ${lossWords(copies[1]!.frame)} nats on copies of ${firstName(textFrame)}, ${lossWords(copies[0]!.frame)} on a word’s, ${lossWords(textFrame)} on text; a blind guess has ${Math.log(textFrame.architecture.V!).toFixed(1)}.`
       : `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
         (ratio < LARGE_RATIO
           ? ': no copy can stand out.'

@@ -10,7 +10,7 @@ import { addForgotten } from './forgotten';
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   buildBench(root, context, scope);
   const place = document.createElement('div');
-  place.className = 'forgotten';
+  place.className = 'recorded-opening';
   root.querySelector('.rail')!.after(place);
   addForgotten(place, context, scope);
 }
