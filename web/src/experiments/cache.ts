@@ -116,7 +116,7 @@ export const cache: Experiment = {
         .map(({ frame }) => policyLabel(frame))
         .map((label) =>
           settingLine(
-            label.replace(/^the /, ''),
+            `keeping ${label}`,
             (frame) =>
               policyLabel(frame) === label && editFields(frame, 'evict')?.budget === budget,
           ),

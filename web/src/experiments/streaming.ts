@@ -161,7 +161,7 @@ export const streaming: Experiment = {
     const { state, set } = context;
     const { positions, recompute, length } = state.value;
     const recentMax = Math.max(8, Math.min(length, 2048));
-    const sliders = html`${slider('keep first', 'firstKeys', [0, 8], context)}
+    const sliders = html`${slider('keep first', 'firstKeys', [1, 8], context)}
     ${slider('keep last', 'recentKeys', [1, recentMax], context)}`;
     const more = html`<p class="hint">
         How many first tokens? Llama-2-7B chooses as if among 11.9 tokens with one, 10.5 with two,
