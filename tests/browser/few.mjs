@@ -10,7 +10,7 @@ const MAX_COUNTS = {
   start: [16, 97],
   explore: [35, 160],
   compare: [30, 119],
-  training: [21, 115],
+  training: [21, 105],
   purpose: [25, 100],
   lab: [26, 119],
 };

@@ -675,11 +675,45 @@ const training = {
       await page
         .locator('[data-view="attention"] .cell')
         .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject)),
-      ['softmax@0', 'softmax', 'sigmoid'],
+      ['softmax', 'sigmoid'],
     );
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
     await settled(page);
+    assert.deepEqual(page.troubles, []);
+  },
+
+  async 'Training plays once by itself through each step, and not again when the reader comes back'(
+    stage,
+  ) {
+    const script = `globalThis.steps = [];
+      new MutationObserver(() => {
+        const said = document.querySelector('.walk input')?.getAttribute('aria-valuetext');
+        const finding = document.querySelector('[data-finding]')?.textContent;
+        if (said && !document.querySelector('.awaited') && globalThis.steps.at(-1)?.[0] !== said)
+          globalThis.steps.push([said, finding]);
+      }).observe(document, { subtree: true, childList: true, attributes: true });`;
+    const page = await stage.open('room=training', { script, plays: true, waits: false });
+    await page.getByRole('button', { name: 'Play again' }).waitFor();
+    await settled(page);
+    const steps = await page.evaluate(() => globalThis.steps);
+    assert.match(steps[0][0], /^training step 0 of 4,000/);
+    assert.match(steps.at(-1)[0], /^training step 4,000 of 4,000/);
+    assert.equal(steps.length, 16, steps.join('\n'));
+    assert.ok(
+      steps.every(([, finding]) => /heads have a sink/.test(finding)),
+      steps.join('\n'),
+    );
+    assert.doesNotMatch(page.url(), /@/);
+    await page.getByRole('link', { name: 'Lab', exact: true }).click();
+    await page.waitForSelector('.room-lab');
+    await page.getByRole('link', { name: 'Training', exact: true }).click();
+    await page.locator('.room-training .heatmap').first().waitFor();
+    await settled(page);
+    assert.match(
+      await page.locator('.walk input').getAttribute('aria-valuetext'),
+      /training step 4,000 of 4,000/,
+    );
     assert.deepEqual(page.troubles, []);
   },
 

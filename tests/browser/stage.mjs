@@ -79,12 +79,17 @@ export async function openStage() {
     allowed,
     /** Returns the violations of the Content-Security-Policy since the last call, and clears them. */
     takeViolations: () => policyViolations.splice(0),
-    /** Opens a page and waits until its sink is drawn, unless `waits` is false. */
+    /**
+     * Opens a page and waits until its sink is drawn, unless `waits` is false. Nothing plays by itself there, unless
+     * `plays` is true: a test then waits for what is shown and not for a time.
+     */
     async open(hash = '', options = {}) {
-      const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
+      const { file = 'index.html', width = 1280, scheme = 'light', script } = options;
+      const { waits = true, plays = false } = options;
       const context = await browser.newContext({
         viewport: { width, height: 900 },
         colorScheme: scheme,
+        reducedMotion: plays ? 'no-preference' : 'reduce',
         // offline.mjs tests the service worker.
         serviceWorkers: 'block',
         permissions: ['clipboard-read', 'clipboard-write'],

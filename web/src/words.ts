@@ -442,6 +442,9 @@ export function mustSpendWords(frame: Frame, why = ', which every row sees'): st
   return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}${why}.`;
 }
 
+export const SIGMOID_WEIGHS =
+  'Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.';
+
 /** Says what the first token is, and whether it is a sink here; '' before that is measured. */
 export function sinkWords(frame: Frame, share = sinkShare(frame)): string {
   const name = firstName(frame);

@@ -275,7 +275,7 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
             truthFrom(frame, heads[i]!, (drawnMaps[i] ?? drawnMaps[0]!).data.data),
           );
           const truthByTitle = new Map(frames.map((frame, i) => [modelName(frame), truths[i]!]));
-          const headings = [...room.root.querySelectorAll('h1, .lead')].map(
+          const headings = [...room.root.querySelectorAll('h1, .lead, .counts')].map(
             (element) => element.textContent!,
           );
           headings.flatMap((one) => falseModelClaims(one, truthByTitle, seenClaims)).forEach(note);

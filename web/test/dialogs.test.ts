@@ -120,7 +120,7 @@ describe('the picker of models', () => {
           .all<HTMLInputElement>('.pick input')
           .map(
             (element) =>
-              `${dialogReader.words(element.parentElement!)}${element.checked ? ' ✓' : ''}${element.disabled ? ' –' : ''}`,
+              `${dialogReader.words(element.parentElement!)!.replace(/: .*/, '')}${element.checked ? ' ✓' : ''}${element.disabled ? ' –' : ''}`,
           ),
       tick: (i: number) => dialogReader.all('.pick input')[i]!.click(),
       send: (name: string) => {

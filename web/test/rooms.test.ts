@@ -9,7 +9,7 @@ import { build as compare } from '../src/rooms/compare';
 import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
 import { lossWords } from '../src/rooms/model_list';
-import { SOFTMAX_AND_SIGMOID } from '../src/words';
+import { sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
@@ -385,26 +385,71 @@ describe('Training', () => {
   const mapsOf = (room: Awaited<ReturnType<typeof trainingRoom>>) =>
     room.texts('.view-attention .cell-head :is(strong, .hint)');
 
-  it('shows a head before training and one of each model now, and counts the heads at the step', async () => {
-    const frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })];
-    const room = await trainingRoom({}, [...frames, early('softmax')]);
-    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0']);
-    // The head is the trained model's strongest in both of its maps.
-    expect(room.asked().heads).toEqual(
-      Object.fromEntries(room.asked().subjects.map((id: string) => [id, { layer: 1, head: 0 }])),
-    );
+  it('shows the head of each model that is strongest in the end, and counts the heads at the step', async () => {
+    const room = await trainingRoom();
+    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid']);
+    const at = { layer: 1, head: 0 };
+    expect(room.asked().heads).toEqual({ softmax: at, sigmoid: at });
     expect(mapsOf(room)).toMatchSnapshot();
-    expect(room.text('.lead')).toMatchSnapshot();
+    expect(room.texts('.lead, .counts')).toMatchSnapshot();
     room.click('Choose models');
     expect(room.calls.pickModels).toHaveBeenCalled();
-    // A link may choose the model whose beginning is shown.
-    const second = await trainingRoom({ at: 1 }, [...frames, early('sigmoid')]);
-    expect(second.asked().subjects).toEqual(['softmax', 'sigmoid', 'sigmoid@0']);
+    const shown = ['softmax@0', 'sigmoid'];
+    const early0 = await trainingRoom({ shown }, [early('softmax'), softmax(), sigmoid()]);
+    expect(early0.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0']);
+    expect(mapsOf(early0)).toMatchSnapshot();
+  });
+
+  it('says why softmax makes a sink only where it has one and its twin has none', async () => {
+    const none = tensor([2, 2, 3], new Float32Array(12).fill(0.1));
+    const twin = sigmoid(
+      {
+        head: { ...head, tensors: { att: tensor([3, 3], new Float32Array(9).fill(0.1)) } },
+      } as never,
+      { alpha: none, alpha_raw: none, sink_ratio: tensor([3], [0, 0, 0]) },
+    );
+    const lead = async (frames: Frame[]) => (await trainingRoom({}, frames)).text('.lead');
+    expect(await lead([softmax(), twin])).toMatchSnapshot();
+    expect(await lead([softmax(), sigmoid()])).toBe(sinkDefinition(softmax()));
+  });
+
+  it('plays once by itself, outside the address, until the end or a press', async () => {
+    isScreenWide = false;
+    const frames = ['softmax@0', 'sigmoid@0', 'softmax@40', 'sigmoid@40', 'softmax', 'sigmoid'].map(
+      (subject) => {
+        const [id, step] = subject.split('@');
+        const model = {
+          ...{ id: subject, title: `The ${id} model`, source: 'zoo' },
+          ...(step ? { step: { step: Number(step), of: 4000 } } : {}),
+        };
+        return softmax({ subject, model } as never);
+      },
+    );
+    const linked = await trainingRoom({ shown: ['softmax@40', 'sigmoid@40'] }, frames);
+    expect(linked.text('.walk-play')).toMatch(/Play/);
+    linked.scope.end();
+    const room = await trainingRoom({}, frames);
+    const steps = () => [room.text('.range span'), room.state.value.shown.join()];
+    expect(steps()).toEqual(['step 0 of 4,000', 'softmax,sigmoid']);
+    expect(room.asked().ahead).toEqual(['softmax@40', 'sigmoid@40']);
+    expect(room.all('[role=status]')[0]!.getAttribute('aria-live')).toBe('off');
+    await vi.advanceTimersByTimeAsync(370);
+    expect(steps()).toEqual(['step 40 of 4,000', 'softmax,sigmoid']);
+    // A link leaves the room with the trained models; another press makes the step the reader's.
+    room.all('.next a')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    expect(room.text('.walk-play')).toMatch(/Pause/);
+    room.all('h1')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    expect(steps()).toEqual(['step 40 of 4,000', 'softmax@40,sigmoid@40']);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(room.text('.walk-play')).toMatch(/Play/);
+    room.scope.end();
+    const again = await trainingRoom({}, frames);
+    expect(again.text('.range span')).toBe('step 4,000 of 4,000');
   });
 
   it('says that early rows see few tokens only where they do', async () => {
     const remark = async (frame: Frame) => {
-      const room = await trainingRoom({ shown: ['softmax@0'] }, [frame]);
+      const room = await trainingRoom({ shown: ['softmax@0'] }, [frame, softmax()]);
       return mapsIn(room.root)[0]!.data.remark?.text ?? '';
     };
     const frame = early('softmax');
@@ -479,9 +524,12 @@ describe('Training', () => {
     const chart = () => chartsIn(room.all('.acts')[0]!)[0]!;
     const values = () => chart().series.map((line) => Array.from(line.values));
     // The trained models are counted by their cards.
+    const ahead = [NaN, NaN];
     expect(values()).toEqual([
       [NaN, NaN, 2],
+      [...ahead, 2],
       [NaN, NaN, 0],
+      [...ahead, 0],
     ]);
     expect(chart().yLabel).toBe('heads with a sink on this text, of 4 · counting …');
     expect(next()).toEqual(['softmax@0', 'sigmoid@0']);
@@ -499,8 +547,12 @@ describe('Training', () => {
     expect(next()).toEqual([]);
     expect(values()).toEqual([
       [0, 2, 2],
+      [...ahead, 2],
       [0, 0, 0],
+      [...ahead, 0],
     ]);
+    // What lies after the step is faint and has no name of its own.
+    expect(chart().series.map(({ name, faint }) => [name, faint])).toMatchSnapshot();
     expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 4000 });
     expect(chart().label).toMatchSnapshot();
     expect(room.text('.why')).toMatchSnapshot();
@@ -519,9 +571,7 @@ describe('Training', () => {
     const room = await trainingRoom({ shown: ['softmax@40'] }, [
       softmax({ subject: 'softmax@40' }),
     ]);
-    expect(room.asked().studies.map(({ subject }: { subject: string }) => subject)).toEqual([
-      'softmax@40',
-    ]);
+    expect(room.asked().studies).toEqual([]);
     vi.unstubAllGlobals();
   });
 
@@ -550,8 +600,16 @@ describe('Training', () => {
   it('waits, and hides the caption while a frame is stale or failed', async () => {
     const room = await trainingRoom({}, []);
     expect(room.text('[data-finding]')).toBe('Loading the models …');
-    room.know({ softmax: { frame: softmax(), isStale: true } });
+    room.know({ softmax: { frame: softmax() } });
+    expect(room.text('[data-finding]')).toBe('Loading the models …');
+    const stale = { frame: sigmoid(), isStale: true };
+    room.know({ softmax: { frame: softmax(), isStale: true }, sigmoid: stale });
     expect(room.text('[data-finding]')).toBe('');
+    // What is drawn stays while another checkpoint loads.
+    room.know({ softmax: { frame: softmax() }, sigmoid: { frame: sigmoid() } });
+    const said = room.text('[data-finding]');
+    room.know({ softmax: { frame: softmax() } });
+    expect([said.length > 9, room.text('[data-finding]')]).toEqual([true, said]);
     room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid(), isStale: true } });
     expect([room.text('[data-finding]'), room.texts('.trouble p')]).toMatchSnapshot();
     room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
@@ -563,18 +621,16 @@ describe('Training', () => {
     const place = all('.view-training')[0]!;
     place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
-    expect(asked().subjects).toEqual([
-      ...['softmax@40', 'sigmoid@40', 'softmax@0', 'softmax', 'sigmoid'],
-    ]);
+    expect(asked().subjects).toEqual([...['softmax', 'sigmoid', 'softmax@40', 'sigmoid@40']]);
   });
 
   it('has the maps and the course, and controls that a link may hide', async () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
     expect(viewsOf(room)).toEqual(['attention', 'sinks', 'training']);
-    expect(mapsOf(room)).toHaveLength(6);
+    expect(mapsOf(room)).toHaveLength(4);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
     expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('2');
-    // With three models the reader chooses the one that is drawn before its training, too.
+    // With three models the reader chooses the two that are drawn.
     expect(room.texts('.model-choice button')).toEqual(['Choose models']);
     const shown = ['softmax', 'sigmoid', 'hub:a/b'];
     const three = await trainingRoom({ shown }, [softmax(), sigmoid(), early('softmax')]);

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PYTHIA_STEPS } from '../src/ask/steps';
 import { defaults, type State } from '../src/ask/state';
 import { Scope, type Context } from '../src/page/context';
-import { addTrainingSlider, trainedSubjects } from '../src/rooms/walk';
+import { addTrainingSlider, trainedSubjects, type Play } from '../src/rooms/walk';
 import { frameOf } from './fixture';
 
 const STEPS: Record<string, number[]> = {
@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-async function renderSlider(shown: readonly string[], isReady?: () => boolean) {
+async function renderSlider(shown: readonly string[], isReady?: () => boolean, play?: Play) {
   const state = signal<State>({ ...defaults, shown });
   const entries = signal(new Map<string, object>());
   const calls = { steps: 0, trusted: [] as string[], preloaded: [] as string[] };
@@ -46,7 +46,7 @@ async function renderSlider(shown: readonly string[], isReady?: () => boolean) {
   } as unknown as Context;
   const root = document.createElement('div');
   const scope = new Scope();
-  const go = addTrainingSlider(root, context, scope, isReady);
+  const go = addTrainingSlider(root, context, scope, isReady, play);
   const textBefore = root.textContent!.trim();
   engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
   await vi.advanceTimersByTimeAsync(0);
@@ -68,8 +68,11 @@ async function renderSlider(shown: readonly string[], isReady?: () => boolean) {
           name,
       )!,
     /** Finishes or fails the drawing of all shown subjects. */
-    draw: async (entry: object = { frame: frameOf(), isStale: false }) => {
-      entries.value = new Map(state.value.shown.map((subject) => [subject, entry]));
+    draw: async (
+      entry: object = { frame: frameOf(), isStale: false },
+      subjects: readonly string[] = state.value.shown,
+    ) => {
+      entries.value = new Map(subjects.map((subject) => [subject, entry]));
       await vi.advanceTimersByTimeAsync(0);
     },
     show: async (now: readonly string[]) => {
@@ -157,7 +160,7 @@ describe('the slider', () => {
 });
 
 describe('playing the slider', () => {
-  it('begins at step 0, and shows the next checkpoint half a second after the last one is drawn', async () => {
+  it('begins at step 0, and shows each checkpoint for a while once it is drawn', async () => {
     const { button, shown, draw, calls } = await renderSlider(['softmax']);
     button('Play').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
@@ -167,22 +170,41 @@ describe('playing the slider', () => {
     await vi.advanceTimersByTimeAsync(2000);
     expect([shown(), calls.preloaded]).toEqual(['softmax@0', []]);
     await draw();
-    await vi.advanceTimersByTimeAsync(449);
-    expect([shown(), calls.preloaded]).toEqual(['softmax@0', ['softmax@40']]);
+    await vi.advanceTimersByTimeAsync(369);
+    // The files of three further checkpoints are fetched.
+    expect([shown(), calls.preloaded]).toEqual(['softmax@0', ['softmax@4000']]);
     await vi.advanceTimersByTimeAsync(1);
     expect(shown()).toBe('softmax@40');
     for (const nextSubject of ['softmax@1000', 'softmax']) {
       await draw();
-      await vi.advanceTimersByTimeAsync(450);
+      await vi.advanceTimersByTimeAsync(370);
       expect(shown()).toBe(nextSubject);
     }
-    expect(button('Play')).toBeDefined();
+    expect(button('Play again')).toBeDefined();
     await draw();
     await vi.advanceTimersByTimeAsync(2000);
-    expect([shown(), calls.preloaded]).toEqual([
-      'softmax',
-      ['softmax@40', 'softmax@1000', 'softmax@4000'],
-    ]);
+    expect(shown()).toBe('softmax');
+  });
+
+  it('waits for each checkpoint that its room measures ahead, and leaves none out', async () => {
+    const play: Play = { isPlaying: signal(false), next: signal<readonly string[]>([]) };
+    const { button, shown, draw } = await renderSlider(['softmax'], undefined, play);
+    expect(play.next.value).toEqual([]);
+    button('Play').click();
+    await draw();
+    expect(play.next.value).toEqual(['softmax@40']);
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(shown()).toBe('softmax@0');
+    const drawn = { frame: frameOf(), isStale: false };
+    await draw(drawn, ['softmax@0', 'softmax@40']);
+    expect([shown(), play.next.value]).toEqual(['softmax@40', ['softmax@1000']]);
+    await draw(drawn, ['softmax@40', 'softmax@1000']);
+    await vi.advanceTimersByTimeAsync(369);
+    expect(shown()).toBe('softmax@40');
+    await vi.advanceTimersByTimeAsync(1);
+    expect(shown()).toBe('softmax@1000');
+    button('Pause').click();
+    expect(play.next.value).toEqual([]);
   });
 
   it('continues from a step in the middle, and pauses', async () => {
@@ -208,7 +230,7 @@ describe('playing the slider', () => {
     await vi.advanceTimersByTimeAsync(2000);
     expect(shown()).toBe('softmax@1000');
     await draw();
-    await vi.advanceTimersByTimeAsync(450);
+    await vi.advanceTimersByTimeAsync(370);
     expect(shown()).toBe('softmax');
   });
 

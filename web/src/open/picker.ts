@@ -23,6 +23,17 @@ const SOURCES = {
   recording: 'recordings',
 } as const;
 
+/** The groups that the reader has opened. */
+const OWN: readonly string[] = [SOURCES.hub, SOURCES.disk, SOURCES.recording];
+/** The models that contrast most, which come first, each with what its training changed. */
+const CONTRASTS: Readonly<Record<string, string>> = {
+  softmax: 'rows sum to 100%',
+  sigmoid: 'each token is weighed by its own score',
+  'key-bias': 'an extra key that is no token',
+  gated: 'a gate on what each head writes',
+  'no-bos': 'texts without a start token',
+};
+
 export class Picker {
   readonly #dialog = document.createElement('dialog');
   readonly #context: Context;
@@ -92,7 +103,7 @@ export class Picker {
     return [...groups];
   }
 
-  #chip(text: string, name: string): TemplateResult {
+  #chip(text: string, name: string, what = ''): TemplateResult {
     const shownSubjects = this.#shownSubjects;
     const isPicked = shownSubjects.includes(text);
     const isStuck = isPicked ? shownSubjects.length === 1 : this.#isFull;
@@ -102,7 +113,7 @@ export class Picker {
         .checked=${isPicked}
         ?disabled=${isStuck}
         @change=${() => this.#set(toggleSubject(shownSubjects, text))}
-      />${name}</label
+      />${name}${what ? html`<span class="hint">: ${what}</span>` : nothing}</label
     >`;
   }
 
@@ -194,16 +205,51 @@ export class Picker {
     return this.#form(fields, 'Add counterfactual', variantOf);
   }
 
-  draw(): void {
-    const context = this.#context;
-    const { models } = context.engine.peek()!;
-    const shownSubjects = this.#shownSubjects;
-    const offeredIds = new Set(models.choices.map(({ id }) => id));
-    const unlistedSubjects = shownSubjects.filter((text) => !offeredIds.has(text));
+  #variantForms(groups: readonly [string, Choice[]][]): TemplateResult {
     const choose = (event: Event) => {
       this.#model = valueOf(event);
       void this.#loadSteps();
     };
+    return html`<fieldset class="pick-set">
+      <legend>add a checkpoint or a counterfactual of a model</legend>
+      <label class="field"
+        ><span class="unseen">model</span>
+        <select @change=${choose}>
+          ${groups
+            .filter(([name]) => name !== SOURCES.recording)
+            .map(
+              ([name, choices]) =>
+                html`<optgroup label=${name}>
+                  ${choices.map(
+                    ({ id, title }) =>
+                      html`<option value=${id} ?selected=${id === this.#model}>${title}</option>`,
+                  )}
+                </optgroup>`,
+            )}
+        </select></label
+      >
+      ${this.#stepForm()} ${this.#editForm()}
+    </fieldset>`;
+  }
+
+  draw(): void {
+    const context = this.#context;
+    const shownSubjects = this.#shownSubjects;
+    const groups = this.#groups();
+    const own = groups.filter(([name]) => OWN.includes(name));
+    const first = groups
+      .flatMap(([, choices]) => choices)
+      .filter(({ id }) => id in CONTRASTS)
+      .sort((a, b) => Object.keys(CONTRASTS).indexOf(a.id) - Object.keys(CONTRASTS).indexOf(b.id));
+    const listedIds = new Set(
+      [...first, ...own.flatMap(([, choices]) => choices)].map(({ id }) => id),
+    );
+    const unlistedSubjects = shownSubjects.filter((text) => !listedIds.has(text));
+    const set = (name: string, choices: readonly Choice[]) =>
+      html`<fieldset class="pick-set">
+        <legend>${name}</legend>
+        ${choices.map(({ id, title }) => this.#chip(id, title, CONTRASTS[id]))}
+      </fieldset>`;
     const countWords = this.#isFull
       ? `At most ${MAX_SUBJECTS}.`
       : `${shownSubjects.length} of ${MAX_SUBJECTS}`;
@@ -214,43 +260,28 @@ export class Picker {
           <button type="button" aria-label="Close" @click=${() => this.#dialog.close()}>✕</button>
         </div>
         <div class="open-body">
-          ${this.#groups().map(
-            ([name, choices]) =>
-              html`<fieldset class="pick-set">
-                <legend>${name}</legend>
-                ${choices.map(({ id, title }) => this.#chip(id, title))}
-              </fieldset>`,
-          )}
+          ${first.length ? set('models that contrast', first) : nothing}
+          ${own.map(([name, choices]) => set(name, choices))}
           ${
             unlistedSubjects.length
               ? html`<fieldset class="pick-set">
-                  <legend>checkpoints and counterfactuals</legend>
+                  <legend>also shown</legend>
                   ${unlistedSubjects.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
                 </fieldset>`
               : nothing
           }
-          <fieldset class="pick-set">
-            <legend>add a checkpoint or a counterfactual of a model</legend>
-            <label class="field"
-              ><span class="unseen">model</span>
-              <select @change=${choose}>
-                ${this.#groups()
-                  .filter(([name]) => name !== SOURCES.recording)
-                  .map(
-                    ([name, choices]) =>
-                      html`<optgroup label=${name}>
-                        ${choices.map(
-                          ({ id, title }) =>
-                            html`<option value=${id} ?selected=${id === this.#model}>
-                              ${title}
-                            </option>`,
-                        )}
-                      </optgroup>`,
-                  )}
-              </select></label
-            >
-            ${this.#stepForm()} ${this.#editForm()}
-          </fieldset>
+          <details class="more">
+            <summary>More models, checkpoints and counterfactuals</summary>
+            ${groups
+              .filter((group) => !own.includes(group))
+              .map(([name, choices]) =>
+                set(
+                  name,
+                  choices.filter(({ id }) => !listedIds.has(id)),
+                ),
+              )}
+            ${this.#variantForms(groups)}
+          </details>
           <p class="links">
             <button type="button" @click=${() => context.open()}>Open another model …</button>
             <button type="button" class="primary" @click=${() => this.#dialog.close()}>Done</button>

@@ -84,7 +84,7 @@ export class Scope {
 
 /** A room's request to the queue. By default it is for the state's subjects and head. */
 interface RoomRequest extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isFixed' | 'heads'>
+  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isFixed' | 'heads' | 'ahead'>
 > {
   readonly views: readonly View[];
   /** Metrics and fields that the room itself reads, beside those of its views. */

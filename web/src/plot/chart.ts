@@ -194,7 +194,7 @@ function legendOf(
   // The axis says what the only bars are.
   if (kind === 'bars' && series.length < 2) return [];
   return series
-    .filter((one) => !named || one.faint || one.band || unnamed.includes(one))
+    .filter((one) => one.name && (!named || one.faint || one.band || unnamed.includes(one)))
     .filter((a, i, list) => i === list.findIndex((b) => a.name === b.name && a.color === b.color))
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
 }
@@ -320,7 +320,7 @@ function drawSeries(data: ChartData, axes: Axes, i: number) {
     ${errorBars}
     ${dots.map(
       ([a, b]) =>
-        svg`<circle class=${faint ? 'faint' : ''} r=${faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
+        svg`<circle class=${faint ? 'faint' : ''} r=${faint ? 1.6 : a === data.cursor ? 5 : 2.4} cx=${x(a).toFixed(1)}
           cy=${y(b).toFixed(1)} style=${`fill: var(${color})`}></circle>`,
     )}`;
 }

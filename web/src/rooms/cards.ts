@@ -11,7 +11,6 @@ import {
   firstKey,
   firstTokenWeights,
   headAt,
-  isBidirectional,
   isCommonToken,
   isHeadNamed,
   modelHead,
@@ -26,7 +25,7 @@ import { countWords } from './compared';
 import './cards.css';
 
 /** Attention differs from an even spread by less than this where the map says that it is one. */
-const EVEN = 0.03;
+export const EVEN = 0.03;
 
 export interface CardWords {
   readonly title: string;
@@ -74,10 +73,7 @@ export function cardLooks(
 ): { readonly map: FigureLook; readonly heads: FigureLook } {
   const remarkOf = (frame: Frame) => {
     const claim = claimOf(frame, headOf(frame), context.state.peek());
-    const { attention, uniform, isShare, rowSum } = claim;
-    const isEven = frame.operation.normalizes && Math.abs(attention - uniform) < EVEN;
-    if (isEven && !isBidirectional(frame))
-      return { remark: { kind: 'corner', text: '◀ early rows see few tokens' } };
+    const { attention, isShare, rowSum } = claim;
     if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
     const kind = attention > frame.eps ? 'sink' : 'weak';
     const name = frame.queries ? '' : `${firstName(frame)}: `;

@@ -74,6 +74,7 @@ import {
   recordedText,
   startRole,
   shareWords,
+  SIGMOID_WEIGHS,
   spreadWords,
   stampWords,
   sumWords,
@@ -135,8 +136,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const [frame, otherFrame] = frames;
   const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
-  if (isContrast(frames, claims))
-    return ` ${mustSpendWords(frame)} Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.`;
+  if (isContrast(frames, claims)) return ` ${mustSpendWords(frame)} ${SIGMOID_WEIGHS}`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);

@@ -3,7 +3,7 @@
  * page's models, in the background, so that grid, sentence and curve have one number.
  */
 import { signal } from '@preact/signals-core';
-import { questionOf } from '../ask/question';
+import { questionKey, questionOf } from '../ask/question';
 import { parseSubject } from '../ask/subject';
 import { savesData } from '../base';
 import type { Frame } from '../frame';
@@ -37,6 +37,8 @@ interface TextCourse {
 export function countThroughTraining(context: Context, scope: Scope) {
   const storedSteps = signal<ReadonlyMap<string, readonly number[]>>(new Map());
   const requestedSubjects = new Set<string>();
+  /** The frames that were drawn with a question, which need no study. */
+  const drawn = { question: '', frames: new Map<string, Frame>() };
   const trained = () =>
     trainedSubjects(context.state.value.shown).filter((text) =>
       STYLED_MODELS.some((id) => id === parseSubject(text)?.id),
@@ -58,6 +60,10 @@ export function countThroughTraining(context: Context, scope: Scope) {
     if (!engine) return [];
     const { models, queue, fileVersion } = engine;
     const question = questionOf(context.state.value, fileVersion.value);
+    if (drawn.question !== questionKey(question)) {
+      drawn.question = questionKey(question);
+      drawn.frames.clear();
+    }
     return trained().flatMap((trainedSubject): TextCourse[] => {
       const { id } = parseSubject(trainedSubject)!;
       const steps = storedSteps.value.get(trainedSubject) ?? [];
@@ -65,8 +71,8 @@ export function countThroughTraining(context: Context, scope: Scope) {
         const [subject] = subjectsAtStep(models, [trainedSubject], step, steps.at(-1)!);
         const study = { subject: subject!, question, measures: COUNTED, isQuiet: true };
         const entry = queue.entries.value.get(subject!);
-        const drawnFrame = entry?.isStale ? undefined : entry?.frame;
-        return { step, study, frame: queue.studyEntry(study)?.frame ?? drawnFrame };
+        if (entry?.frame && !entry.isStale) drawn.frames.set(subject!, entry.frame);
+        return { step, study, frame: queue.studyEntry(study)?.frame ?? drawn.frames.get(subject!) };
       });
       const title = models.zoo.cards.find((card) => card.id === id)?.title ?? id;
       return points.length ? [{ id, title, points }] : [];
@@ -76,8 +82,7 @@ export function countThroughTraining(context: Context, scope: Scope) {
   /** The next study of each model, the earliest first: the timelines of the others would forget their weights. */
   function studies(): Study[] {
     const { queue } = context.engine.value!;
-    const isDue = ({ study }: Point) =>
-      !queue.studyEntry(study) && (!savesData() || queue.entries.value.has(study.subject));
+    const isDue = ({ study, frame }: Point) => !frame && !queue.studyEntry(study) && !savesData();
     return courses()
       .flatMap(({ points }) => points.find(isDue) ?? [])
       .sort((a, b) => a.step - b.step)
@@ -104,11 +109,11 @@ export function learnedWords(courses: readonly TextCourse[]): string {
   return '';
 }
 
-/** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, too. */
+/** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, faint after the step of the cursor. */
 export function drawTextCourses(
   place: HTMLElement,
   courses: readonly TextCourse[],
-  more: Pick<ChartData, 'onChoose' | 'cursor'>,
+  { isPlaying, ...more }: Pick<ChartData, 'onChoose' | 'cursor'> & { readonly isPlaying?: boolean },
 ): void {
   const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
   const headCounts = new Set(counted.map(({ architecture: { L, H } }) => L * H));
@@ -118,22 +123,32 @@ export function drawTextCourses(
     const verdict = frame && verdictOf(frame);
     return verdict?.conclusive ? verdict.sink * (isPercent ? 1 : heads) : NaN;
   };
-  const series = courses.map(({ id, title, points }) => ({
-    ...styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
-    name: title,
-    places: points.map(({ step }) => step),
-    values: points.map(({ frame }) => valueOf(frame)),
-  }));
+  const { cursor = Infinity } = more;
+  const series = courses.flatMap(({ id, title, points }) => {
+    const style = styleOf(STYLED_MODELS.findIndex((styled) => styled === id));
+    const lineOf = (name: string, isIn: (step: number) => boolean) => ({
+      ...style,
+      name,
+      places: points.map(({ step }) => step),
+      values: points.map(({ step, frame }) => (isIn(step) ? valueOf(frame) : NaN)),
+    });
+    return [
+      lineOf(title, (step) => step <= cursor),
+      { ...lineOf('', (step) => step >= cursor), faint: true },
+    ];
+  });
   const scope = counted[0] ? countedOn(counted[0]) : 'on this text';
   const isComplete = courses.every(({ points }) => points.every(({ frame }) => frame));
-  const yLabel = `heads with a sink ${scope}${isPercent ? '' : `, of ${heads}`}${isComplete ? '' : ' · counting …'}`;
-  const words = series.map(({ name, places, values }) => {
-    const ends = [0, values.length - 1].filter((i) => Number.isFinite(values[i]));
-    return `${name}: ${ends.map((i) => `${values[i]} at step ${places[i]}`).join(', ')}`;
+  const yLabel = `heads with a sink ${scope}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ' · counting …'}`;
+  const words = courses.map(({ title, points }) => {
+    const ends = [points[0]!, points.at(-1)!].filter(({ frame }) =>
+      Number.isFinite(valueOf(frame)),
+    );
+    return `${title}: ${ends.map(({ step, frame }) => `${valueOf(frame)} at step ${step}`).join(', ')}`;
   });
   drawChart(place, {
     ...more,
-    ...{ kind: 'lines', steps: true, named: isComplete, percent: isPercent, series, yLabel },
+    ...{ kind: 'lines', steps: true, named: true, percent: isPercent, series, yLabel, height: 150 },
     ...{ xLabel: 'training step, not evenly spaced', cursorWords: 'now' },
     domain: [0, isPercent ? 1 : heads],
     isExact: true,

@@ -1,6 +1,6 @@
 /**
- * The room Training: one head of a model before its training, the same head now, and the strongest head of a second model,
- * with all heads beside each; a slider through the stored checkpoints; the course of the number of heads with a sink.
+ * The room Training: a head of each of two models at a step of their training, with all heads in the unused corner of
+ * its map; a slider through the stored checkpoints, which plays once by itself; the number of heads with a sink at each.
  */
 import { html, nothing, render } from 'lit';
 import { allows, segmentedControl, textField, troubleNotes } from '../page/controls';
@@ -17,9 +17,15 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
-import { selectedHead, type Frame, type Head } from '../frame';
-import { checkpointOf } from '../ask/steps';
-import { parseSubject } from '../ask/subject';
+import {
+  firstKey,
+  isBidirectional,
+  isCommonToken,
+  selectedHead,
+  type Frame,
+  type Head,
+} from '../frame';
+import type { Study } from '../run/request';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { areCoursesSettled, colorOf, emergenceOf, loadCourses, training } from '../views/training';
@@ -32,14 +38,18 @@ import {
   modelName,
   mustSpendWords,
   sinkDefinition,
+  SIGMOID_WEIGHS,
+  sumWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import { addCardLegend, cardLooks, nameHeads, type CardWords, type HeadNamer } from './cards';
+import { addCardLegend, cardLooks, EVEN, nameHeads } from './cards';
 import { countWords } from './compared';
 import { countThroughTraining, drawTextCourses, learnedWords } from './text_course';
-import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
+import { openByPlaying } from './opening';
+import { areTwins } from './start_words';
+import { addTrainingSlider, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
 
@@ -93,19 +103,12 @@ export function numbersSentence(frames: readonly Frame[]): string {
   return `${capitalize(placeOf(frame))}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
 
-/** Returns functions about the shown models: their subjects before and after training, and the head that is shown. */
+/** Returns functions about the shown models: their heads, which are those that give the first token most in the end. */
 function chooseHeads(context: Context) {
-  const trainedSubject = (subject: string): string => trainedSubjects([subject])[0]!;
-  /** The model before its training; the model itself if its first checkpoint is not shipped with the page. */
-  const firstSubject = (subject: string): string => {
-    const models = context.engine.value?.models;
-    const isShipped = models && !checkpointOf(subject);
-    return isShipped ? subjectsAtStep(models, [subject], 0, Infinity)[0]! : subject;
-  };
-  const isWalked = (subject: string): boolean => parseSubject(firstSubject(subject))?.step === 0;
+  const trainedEntries = () => entriesOf(context, trainedSubjects(context.state.value.shown));
   /** The selected head, or else the one that gives the first token most after training. */
   const pinnedHead = (subject: string): Head | undefined => {
-    const [trained] = entriesOf(context, [trainedSubject(subject)]);
+    const [trained] = entriesOf(context, trainedSubjects([subject]));
     const { frame, isStale } = trained!;
     return frame && !isStale ? selectedHead(frame, context.state.value) : undefined;
   };
@@ -118,65 +121,73 @@ function chooseHeads(context: Context) {
     const chosen = Math.min(at, shown.length - 1);
     return [...new Set([shown[chosen]!, shown[(chosen + 1) % shown.length]!])];
   };
-  /** The chosen subject before its training, if that is stored, and the current ones. */
-  const drawnSubjects = (): string[] => {
-    const current = currentSubjects();
-    return isWalked(current[0]!) ? [firstSubject(current[0]!), ...current] : current;
-  };
-  return { trainedSubject, isWalked, pinnedHead, headOf, claimAt, currentSubjects, drawnSubjects };
+  return { trainedEntries, pinnedHead, headOf, claimAt, currentSubjects };
 }
 
 type Chosen = ReturnType<typeof chooseHeads>;
 
-/** Returns what is written above a card: the model, its point of training, and which head its map shows. */
-const wordsOfCards =
-  ({ headOf, claimAt, isWalked }: Chosen, headWords: HeadNamer) =>
-  (frame: Frame): CardWords => {
-    const place = isWalked(frame.subject) ? ` ${placeOf(frame)}` : '';
-    return {
-      title: `${titleOf(frame).replace(/ model$/, '')}${place}`,
-      // Of a trained model the number stands above the column.
-      hint: frame.model.step
-        ? `same head: ${wholePercent(claimAt(frame).attention)} on ${firstName(frame)}`
-        : headWords(frame, headOf(frame)),
-      color: colorOf(frame),
-    };
+/** Returns what is written in a map: how strong its first column is at this step. */
+function columnRemark(frame: Frame, { claimAt }: Chosen) {
+  const { column, attention, uniform, isShare, rowSum } = claimAt(frame);
+  if (!column || !isCommonToken(frame, firstKey(frame)) || frame.queries) return undefined;
+  if (attention > frame.eps)
+    return { kind: 'sink', text: `◀ attention sink: ${wholePercent(attention)}` };
+  const share = `${wholePercent(attention)} on ${firstName(frame)}`;
+  if (!isShare) return { kind: 'none', text: `no strong column; rows sum to ${sumWords(rowSum)}` };
+  const isEven = Math.abs(attention - uniform) < EVEN && !isBidirectional(frame);
+  return {
+    kind: 'none',
+    text: isEven ? `even: ${share} (early rows see few tokens)` : `no strong column: ${share}`,
   };
+}
+
+/** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
+function reasonWords(frames: readonly Frame[], { claimAt }: Chosen): string {
+  const [frame, other] = frames;
+  if (!frame) return '';
+  const isSink = (one: Frame) => claimAt(one).attention > one.eps;
+  if (!other || !areTwins(frame, other) || !isSink(frame) || isSink(other))
+    return sinkDefinition(frame);
+  return `${mustSpendWords(frame, ', the start token, which every row sees')} ${SIGMOID_WEIGHS}`;
+}
 
 function headTemplate(
-  entries: readonly SubjectEntry[],
-  frames: readonly Frame[],
+  {
+    entries,
+    frames,
+    current,
+    reason,
+  }: {
+    entries: readonly SubjectEntry[];
+    frames: readonly Frame[];
+    current: readonly Frame[];
+    reason: string;
+  },
   context: Context,
+  isPlaying: boolean,
 ) {
-  const current = framesOf(entries.filter(({ isStale }) => !isStale));
   const isLoading = !frames.length && !entries.some(({ error }) => error);
   return html`<h1>${headingOf(frames)}</h1>
     ${troubleNotes(entries, context)}
-    <p class="lead">
-      ${frames[0] ? explainTerms(sinkDefinition(frames[0])) : nothing}
-      <strong data-finding role="status" ?hidden=${!allows(context.state.value, 'finding')}
+    <p class="lead">${explainTerms(reason)}</p>
+    <p class="counts">
+      <strong
+        data-finding
+        role="status"
+        aria-live=${isPlaying ? 'off' : 'polite'}
+        ?hidden=${!allows(context.state.value, 'finding')}
         >${isLoading ? 'Loading the models …' : numbersSentence(current)}</strong
       >
     </p>`;
 }
 
-/** Says what to do next, and after training when the sink was learned, and why softmax makes one if a drawn model has it. */
-function nextTemplate(
-  frames: readonly Frame[],
-  { link }: Context,
-  { claimAt }: Chosen,
-  when: string,
-) {
-  const isTrained = frames.length > 0 && frames.every(({ model }) => !model.step);
-  const softmax = frames.find(
-    (one) => one.operation.name === 'softmax' && claimAt(one).attention > one.eps,
-  );
-  return html`${isTrained ? html`<p class="why">${when} ${softmax ? mustSpendWords(softmax) : nothing}</p>` : nothing}
+/** Says when the sink was learned, and what to do next. */
+const nextTemplate = ({ link }: Context, when: string) =>
+  html`<p class="why">${when}</p>
     <p class="next">
       → <a href=${link({ room: 'purpose' })}>Does it matter?</a>
       <a href=${link({ room: 'lab' })}>Train one yourself</a>
     </p>`;
-}
 
 /** Returns the choice of the models, and of the one that is drawn before and after its training if there are several. */
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {
@@ -196,6 +207,7 @@ function addCurves(
   places: { root: HTMLElement; chartPlace: HTMLElement; goToStep: (step: number) => void },
   context: Context,
   scope: Scope,
+  isPlaying: () => boolean,
 ) {
   const { root, chartPlace, goToStep } = places;
   const counts = countThroughTraining(context, scope);
@@ -217,35 +229,69 @@ function addCurves(
       drawTextCourses(chartPlace, courses, {
         cursor: frame.model.step?.step ?? courses[0]!.points.at(-1)!.step,
         onChoose: (step) => goToStep(Math.max(0, step)),
+        isPlaying: isPlaying(),
       });
   });
-  return { studies: counts.studies, update, when: () => learnedWords(counts.courses()) };
+  // While the play counts each checkpoint that it shows, nothing else may take its time.
+  return {
+    studies: () => (isPlaying() ? [] : counts.studies()),
+    update,
+    when: () => learnedWords(counts.courses()),
+  };
 }
 
-export function build(root: HTMLElement, context: Context, scope: Scope): void {
-  const headingPlace = addElement(root, 'room-head');
-  const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
+/** Adds the map of a head of each model with all its heads; returns a function that draws them. */
+function addPictures(root: HTMLElement, context: Context, scope: Scope, chosen: Chosen) {
   const grid = addElement(root, 'training-grid');
-  const cards = addElement(grid, 'pictures cards');
-  const chosen = chooseHeads(context);
-  const { trainedSubject, pinnedHead, currentSubjects, drawnSubjects } = chosen;
-  const looks = cardLooks(context, wordsOfCards(chosen, nameHeads(context)), chosen.headOf);
-  const mapsFigure = new Figure(cards, attention, context, scope, { ...looks.map, isMain: true });
-  const headsFigure = new Figure(cards, sinks, context, scope, looks.heads);
-  const legend = addElement(grid, 'training-legend');
-  const updateLegend = addCardLegend(legend, context);
-  const choicePlace = addElement(legend, 'model-choice');
-  const acts = addElement(root, 'acts');
-  const chartPlace = addElement(acts, 'chart');
-  const textPlace = addElement(acts, 'text-place');
-  const curves = addCurves({ root, chartPlace, goToStep }, context, scope);
-  const currentEntries = () => entriesOf(context, context.state.value.shown);
-  /** The frames drawn last, and the models that they are of: heading and scale stay while a checkpoint loads. */
-  let drawn: { readonly models: string; readonly frames: readonly Frame[] } | undefined;
-  const drawnEntries = () => entriesOf(context, drawnSubjects());
+  const cards = addElement(grid, 'pictures insets');
+  const headWords = nameHeads(context);
+  const looks = cardLooks(
+    context,
+    (frame) => ({
+      title: titleOf(frame),
+      hint: headWords(frame, chosen.headOf(frame)).replace(
+        /^strongest head( now)?/,
+        frame.model.step ? 'strongest head in the end' : '$&',
+      ),
+      color: colorOf(frame),
+    }),
+    chosen.headOf,
+  );
+  const extra = (frame: Frame) => ({ isPlain: true, remark: columnRemark(frame, chosen) });
+  const mapsFigure = new Figure(cards, attention, context, scope, {
+    ...looks.map,
+    extra,
+    isMain: true,
+  });
+  const headsFigure = new Figure(cards, sinks, context, scope, {
+    ...looks.heads,
+    about: (frame, i) => {
+      const about = looks.heads.about!(frame, i);
+      const name = titleOf(frame).replace(/ model$/, '');
+      return { ...about, title: about.title ? `${name}: ${about.title}` : name };
+    },
+  });
+  return (entries: readonly SubjectEntry[]) => {
+    mapsFigure.update(entries);
+    headsFigure.update(entries);
+    // Where rows see later tokens the corner of a map is in use.
+    const isFilled = (frame: Frame) => isBidirectional(frame) || frame.queries !== undefined;
+    grid.classList.toggle('filled', framesOf(entries).some(isFilled));
+  };
+}
 
+/** Requests the models at their step and in the end, the next checkpoint of the play, and the courses. */
+function requestAll(
+  context: Context,
+  scope: Scope,
+  {
+    chosen: { pinnedHead },
+    next,
+    studies,
+  }: { chosen: Chosen; next: () => readonly string[]; studies: () => readonly Study[] },
+): void {
   requestFrames(context, scope, ({ shown }) => {
-    const subjects = [...new Set([...shown, ...drawnSubjects(), ...shown.map(trainedSubject)])];
+    const subjects = [...new Set([...trainedSubjects(shown), ...shown, ...next()])];
     const heads = subjects.flatMap((subject) => {
       const at = pinnedHead(subject);
       return at ? [[subject, at] as const] : [];
@@ -254,8 +300,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       views: [attention, sinks, training],
       more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
       subjects,
+      ahead: next(),
       heads: Object.fromEntries(heads),
-      studies: curves.studies(),
+      studies: studies(),
     };
   });
   // The heading follows the courses. Their chart, which may lie below the window, reports why they cannot be loaded.
@@ -267,29 +314,61 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         () => {},
       );
   });
-  hideUntilDrawn(root, scope, drawnEntries, () => areCoursesSettled.value);
+}
+
+export function build(root: HTMLElement, page: Context, scope: Scope): void {
+  const { context, play } = openByPlaying(page, scope);
+  const headingPlace = addElement(root, 'room-head');
+  const walkPlace = addElement(root, 'walk-place');
+  const goToStep = addTrainingSlider(walkPlace, context, scope, undefined, play);
+  const chosen = chooseHeads(context);
+  const { trainedEntries, currentSubjects } = chosen;
+  const drawPictures = addPictures(root, context, scope, chosen);
+  const acts = addElement(root, 'acts');
+  const chartPlace = addElement(acts, 'chart');
+  const side = addElement(acts, 'text-place');
+  const legend = addElement(side, 'training-legend');
+  const updateLegend = addCardLegend(legend, context);
+  const choicePlace = addElement(legend, 'model-choice');
+  const textPlace = addElement(side, '');
+  const isPlaying = () => play.isPlaying.value;
+  const curves = addCurves({ root, chartPlace, goToStep }, context, scope, isPlaying);
+  /** The entries drawn last, and the models that they are of: all stays while a checkpoint loads. */
+  let drawn: { readonly models: string; readonly entries: readonly SubjectEntry[] } | undefined;
+
+  requestAll(context, scope, { chosen, next: () => play.next.value, studies: curves.studies });
+  const shownEntries = () => entriesOf(context, context.state.value.shown);
+  hideUntilDrawn(
+    root,
+    scope,
+    () => [...trainedEntries(), ...shownEntries()],
+    () => areCoursesSettled.value,
+  );
 
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const entries = currentEntries();
     const models = trainedSubjects(state.shown).join();
-    if (drawn?.models !== models || framesOf(entries).length)
-      drawn = { models, frames: framesOf(entries) };
-    const { frames } = drawn;
-    render(headTemplate(entries, frames, context), headingPlace);
+    const latest = shownEntries();
+    const isPending = latest.some(({ frame, error }) => !frame && !error);
+    if (drawn?.models !== models || !isPending) drawn = { models, entries: latest };
+    const { entries } = drawn;
+    const frames = framesOf(entries);
+    const fresh = framesOf(entries.filter(({ isStale }) => !isStale));
+    const reason = reasonWords(framesOf(trainedEntries()), chosen);
+    render(
+      headTemplate({ entries: latest, frames, current: fresh, reason }, context, isPlaying()),
+      headingPlace,
+    );
     render(modelChoice(entries, context), choicePlace);
     updateLegend(frames);
-    mapsFigure.update(drawnEntries());
-    const current = entriesOf(context, currentSubjects());
-    headsFigure.update(current);
-    grid.dataset.count = String(current.length);
-    grid.classList.toggle('has-before', current.length < drawnSubjects().length);
+    const names = currentSubjects();
+    const current = isPending ? entries : entries.filter(({ subject }) => names.includes(subject));
+    drawPictures(current);
     curves.update();
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(
-      html`${hasText ? textField(context, 2) : nothing}
-      ${nextTemplate(frames, context, chosen, curves.when())}`,
+      html`${hasText ? textField(context, 2) : nothing}${nextTemplate(context, curves.when())}`,
       textPlace,
     );
   });

@@ -2,7 +2,7 @@
  * The slider through training, over the stored checkpoints, with buttons to play and to step. At each position it shows
  * another model; the last one has the trained weights.
  */
-import { signal } from '@preact/signals-core';
+import { signal, type Signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Context, Scope } from '../page/context';
@@ -12,8 +12,17 @@ import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject
 import { isRecordingId } from '../ask/recordings';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** While the slider plays, milliseconds from the drawing of a checkpoint to the next one. */
-const PLAY_MS = 450;
+/** While the slider plays, each checkpoint is shown for at least this many milliseconds. */
+const PLAY_MS = 370;
+/** While the slider plays, the files of this many further checkpoints are fetched. */
+const FETCHED_AHEAD = 3;
+
+/** A room's part in the play: it measures each checkpoint before the slider shows it, so that no picture waits. */
+export interface Play {
+  readonly isPlaying: Signal<boolean>;
+  /** The subjects of the next checkpoint, which the room measures. */
+  readonly next: Signal<readonly string[]>;
+}
 
 function hasTimeline(models: Models, { id }: Subject): boolean {
   if (isRecordingId(id)) return models.recordings.steps(id).length > 0;
@@ -90,12 +99,13 @@ interface Slider {
   readonly steps: readonly number[] | undefined;
   readonly index: number;
   readonly isPlaying: boolean;
+  readonly hasPlayed: boolean;
   readonly togglePlaying: () => void;
   readonly goToStep: (step: number) => void;
 }
 
 function sliderTemplate(
-  { steps, index, isPlaying, togglePlaying, goToStep }: Slider,
+  { steps, index, isPlaying, hasPlayed, togglePlaying, goToStep }: Slider,
   context: Context,
 ): TemplateResult {
   if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
@@ -121,7 +131,7 @@ function sliderTemplate(
   return html`<div class="walk-buttons">
       <button type="button" class="walk-play primary" @click=${togglePlaying}>
         <span aria-hidden="true">${isPlaying ? '❚❚' : '▶'}</span>
-        ${isPlaying ? 'Pause' : 'Play'}
+        ${isPlaying ? 'Pause' : hasPlayed && index === lastIndex ? 'Play again' : 'Play'}
       </button>
       ${button('Previous checkpoint', index - 1, '←')} ${button('Next checkpoint', index + 1, '→')}
     </div>
@@ -139,8 +149,66 @@ function sliderTemplate(
 }
 
 /**
+ * While the slider plays, fetches the next checkpoints, and shows the next one when this one was shown long enough.
+ * @param isAhead whether the next checkpoint is measured before it is shown
+ */
+function playOn(
+  {
+    context,
+    scope,
+    placeOfShown,
+    goToStep,
+  }: {
+    readonly context: Context;
+    readonly scope: Scope;
+    readonly placeOfShown: () => Pick<Slider, 'steps' | 'index'>;
+    readonly goToStep: (step: number) => void;
+  },
+  { isPlaying, next }: Play,
+  isAhead: boolean,
+): void {
+  /** The checkpoint that is shown in the play, and whether it was shown long enough. */
+  let shownIndex = -1;
+  const isDue = signal(false);
+  let timer = 0;
+  scope.onEnd(() => clearTimeout(timer));
+  scope.effect(() => {
+    const { steps, index } = placeOfShown();
+    const { shown } = context.state.value;
+    const entries = context.engine.value?.queue.entries.value;
+    const isDrawn = (text: string) => {
+      const entry = entries?.get(text);
+      return entry?.frame && !entry.isStale;
+    };
+    const hasFailed = (text: string) => entries?.get(text)?.error;
+    // After an error the next checkpoint would fail as well.
+    const isOver = index >= (steps?.length ?? Infinity) - 1 || shown.some(hasFailed);
+    if (isOver && isPlaying.value) isPlaying.value = false;
+    const isShown = isPlaying.value && steps !== undefined && shown.every(isDrawn);
+    if (!isShown || index !== shownIndex) {
+      clearTimeout(timer);
+      isDue.value = false;
+      shownIndex = -1;
+    }
+    if (!isPlaying.value && next.peek().length) next.value = [];
+    if (!isShown) return;
+    const nextStep = steps[index + 1]!;
+    if (index !== shownIndex) {
+      shownIndex = index;
+      timer = window.setTimeout(() => (isDue.value = true), PLAY_MS);
+      void preload(context, steps[Math.min(index + FETCHED_AHEAD, steps.length - 1)]!);
+      const { models } = context.engine.peek()!;
+      if (isAhead) next.value = subjectsAtStep(models, shown, nextStep, steps.at(-1)!);
+    }
+    if (isDue.value && next.value.every((text) => isDrawn(text) ?? hasFailed(text)))
+      queueMicrotask(() => isPlaying.peek() && goToStep(nextStep));
+  });
+}
+
+/**
  * Draws the slider and its buttons.
  * @param isReady once it returns true, the slider moves to the first stored step; absent: the reader moves it first
+ * @param play absent: a checkpoint is measured when the slider shows it
  * @returns a function that moves to the stored step nearest to a step
  */
 export function addTrainingSlider(
@@ -148,10 +216,12 @@ export function addTrainingSlider(
   context: Context,
   scope: Scope,
   isReady?: () => boolean,
+  play?: Play,
 ): (step: number) => void {
   const storedSteps = signal<readonly number[] | undefined>(undefined);
-  const isPlaying = signal(false);
-  let timer = 0;
+  const isPlaying = play?.isPlaying ?? signal(false);
+  const next = play?.next ?? signal<readonly string[]>([]);
+  let hasPlayed = false;
   root.classList.add('walk');
 
   function goToStep(step: number): void {
@@ -179,25 +249,6 @@ export function addTrainingSlider(
     isPlaying.value = !isPlaying.peek();
   }
 
-  /** While the slider plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
-  function scheduleNextStep(): void {
-    const steps = storedSteps.value;
-    const index = indexOfShown();
-    clearTimeout(timer);
-    if (!isPlaying.value || !steps) return;
-    const allEntries = context.engine.value?.queue.entries.value;
-    const entries = context.state.value.shown.map((text) => allEntries?.get(text));
-    // After an error the next checkpoint would fail as well.
-    if (index >= steps.length - 1 || entries.some((entry) => entry?.error)) {
-      isPlaying.value = false;
-      return;
-    }
-    if (!entries.every((entry) => entry?.frame && !entry.isStale)) return;
-    const nextStep = steps[index + 1]!;
-    void preload(context, nextStep);
-    timer = window.setTimeout(() => goToStep(nextStep), PLAY_MS);
-  }
-
   let requestedKey = '';
   scope.effect(() => {
     const { shown } = context.state.value;
@@ -210,7 +261,8 @@ export function addTrainingSlider(
   });
   scope.effect(() => {
     const slider = { steps: storedSteps.value, index: indexOfShown(), isPlaying: isPlaying.value };
-    render(sliderTemplate({ ...slider, togglePlaying, goToStep }, context), root);
+    hasPlayed ||= slider.isPlaying;
+    render(sliderTemplate({ ...slider, hasPlayed, togglePlaying, goToStep }, context), root);
   });
   let isWaiting = isReady !== undefined;
   scope.effect(() => {
@@ -219,7 +271,7 @@ export function addTrainingSlider(
     isWaiting = false;
     queueMicrotask(() => goToStep(steps[0]!));
   });
-  scope.effect(scheduleNextStep);
-  scope.onEnd(() => clearTimeout(timer));
+  const placeOfShown = () => ({ steps: storedSteps.value, index: indexOfShown() });
+  playOn({ context, scope, placeOfShown, goToStep }, { isPlaying, next }, play !== undefined);
   return goToStep;
 }

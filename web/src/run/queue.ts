@@ -401,7 +401,10 @@ export class Queue {
       typeof task === 'string' ? this.#key(task) : isGeneration(task) ? '' : studyKey(task);
     const job = (this.#job = { controller, task, key, since: performance.now() });
     const work = this.#work.peek();
-    const isQuiet = typeof task === 'object' && 'isQuiet' in task && task.isQuiet === true;
+    const isQuiet =
+      typeof task === 'string'
+        ? this.#request!.ahead?.includes(task)
+        : 'isQuiet' in task && task.isQuiet === true;
     const begin = (text: string) =>
       (this.#work.value = { text, share: NaN, since: performance.now() });
     if (typeof task === 'object' && isGeneration(task)) begin('Generating');
@@ -439,11 +442,11 @@ export class Queue {
     this.#publish();
   }
 
-  #makeWatch(signal: AbortSignal): Watch {
+  #makeWatch(signal: AbortSignal, subject = ''): Watch {
     return {
       signal,
       onProgress: (what, done, total, more?: Progress) => {
-        if (signal.aborted || !this.#isLooping) return;
+        if (signal.aborted || !this.#isLooping || this.#request!.ahead?.includes(subject)) return;
         const progress = more && { ...more, done, total };
         const isLoading = progress && (progress.stage === 'read' || stageWords(progress));
         const text = isLoading ? `${what}: ${loadWords(progress)}` : what;
@@ -467,7 +470,7 @@ export class Queue {
     const text = this.#texts.get(subject);
     const request = { ...this.#request!, question: this.#questionOf(subject) };
     const { signal } = job.controller;
-    const watch = this.#makeWatch(signal);
+    const watch = this.#makeWatch(signal, subject);
     const answer = this.#answers.get(subject);
     if (answer?.key === job.key) {
       const cachedRun = this.#runOf(answer);
@@ -480,8 +483,8 @@ export class Queue {
       return this.#answerRecording(job, requestedSubject, request, watch);
     const { parsedSubject, openModel } = await this.#loader.open(subject, watch);
     // The other models load while this one runs.
-    const detachedWatch = this.#makeWatch(new AbortController().signal);
-    for (const other of request.subjects) this.#loader.prefetch(other, detachedWatch);
+    for (const other of request.subjects)
+      this.#loader.prefetch(other, this.#makeWatch(new AbortController().signal, other));
     signal.throwIfAborted();
     const { architecture, describe } = openModel.model;
     const context = contextOf(architecture, editsOf(parsedSubject, describe));

@@ -34,6 +34,8 @@ export interface Request {
   readonly follows?: Readonly<Record<string, string>>;
   /** Whether the room will request no other names, as a figure with a single view. */
   readonly isFixed?: boolean;
+  /** Subjects that no picture waits for yet, so the page shows no progress of them. */
+  readonly ahead?: readonly string[];
   /** Measured after the subjects, one after the other. */
   readonly studies?: readonly Study[];
 }
