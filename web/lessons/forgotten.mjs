@@ -12,7 +12,6 @@ import { openAsBlob, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createEngine, modelFiles, planFiles, planTokenizer } from '../../wasm/index.ts';
 import { readEdit } from '../../wasm/internal.ts';
-import { repeatedShare } from '../src/run/without_first.ts';
 import { continuePrompt, measureLoss, promptOf } from '../src/run/writing.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -53,7 +52,7 @@ export async function openWriter(engine) {
   return { model, tokenizer: await planTokenizer(plan, model), describe: engine.describe };
 }
 
-/** Writes a text under each condition, and measures it: its loss under the unedited model, and repeated tokens. */
+/** Writes a text under each condition, and measures it: its loss under the unedited model. */
 async function writeOn({ describe, ...writer }, prompt, names = Object.keys(CONDITIONS)) {
   const job = { prompt, count: COUNT, seed: 1, sampling: { temperature: 0, topK: 1 } };
   const round = (value) => Number(value.toFixed(3));
@@ -64,7 +63,6 @@ async function writeOn({ describe, ...writer }, prompt, names = Object.keys(COND
     written[name] = {
       text: continuation.text,
       loss: round(await measureLoss(writer, job, continuation)),
-      repeated: round(repeatedShare([...prompt, ...continuation.tokens], prompt.length)),
     };
   }
   return written;

@@ -133,6 +133,12 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
   };
 }
 
+/** Returns how the chart is drawn: at once in the room, where the page waits for it although a phone shows it further down. */
+const chartLook = (isEmbed: boolean, question: string | undefined): FigureLook => ({
+  ...{ isEmbed, isEager: !isEmbed, isUnstamped: !isEmbed, question },
+  extra: () => ({ isPlain: true, ...(isEmbed ? {} : { height: 400 }) }),
+});
+
 /** Creates the places of the room; an embed has those of the figure alone. */
 function createPlaces(root: HTMLElement, isEmbed: boolean) {
   // An embed has no places for models and prompts, which its host chooses: their elements stay outside the page.
@@ -334,16 +340,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const view = experiment.viewOf?.(state) ?? experiment.view;
     if (chart?.view !== view) {
       chart?.figure.end();
-      const look = {
-        // The chart and the maps are below the first screen, and the first pictures that the page waits for.
-        ...{
-          isEmbed,
-          isEager: !isEmbed,
-          isUnstamped: !isEmbed,
-          question: experiment.chartQuestion,
-        },
-        extra: () => ({ isPlain: true, ...(isEmbed ? {} : { height: 400 }) }),
-      };
+      const look = chartLook(isEmbed, experiment.chartQuestion);
       chart = { view, figure: new Figure(places.chart, view, chartContext, scope, look) };
     }
     const all = engine ? plans.measured(engine) : [];

@@ -15,13 +15,13 @@ import { explainTerms } from '../page/terms';
 type Name = keyof typeof recorded.texts;
 export type Recorded = (typeof recorded.texts)[Name];
 
-const NAMES = { story: 'a story', news: 'news', recipe: 'a recipe' } as const;
+const NAMES = { story: 'story', news: 'news text', recipe: 'recipe' } as const;
 /** The words that a card shows of a written text, and at each end of the forgotten words. */
 const [WRITTEN_WORDS, END_WORDS] = [25, 3];
 /** A text whose loss is this many nats per token above another's is called nonsense beside it. */
 const NONSENSE_RISE = 1;
 
-const { budget, count, eps, file, model, passages, sha256, version } = recorded;
+const { budget, count, eps, file, model, passageTokens, passages, sha256, version } = recorded;
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
 
 /** Returns the first words of a written text. */
@@ -71,8 +71,8 @@ function allTexts({ first, second, middle, written }: Recorded) {
   ] as const;
   const caption =
     `Recorded from ${file} (sha256 ${sha256.slice(0, 12)}…) by Sinkscope ${version}: the likeliest token each time, ${count} tokens. ` +
-    'Loss: nats per token of what was written, under the model with all tokens. The story was tried first; news and recipe were ' +
-    `chosen before the model read them. After ${passages.last.length} passages of books the mean loss is ` +
+    'Loss: nats per token of what was written, under the model with all tokens. The story was tried first; news text and recipe were ' +
+    `chosen before the model read them. After ${passageTokens} tokens of ${passages.last.length} passages of books the mean loss is ` +
     `${mean(passages.last).toFixed(2)} with the last ${budget} tokens, ${mean(passages.first).toFixed(2)} with the first kept, ${mean(passages.all).toFixed(2)} with all.`;
   const lines = rows.map(([name, title]) => ({
     title,
@@ -97,7 +97,7 @@ export function addForgotten(place: HTMLElement, { state }: Context, scope: Scop
     render(
       html`<h1>${headingOf(text)}</h1>
         <p class="opening">
-          ${explainTerms(`${model}, a real model, continues ${NAMES[name]}. Its cache holds ${budget} tokens.`)}
+          ${explainTerms(`${model}, a real model, continues a ${NAMES[name]}. Its cache holds ${budget} tokens.`)}
         </p>
         <div class="forgotten-cards">${card(text, 'last')} ${card(text, 'first')}</div>
         <p class="forgotten-second">
