@@ -330,8 +330,8 @@ static ss_status check_request(const ss_trace *trace, int metric, const ss_metri
     if ((row->fields & trace->summed_fields) &&
         !ss_statistics_are_complete(trace, row->statistics, args->T))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
-                       "expected all %d tokens of a whole extension, since a run that measures "
-                       "keeps no rows of %s; found %d",
+                       "expected all %d tokens of an extension: a run that measures keeps no rows "
+                       "of %s; found %d",
                        trace->T, first_field_name(row->fields & trace->summed_fields), args->T);
     if ((row->args & SS_ARG_LAYER) && (args->layer < 0 || args->layer >= arch->L))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a layer below %d, found %d",

@@ -135,9 +135,8 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */
         ss_json_refuse(&json, "is_encoder_decoder",
-                       "a model of one stack of layers: save the encoder alone (of t5, as "
-                       "transformers' T5EncoderModel), record that with the Python package, and "
-                       "open the recording",
+                       "one stack of layers: save the encoder alone (of t5, as T5EncoderModel), "
+                       "record it with the Python package and open the recording",
                        "an encoder and a decoder");
     } else {
         if (status == SS_OK)

@@ -66,6 +66,10 @@ bool ss_load_is_format(const ss_loader *loader, ss_format format);
  * inserted. */
 bool ss_load_has_tensor(const ss_loader *loader, const char *name);
 
+/* Returns true if the model's operation reads these sink logits and config.json does not give one
+ * for all heads, or the file has them. With another operation they are refused as unread. */
+bool ss_load_has_sinks(const ss_loader *loader, const ss_arch *arch, const char *name);
+
 /*
  * Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector
  * of place->total numbers ([slices][total] if the tensor has slices); those of the outputs of the

@@ -286,8 +286,7 @@ ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *sour
             memcmp(source_entry->tensor.dims, expected->dims, sizeof expected->dims) ||
             !unpack(numbers_of(entry), source, source_entry))
             return ss_fail(err, SS_BAD_TENSOR, entry->name,
-                           "expected %lu floats, or I8 with the scales of its rows, in the file "
-                           "to begin with",
+                           "expected %lu floats, or I8 with scales of its rows, to begin with",
                            (unsigned long)ss_tensor_count(expected));
     }
     return SS_OK;

@@ -79,7 +79,7 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
     ss_arena_take(&arena, (size_t)train.joint_sequences, run);
     if (arena.full)
         return ss_fail(err, SS_NO_MEMORY, "train",
-                       "a training of %lu numbers on %d sequences of %d does not fit this machine",
+                       "%lu numbers on %d sequences of %d do not fit this machine",
                        (unsigned long)numbers, train.joint_sequences, train.T);
     *bytes = arena.used;
     return SS_OK;
@@ -223,7 +223,7 @@ ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_
         if (!isfinite(new_entry.loss) && train->step > 0)
             memcpy(train->weights.numbers, train->previous, bytes);
         return ss_fail(err, SS_DIVERGED, "train",
-                       "step %d: the %s is no longer a number; the weights of step %d are kept",
+                       "step %d: the %s is not finite; the weights of step %d are kept",
                        train->step, isfinite(new_entry.loss) ? "gradient" : "loss",
                        train->step - (!isfinite(new_entry.loss) && train->step > 0));
     }

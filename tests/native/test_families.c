@@ -627,6 +627,14 @@ static void check_unread_tensors(void) {
         for (size_t i = 0; i < sizeof ignored_names / sizeof *ignored_names; i++)
             CHECK_INT((int)open_with_tensor(&opened, ignored_names[i], &err), SS_OK);
     }
+    CASE("sink logits are refused where the operation of the config reads none");
+    static const char *const sinks[] = {"h.0.attn.sinks", "model.layers.0.self_attn.sinks"};
+    for (size_t i = 0; i < 2; i++) {
+        ss_error err;
+        scoped_model opened = open_model(path_of(formats[i]));
+        CHECK_INT((int)open_with_tensor(&opened, sinks[i], &err), SS_UNSUPPORTED);
+        CHECK_TEXT(err.where, sinks[i]);
+    }
 }
 
 static void check_not_finite(void) {

@@ -2,7 +2,7 @@
  * Tests what people have: files of other tools are named, with the command that makes them readable; nanoGPT's
  * checkpoint opens, with its characters; a path to a file of weights means the model of its folder.
  */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -200,6 +200,17 @@ test("nanoGPT's ckpt.pt opens with its numbers, by its folder and by its path", 
       await model.close();
     }
   }
+});
+
+test("nanoGPT's ckpt.pt with a key that its GPTConfig does not have is refused by that key", async () => {
+  const bytes = readFileSync(join(golden('torch-nanogpt'), 'ckpt.pt'));
+  bytes.write('softmax', bytes.indexOf('dropout'));
+  mkdirSync(join(folder, 'changed'));
+  writeFileSync(join(folder, 'changed/ckpt.pt'), bytes);
+  await assert.rejects(load(join(folder, 'changed')), {
+    where: 'softmax',
+    text: /^model_args: expected a model without it; record such a model/,
+  });
 });
 
 /** Pickles meta.pkl as Python's pickle.dump(..., protocol=4) does. */

@@ -98,7 +98,7 @@ void ss_load_gpt2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch)
     ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", has_norm_bias, D);
     ss_load_qkv(loader, layer, arch, "h.%d.attn.c_attn", layout, is_bigcode);
     ss_load_linear_at(loader, &layer->o, "h.%d.attn.c_proj", arch->output_bias, &square);
-    if (ss_load_has_tensor(loader, "h.%d.attn.sinks"))
+    if (ss_load_has_sinks(loader, arch, "h.%d.attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "h.%d.attn.sinks", 0, (size_t)arch->H);
     ss_load_norm(loader, &layer->ffn_norm, "h.%d.ln_2", has_norm_bias, D);
     ss_load_linear_at(loader, &layer->ffn.up, "h.%d.mlp.c_fc", arch->ffn_bias, &up);

@@ -211,10 +211,9 @@ void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.o_proj", arch->output_bias,
                    arch->added_heads ? U : H * U, D);
     load_qk_norms(layer, loader, arch);
-    bool needs_sinks = ss_is_listed(arch->family, "gpt_oss\0granite_swa\0");
     const char *sinks = ss_load_is_format(loader, SS_GGUF) ? "layers.%d.self_attn.sinks.weight"
                                                            : "layers.%d.self_attn.sinks";
-    if (needs_sinks || ss_load_has_tensor(loader, sinks))
+    if (ss_load_has_sinks(loader, arch, sinks))
         layer->sinks = ss_load_numbers(loader, sinks, 0, (size_t)arch->H);
     load_additions(layer, loader, arch);
 }

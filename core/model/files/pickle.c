@@ -257,11 +257,11 @@ static bool is_shape(const machine *m, const ss_pickle_value *value) {
     return true;
 }
 
-/* Checks the arguments of torch._utils._rebuild_tensor_v2; hooks and metadata after them are
- * ignored. */
+/* Checks the arguments of torch._utils._rebuild_tensor_v2, whose hooks are ignored. torch adds
+ * metadata only where the numbers are to be negated or conjugated. */
 static bool is_tensor(const machine *m, const ss_pickle_value *args) {
     const ss_pickle_value *parts = m->pickle->tuples + args->number;
-    return (args->n == 6 || args->n == 7) && parts[0].kind == SS_PICKLE_STORAGE &&
+    return args->n == 6 && parts[0].kind == SS_PICKLE_STORAGE &&
            parts[1].kind == SS_PICKLE_NUMBER && parts[1].number >= 0 && is_shape(m, &parts[2]) &&
            is_shape(m, &parts[3]) && parts[2].n == parts[3].n;
 }

@@ -18,6 +18,7 @@
 #define RECORD_NAME_BYTES 256
 
 #define PICKLE_NAME "/data.pkl"
+#define MODEL_ARGS "model_args"
 
 typedef struct torch_file {
     ss_bytes bytes;
@@ -64,9 +65,9 @@ static size_t measure(ss_bytes file) {
 static ss_status read_records(torch_file *file, ss_arena *arena, ss_error *err) {
     ss_zip zip;
     if (file->bytes.data[0] != 'P') /* container.c lets only a zip file and the older format pass */
-        return ss_fail(err, SS_UNSUPPORTED, "byte 0",
-                       "expected the zip file that torch.save writes since version 1.6, found the "
-                       "older format: load and save it again");
+        return ss_fail(
+            err, SS_UNSUPPORTED, "byte 0",
+            "expected the zip file of torch.save, found its older format: load and save it again");
     ss_status status = ss_zip_begin(&zip, file->bytes, err);
     if (status != SS_OK) return status;
     file->records_n = (size_t)zip.n;
@@ -172,8 +173,7 @@ static ss_status read_tensor(ss_entry *entry, const torch_file *file, const ss_p
                        "expected a shape whose product fits this machine");
     if (count && !is_contiguous(sizes, strides, args[2].n))
         return ss_fail(err, SS_UNSUPPORTED, entry->name,
-                       "expected numbers that lie one after the other, found other strides (a "
-                       "transposed or sliced tensor)");
+                       "expected contiguous numbers, found other strides");
     return find_numbers(entry, file, id, (uint64_t)args[1].number, count, err);
 }
 
@@ -269,20 +269,24 @@ static ss_status read_file(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_
 
 const ss_format_reader ss_torch_file_reader = {"pytorch_model.bin", measure, read_file};
 
-/* Adds a number, a truth or None to the config; other values are not sizes. */
-static void add_size(cJSON *config, const ss_pickle *pickle, const ss_pickle_item *item) {
+/* Adds a number, a truth or None to the config; other values are not sizes. Like nanoGPT, refuses
+ * a key that its GPTConfig does not have: code that was changed may compute something else. */
+static ss_status add_size(cJSON *config, const ss_pickle *pickle, const ss_pickle_item *item,
+                          ss_error *err) {
     char key[32] = "";
     ss_bytes text = ss_pickle_text(pickle, &item->key);
-    if (item->key.kind != SS_PICKLE_TEXT || text.n >= sizeof key) return;
-    memcpy(key, text.data, text.n);
+    if (item->key.kind == SS_PICKLE_TEXT && text.n < sizeof key) memcpy(key, text.data, text.n);
+    if (!ss_is_listed(key, "n_layer\0n_head\0n_embd\0block_size\0vocab_size\0bias\0dropout\0"))
+        return ss_advise_recording(
+            ss_fail(err, SS_UNSUPPORTED, key, MODEL_ARGS ": expected %s", "a model without it"),
+            err);
     if (item->value.kind == SS_PICKLE_BOOL)
         cJSON_AddBoolToObject(config, key, item->value.number != 0);
     if (item->value.kind == SS_PICKLE_NUMBER)
         cJSON_AddNumberToObject(config, key, (double)item->value.number);
     if (item->value.kind == SS_PICKLE_NONE) cJSON_AddNullToObject(config, key);
+    return SS_OK;
 }
-
-#define MODEL_ARGS "model_args"
 
 ss_status ss_arch_read_nanogpt(ss_arch *arch, ss_bytes bytes, ss_arena *arena, ss_error *err) {
     torch_file file = {.bytes = bytes};
@@ -290,15 +294,15 @@ ss_status ss_arch_read_nanogpt(ss_arch *arch, ss_bytes bytes, ss_arena *arena, s
     ss_status status = read_pickle(&file, arena, err);
     const ss_pickle *pickle = &file.pickle;
     if (status == SS_OK && !find_inner_table(&table, pickle, MODEL_ARGS))
-        status = ss_fail(err, SS_BAD_CONFIG, MODEL_ARGS,
-                         "expected it in the file, as nanoGPT's train.py writes it, or config.json "
-                         "beside the file, found neither");
+        status =
+            ss_fail(err, SS_BAD_CONFIG, MODEL_ARGS, "expected it, or config.json beside the file");
     if (status != SS_OK) return status;
     cJSON *config = cJSON_CreateObject();
     cJSON_AddStringToObject(config, "model_type", "nanogpt");
-    for (size_t i = 0; i < pickle->items_n; i++)
-        if (pickle->items[i].table == table) add_size(config, pickle, &pickle->items[i]);
-    status = ss_arch_read_object(arch, config, MODEL_ARGS, err);
+    for (size_t i = 0; status == SS_OK && i < pickle->items_n; i++)
+        if (pickle->items[i].table == table)
+            status = add_size(config, pickle, &pickle->items[i], err);
+    if (status == SS_OK) status = ss_arch_read_object(arch, config, MODEL_ARGS, err);
     cJSON_Delete(config);
     return status;
 }

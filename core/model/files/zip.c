@@ -69,8 +69,7 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
     size_t end;
     if (!find_end(&end, file))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(file.n).text,
-                       "expected a zip file's end record, found none: the file is cut off or no "
-                       "zip file");
+                       "expected a whole zip file, found no end of one");
     zip->n = uint_at(file, end + 10, 2);
     uint64_t bytes = uint_at(file, end + 12, 4), start = uint_at(file, end + 16, 4);
     if (zip->n == IN_ZIP64_16 || bytes == IN_ZIP64_32 || start == IN_ZIP64_32) {

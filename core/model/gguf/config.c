@@ -201,11 +201,12 @@ static void put_yarn(ss_gguf_source *source, cJSON *scaling) {
     /* No key says that the bounds of gpt-oss are not whole numbers of pairs, as in all its models.
      */
     cJSON_AddBoolToObject(scaling, "truncate", !has_type(source, "gpt_oss"));
-    require_value(source, "rope.scaling.attn_factor", 1.0);
-    require_value(source, "rope.scaling.yarn_attn_factor", 1.0);
 }
 
 static void put_scaling(ss_gguf_source *source, double width) {
+    /* llama.cpp multiplies rotated queries and keys by both, with every type of scaling. */
+    require_value(source, "rope.scaling.attn_factor", 1.0);
+    require_value(source, "rope.scaling.yarn_attn_factor", 1.0);
     double factor = ss_gguf_number(source, "rope.scaling.factor",
                                    ss_gguf_number(source, "rope.scale_linear", 1.0));
     const char *type = ss_gguf_word(source, "rope.scaling.type", "linear");
