@@ -137,7 +137,9 @@ function columnRemark(frame: Frame, { claimAt }: Chosen) {
   const isEven = Math.abs(attention - uniform) < EVEN && !isBidirectional(frame);
   return {
     kind: 'none',
-    text: isEven ? `even: ${share} (early rows see few tokens)` : `no strong column: ${share}`,
+    text: isEven
+      ? `${share}: about an even share (early rows see few)`
+      : `no strong column: ${share}`,
   };
 }
 
