@@ -2,30 +2,19 @@
 import { html } from 'lit';
 import type { Context } from '../page/context';
 import type { FigureLook } from '../page/figure';
+import type { DrawOptions } from '../page/view';
 import { explainTerms } from '../page/terms';
 import { addElement, setText } from '../page/view';
-import { claimOf, hasSink } from '../claims';
+import { hasSink } from '../claims';
 import { questionKey } from '../ask/question';
 import { idWithoutStep } from '../ask/steps';
-import {
-  firstKey,
-  firstTokenWeights,
-  headAt,
-  isCommonToken,
-  isHeadNamed,
-  modelHead,
-  type Frame,
-  type Head,
-} from '../frame';
+import { firstTokenWeights, headAt, isHeadNamed, modelHead, type Frame, type Head } from '../frame';
 import type { Cell } from '../plot/heatmap';
 import { drawScale } from '../plot/legend';
 import { weightScale } from '../views/attention';
-import { firstName, formatPercent, mapWords, sumWords, verdictOf, wholePercent } from '../words';
+import { firstName, formatPercent, mapWords, verdictOf } from '../words';
 import { countWords } from './compared';
 import './cards.css';
-
-/** Attention differs from an even spread by less than this where the map says that it is one. */
-export const EVEN = 0.03;
 
 export interface CardWords {
   readonly title: string;
@@ -67,19 +56,10 @@ const sinkHeads = (frame: Frame): Cell[] =>
 
 /** Returns how the two pictures of a card are drawn: the map of a head, and the map of all heads. */
 export function cardLooks(
-  context: Context,
   wordsOf: (frame: Frame, index: number) => CardWords,
   headOf: (frame: Frame) => Head,
+  remarkOf: (frame: Frame) => DrawOptions['remark'],
 ): { readonly map: FigureLook; readonly heads: FigureLook } {
-  const remarkOf = (frame: Frame) => {
-    const claim = claimOf(frame, headOf(frame), context.state.peek());
-    const { attention, isShare, rowSum } = claim;
-    if (!claim.column || !isCommonToken(frame, firstKey(frame))) return {};
-    const kind = attention > frame.eps ? 'sink' : 'weak';
-    const name = frame.queries ? '' : `${firstName(frame)}: `;
-    const sum = isShare || !Number.isFinite(rowSum) ? '' : `, rows sum to ${sumWords(rowSum)}`;
-    return { remark: { kind, text: `▼ ${name}${wholePercent(attention)}${sum || ' on average'}` } };
-  };
   return {
     map: {
       isUnstamped: true,
@@ -88,7 +68,7 @@ export function cardLooks(
         const { title, hint, color } = wordsOf(frame, i);
         return { title, text: html`<span class="hint">${explainTerms(hint, true)}</span>`, color };
       },
-      extra: (frame) => ({ isPlain: true, ...remarkOf(frame) }),
+      extra: (frame) => ({ isPlain: true, remark: remarkOf(frame) }),
     },
     heads: {
       isBare: true,

@@ -186,18 +186,10 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
     const on = hasExtraKey(frame) ? '∗' : i ? '' : firstName(frame);
     return { title, hint: headWords(frame, headOf(frame), on), color };
   };
-  const looks = cardLooks(context, wordsOf, headOf);
-  const extra = (frame: Frame) => ({
-    isPlain: true,
-    remark: labelOf(frame, headOf(frame), context.state.peek()),
-  });
-  const stage = createStage(
-    addElement(pictures, 'stage'),
-    context,
-    scope,
-    { ...looks.map, extra },
-    looks.map,
+  const looks = cardLooks(wordsOf, headOf, (frame) =>
+    labelOf(frame, headOf(frame), context.state.peek()),
   );
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, looks.map);
   const sinkMap = new Figure(pictures, sinks, context, scope, looks.heads);
   const update = (entries: readonly SubjectEntry[]): void => {
     const frames = framesOf(entries);

@@ -44,7 +44,7 @@ import {
   verdictOf,
   wholePercent,
 } from '../words';
-import { addCardLegend, cardLooks, EVEN, nameHeads } from './cards';
+import { addCardLegend, cardLooks, nameHeads } from './cards';
 import { countWords } from './compared';
 import { countThroughTraining, drawTextCourses, learnedWords } from './text_course';
 import { openByPlaying } from './opening';
@@ -125,6 +125,9 @@ function chooseHeads(context: Context) {
 }
 
 type Chosen = ReturnType<typeof chooseHeads>;
+
+/** Attention differs from an even spread by less than this where the map says that it is one. */
+const EVEN = 0.03;
 
 /** Returns what is written in a map: how strong its first column is at this step. */
 function columnRemark(frame: Frame, { claimAt }: Chosen) {
@@ -248,7 +251,6 @@ function addPictures(root: HTMLElement, context: Context, scope: Scope, chosen: 
   const cards = addElement(grid, 'pictures insets');
   const headWords = nameHeads(context);
   const looks = cardLooks(
-    context,
     (frame) => ({
       title: titleOf(frame),
       hint: headWords(frame, chosen.headOf(frame)).replace(
@@ -258,11 +260,10 @@ function addPictures(root: HTMLElement, context: Context, scope: Scope, chosen: 
       color: colorOf(frame),
     }),
     chosen.headOf,
+    (frame) => columnRemark(frame, chosen),
   );
-  const extra = (frame: Frame) => ({ isPlain: true, remark: columnRemark(frame, chosen) });
   const mapsFigure = new Figure(cards, attention, context, scope, {
     ...looks.map,
-    extra,
     isMain: true,
   });
   const headsFigure = new Figure(cards, sinks, context, scope, {
