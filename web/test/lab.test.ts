@@ -240,6 +240,22 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([named[0]!, named[1]!], runs)).toMatch(
       /^The model with no key has a sink; the model with key has none\./,
     );
+    // A pair that trains on keeps its answer, also while it trains.
+    const [preset] = fromScratch as [(typeof fromScratch)[0]];
+    const answer = preset.answers!.left!;
+    const longer = {
+      leftRun: preset.leftRun.replace('steps:400', 'steps:900'),
+      rightRun: preset.rightRun.replace('steps:400', 'steps:900'),
+    };
+    expect(longer).not.toEqual({ leftRun: preset.leftRun, rightRun: preset.rightRun });
+    expect(shortVerdictWords([softmax, sigmoid], longer).startsWith(answer)).toBe(true);
+    const trainsOn = (length: number) =>
+      [softmax, sigmoid].map((one) => {
+        const log = Array.from({ length }, () => one.lab.log.at(-1)!);
+        return { ...one, lab: { ...one.lab, isRunning: true, log } as unknown as Lab };
+      }) as [NamedLab, NamedLab];
+    expect(shortVerdictWords(trainsOn(400), longer)).toBe(answer);
+    expect(shortVerdictWords(trainsOn(399), longer)).toBe('Softmax has a sink; sigmoid has none.');
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
     expect(shortVerdictWords([untrainedLab, sigmoid], runs)).toBe('');
   });

@@ -8,7 +8,7 @@ import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { saveText } from './store';
 import type { Pair, Side } from './pair';
-import { fromScratch, fineTune } from './presets';
+import { fromScratch, fineTune, presetOf } from './presets';
 import {
   commandOf,
   isFineTune,
@@ -76,7 +76,7 @@ export function questionChoice(context: Context, pair: Pair): TemplateResult {
           ? html`<button
               type="button"
               title=${preset.claim}
-              aria-pressed=${preset.leftRun === leftRun && preset.rightRun === rightRun}
+              aria-pressed=${preset === presetOf({ leftRun, rightRun })}
               @click=${() => context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun })}
             >
               ${preset.question}

@@ -199,3 +199,22 @@ export const fineTune: readonly Preset[] = [
       'continues with softmax, the right one with sigmoid.',
   },
 ];
+
+/** The settings of a lab in one order, without the number of steps: a pair that trains on keeps its question. */
+const withoutSteps = (run: string): string =>
+  run
+    .split(',')
+    .filter((part) => part && !part.startsWith('steps:'))
+    .sort()
+    .join();
+
+/** Returns the preset that two labs have, however many steps they train. */
+export const presetOf = (
+  { leftRun, rightRun }: Pick<Preset, 'leftRun' | 'rightRun'>,
+  table = [...fromScratch, ...fineTune],
+): Preset | undefined =>
+  table.find(
+    (preset) =>
+      withoutSteps(preset.leftRun) === withoutSteps(leftRun) &&
+      withoutSteps(preset.rightRun) === withoutSteps(rightRun),
+  );

@@ -5,7 +5,7 @@ import { headAt, mean, type Head } from '../frame';
 import { capitalize, formatPercent, formatValue, modelHeadName, sumWords } from '../words';
 import type { Lab } from './lab';
 import { tokenTexts } from './from_scratch';
-import { fineTune, fromScratch } from './presets';
+import { presetOf } from './presets';
 import { isFineTune, type Settings } from './settings';
 
 /** The number of steps over which sentences average, since a batch is noisy. */
@@ -273,9 +273,6 @@ const DEFAULT_FINE_TUNE_CLAIM =
 
 type Runs = Pick<State, 'leftRun' | 'rightRun'>;
 
-const presetOf = ({ leftRun, rightRun }: Runs) =>
-  [...fromScratch, ...fineTune].find((one) => one.leftRun === leftRun && one.rightRun === rightRun);
-
 /** Says what to look for while the models train, and before that also to press Train. */
 export function claimWords({ leftRun, rightRun }: Runs, isRunning: boolean): string {
   const claim =
@@ -313,7 +310,12 @@ function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
 export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   // The numbers change with every step, and a screen reader reads each new sentence.
-  if (pair.some(({ lab }) => lab.isRunning)) return sinkWords(pair);
+  if (pair.some(({ lab }) => lab.isRunning)) {
+    // A pair that trains on has its answer, which depends on its sinks alone.
+    const planned = Number(/steps:(\d+)/.exec(presetOf(runs)?.leftRun ?? '')?.[1] ?? NaN);
+    const hasEnded = pair.every(({ lab }) => lab.log.length >= planned);
+    return (hasEnded && answerWords(pair, runs)) || sinkWords(pair);
+  }
   const { settings } = pair[0].lab;
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
