@@ -141,7 +141,7 @@ const start = {
         release();
         if (room === 'training')
           await page.waitForFunction(() =>
-            document.querySelector('.lead').textContent.includes('sigmoid'),
+            /sigmoid/i.test(document.querySelector('.lead')?.textContent ?? ''),
           );
         await twoFrames(page);
         releaseCourses();
