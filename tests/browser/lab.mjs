@@ -44,10 +44,13 @@ async function waitUntilPaused(page) {
   await settled(page);
 }
 
-/** Reloads the page; the lab is ready once it shows how long its steps take. */
+/** Reloads the page; the lab is ready once its models are loaded. */
 async function reload(page) {
   await page.reload();
-  await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
+  await page.waitForFunction(() => {
+    const said = document.querySelector('.lab-map') && document.querySelector('.lab-step');
+    return said && !/loading/.test(said.textContent);
+  });
   await waitUntilPaused(page);
 }
 

@@ -35,9 +35,10 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
   const { isRunning, canTrain, step, steps, isOver, labs } = pair;
   const [{ settings }] = labs;
   const remainingTime = durationWords(pair.secondsLeft);
+  // Before the first step this is a guess from a forward pass, which only the minutes of fine-tuning are worth.
   const progressNote = labs.some(({ stage }) => stage === 'loading')
     ? html` · loading …${elapsed('')}`
-    : remainingTime && !isOver
+    : remainingTime && !isOver && (step > 0 || isFineTune(settings))
       ? ` · about ${remainingTime} to go`
       : '';
   const seconds = Math.max(...labs.map((lab) => lab.seconds)).toFixed(1);
