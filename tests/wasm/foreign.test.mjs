@@ -64,6 +64,8 @@ const CASES = [
     ['bert_model.ckpt.data-00000-of-00001', /a model of TensorFlow/],
     ['_METADATA', /JAX/],
     ['gemma.npz', /JAX/],
+    ['weights.npz', /MLX/],
+    ['weights.00.npz', /MLX/],
   ].map(([name, is]) => [{ [`m/${name}`]: 'x' }, RegExp(`${is.source}.*hf download.*made from`)]),
   [
     { 'm/model.pt': `PK${' '.repeat(3 << 20)}model/code/__torch__.py` },

@@ -108,6 +108,7 @@ const NAMES: readonly (readonly [is: string, name: RegExp, command?: string])[] 
     /^adapter_model\.(safetensors|bin)$/i,
     "python -c \"from peft import AutoPeftModelForCausalLM as M; M.from_pretrained('FOLDER').merge_and_unload().save_pretrained('OUT')\"",
   ],
+  ['a checkpoint of MLX from before it wrote safetensors', /^weights(\.\d+)?\.npz$/i],
   ['a checkpoint of JAX', /^(_METADATA|_CHECKPOINT_METADATA|manifest\.ocdbt)$|\.npz$/],
   [
     'a checkpoint of DeepSpeed',
