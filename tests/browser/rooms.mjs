@@ -558,6 +558,44 @@ const comparing = {
     );
     assert.ok(excess <= 0, `the table has ${excess} px too many`);
   },
+  async 'no row of Compare’s lists makes the page scroll sideways or a label leave its map'(stage) {
+    let count = 0;
+    for (const width of [1280, 390]) {
+      const page = await stage.open('room=compare', { width });
+      for (const chapter of await page
+        .locator('.chapters button')
+        .all()
+        .then((all) => all.slice(0, -1))) {
+        await chapter.click();
+        for (const row of (await page.locator('.model-row').all()).slice(1)) {
+          const name = (await row.textContent()).trim();
+          if ((await row.getAttribute('aria-pressed')) === 'false') await row.click();
+          await page.waitForFunction(
+            (title) =>
+              [...document.querySelectorAll('.view-attention .cell-head > strong')].at(-1)
+                ?.textContent === title,
+            name,
+          );
+          await settled(page);
+          await staysWithin(page, width, name);
+          const outside = await page.$$eval('.view-attention .remark:not([hidden])', (remarks) =>
+            remarks
+              .filter((remark) => {
+                const [own, map] = [remark, remark.parentElement].map((element) =>
+                  element.getBoundingClientRect(),
+                );
+                return own.left < map.left || own.right > map.right + 1;
+              })
+              .map((remark) => remark.textContent),
+          );
+          assert.deepEqual(outside, [], `${name} at ${width} px`);
+          count++;
+        }
+      }
+      assert.deepEqual(page.troubles, []);
+    }
+    return `${count} presses`;
+  },
 };
 
 /** Runs a `sinkscope` command that the page shows, by the command line of this repository. */

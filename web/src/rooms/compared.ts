@@ -211,7 +211,8 @@ export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['rema
     };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
-  if (kind === 'none') return { kind: 'none', text: `no strong column${sum || `: ${amount}`}` };
+  if (kind === 'none')
+    return { kind: 'none', text: `no strong first column${sum || `: ${amount}`}` };
   return attention > frame.eps
     ? { kind: 'sink', text: `◀ attention sink: ${amount}${sum}` }
     : { kind: 'weak', text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${sum}` };
