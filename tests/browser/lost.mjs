@@ -53,8 +53,11 @@ export const losing = {
     const page = await stage.open('room=explore&shown=softmax');
     const oldWorkers = page.workers();
     assert.ok(oldWorkers.length);
-    // The workers loop forever, so no message reaches them any more.
-    for (const worker of oldWorkers) worker.evaluate('for (;;) {}').catch(() => {});
+    // The workers loop forever from their next task on, so no message that is sent after this reaches them.
+    const loop = `const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => { for (;;); };
+      port2.postMessage(0);`;
+    for (const worker of oldWorkers) await worker.evaluate(loop);
     await page.fill('textarea', 'One two three four five six seven eight nine ten eleven twelve.');
     await page.locator('.progress button').click();
     await page.getByText(/it did not stop within 5 s/).waitFor();
