@@ -583,7 +583,7 @@ describe('the fragility experiment', () => {
     ]);
     showsPage(root);
     expect(enter('input', '7')).toEqual({ repeats: 7 });
-    expect(draw(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
+    expect(draw(fragility, { length: 300 }).ranges).toEqual(['repetitions 2..300: 100']);
     showsPage(draw(fragility, { perturbation: 'channel' }).root);
   });
 });

@@ -170,7 +170,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'it sets the scale': [
-    '<s> has the largest numbers',
+    '<s> holds the largest numbers',
     (all) => {
       const model = firstModel(all);
       const [rounded, exact] = roundings(model).map((edits) => errorOf(model.frames.get(edits)!));

@@ -315,7 +315,7 @@ export const fragility: Experiment = {
     const { state, set } = context;
     const { perturbation, length } = state.value;
     return [
-      html`${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`,
+      html`${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
       choiceField('break it', perturbation, CHOICES, (value) =>
         set({ perturbation: value as State['perturbation'] }),
       ),

@@ -129,9 +129,9 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
     const [mainCost, cost] = [costIn(worst, main), costIn(worst, group)];
     const isSmall = Math.max(Math.abs(cost), Math.abs(mainCost)) < SMALL_CHANGE;
     const rank =
-      !isSmall && cost < 0.8 * mainCost
+      !isSmall && Math.expm1(cost) < 0.8 * Math.expm1(mainCost)
         ? 'less'
-        : !isSmall && cost > 1.25 * mainCost
+        : !isSmall && Math.expm1(cost) > 1.25 * Math.expm1(mainCost)
           ? 'more'
           : 'about as much';
     const baseline = baselineOf(group.frames);
@@ -196,7 +196,7 @@ export function textStrip(frame: Frame, { layer, head }: Head): TemplateResult {
     >${runs.map(({ look, words }) => {
       const [head, tail] = look === 'forgotten' ? [3, 0] : [6, tensors.evicted ? 22 : 3];
       const cut = words.length - head - tail;
-      const rest = cut < 20 ? ' … ' : ` … ${cut} ${look === 'kept' ? 'more' : look} … `;
+      const rest = cut < 20 || look !== 'kept' ? ' … ' : ` … ${cut} more … `;
       const shown = cut < 2 ? words : [...words.slice(0, head), rest, ...words.slice(head + cut)];
       return html`<span class=${look}>${shown.join('').trim()}</span> `;
     })}</span
