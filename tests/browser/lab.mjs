@@ -573,7 +573,7 @@ export const lab = {
     await settled(page);
     await page.screenshot({ path: `${pictures}/lab-${width}-${scheme}.png` });
     const bottom = await page.evaluate(
-      () => document.querySelector('.lab-map .plot').getBoundingClientRect().bottom,
+      () => document.querySelector('.lab-map .map-place').getBoundingClientRect().bottom,
     );
     assert.ok(bottom < (width === 390 ? 844 : 800), 'the maps are seen without scrolling');
     await staysWithin(page, width);

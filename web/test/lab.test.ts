@@ -20,6 +20,7 @@ import {
   captionWords,
   claimWords,
   rowNotes,
+  rowWeights,
   taskTitle,
   shownHead,
   shortVerdictWords,
@@ -279,6 +280,31 @@ describe('sentences of a lab', () => {
     expect(notesOf('task:conditional')).toEqual([]);
     expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);
     expect(taskTitle(readLab('from:softmax'))).toBe('Task: guess the next token of the text');
+  });
+
+  it('show the first token and the two largest others of a row, in their order, with the sum', () => {
+    const textOf = (row: readonly number[], extra?: number) => {
+      const T = row.length;
+      const data = new Float32Array(T * T).fill(NaN);
+      data.set(row, (T - 1) * T);
+      const extraKey = extra === undefined ? extra : new Float32Array(T).fill(extra);
+      const { settings } = readSettings('', rows);
+      const [sample, words] = [row.map(() => 40), row.map((_, t) => 'sabcd'[t]!)];
+      const picture = { data, shape: [1, 1, T, T], extraKey };
+      const lab = { settings, log: [], sample, words, picture } as unknown as Lab;
+      const { bars, sum } = rowWeights(lab, T - 1);
+      return `${bars.map(({ token, words }) => `${token} ${words}`).join(', ')}; ${sum}`;
+    };
+    // Before training each has the same; later the first token is shown even if it has least.
+    expect(textOf([0.2, 0.2, 0.2, 0.2, 0.2])).toBe('s 20%, a 20%, b 20%; sums to 100%');
+    expect(textOf([0.01, 0.05, 0.9, 0.03, 0.01])).toBe('s 1%, a 5%, b 90%; sums to 100%');
+    expect(textOf([0, 0.01, 0.02, 0.05, 0.15])).toBe('s 0%, c 5%, d 15%; sums to 23%');
+    expect(textOf([0.0001, 0.0002])).toBe('s <1%, a <1%; sums to <0.1%');
+    // Tied weights do not displace a larger one behind them.
+    expect(textOf([0.5, 0.1, 0.1, 0.3])).toBe('s 50%, a 10%, c 30%; sums to 100%');
+    // The extra key is before the tokens; some operations have negative weights.
+    expect(textOf([0.1, 0.3, 0.1], 0.5)).toBe('s 10%, ∗ 50%, a 30%; sums to 100%');
+    expect(textOf([0.1, -0.4, 0.2, 1.5])).toBe('s 10%, a −40%, c 150%; sums to 140%');
   });
 
   it('state the cost of a pair if it is known', () => {

@@ -21,7 +21,8 @@ interface Look {
 function taskTemplate(pair: readonly [NamedLab, NamedLab]): TemplateResult {
   return html`<h2>${taskTitle(pair[0].lab)}</h2>
     ${rowNotes(pair[0]).map(
-      ({ example, note }) => html`<p><strong class="lab-example">${example}</strong> ${note}</p>`,
+      ({ example, who, what }) =>
+        html`<p><strong class="lab-example">${example}</strong> ${who}: ${what}</p>`,
     )}`;
 }
 

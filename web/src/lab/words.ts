@@ -11,6 +11,8 @@ import { isFineTune, type Settings } from './settings';
 /** The number of steps over which sentences average, since a batch is noisy. */
 const RECENT_STEPS = 20;
 const EPS = defaults.eps;
+/** The label of the extra key, which belongs to no token. */
+export const EXTRA_KEY = '∗';
 /** A weight differs from an even spread by less than this where the map says that it is one. */
 const EVEN = 0.03;
 
@@ -185,8 +187,8 @@ export function taskTitle({ settings }: Lab): string {
 }
 
 /**
- * Explains two rows of a lab's map by an example and a note each: the first one of a circled digit, and an ordinary one;
- * none without both. `mark` is the note in the map.
+ * Explains two rows of a lab's map by an example each: the first one of a circled digit, and an ordinary one; none without
+ * both. "`who`: `what`" explains the task; `token` is at the row's end in the map, and before `what` above its weights.
  */
 export function rowNotes({ lab }: NamedLab) {
   const isTrigger = (t: number) =>
@@ -201,16 +203,36 @@ export function rowNotes({ lab }: NamedLab) {
     {
       row: trigger,
       example: `${copied} ${word} → ${copied}`,
-      note: 'any circled digit: repeat the token before',
-      mark: `◀ repeat ${copied}`,
+      who: 'any circled digit',
+      token: word,
+      what: 'repeat the token before',
     },
     {
       row: ordinary,
       example: `${lab.words[ordinary]} → ?`,
-      note: 'ordinary letter: nothing to look up',
-      mark: '◀ nothing to look up',
+      who: 'ordinary letter',
+      token: lab.words[ordinary]!,
+      what: 'nothing to look up',
     },
   ];
+}
+
+/**
+ * Returns the weights of a row of a lab's map: the first token's, then the two largest others in their order, and the sum
+ * of all, in words.
+ */
+export function rowWeights(lab: Lab, row: number) {
+  const { weights, extraKey } = shownHead(lab)!;
+  const labels = labelsOf(lab);
+  const [first, ...others] = labels.slice(0, row + 1).map((token, s) => {
+    return { token, weight: weights[row * labels.length + s]! };
+  });
+  if (extraKey) others.unshift({ token: EXTRA_KEY, weight: extraKey[row]! });
+  const bySize = others.toSorted((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+  const shown = others.filter((other) => bySize.indexOf(other) < 2);
+  const sum = [first!, ...others].reduce((total, { weight }) => total + weight, 0);
+  const bars = [first!, ...shown].map((bar) => ({ ...bar, words: formatPercent(bar.weight, 0) }));
+  return { bars, sum: `sums to ${sumWords(sum)}` };
 }
 
 function modelWords(namedLab: NamedLab, side: number): string {
