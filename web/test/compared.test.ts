@@ -18,6 +18,7 @@ import {
   labelOf,
   nearWords,
   obstacleOf,
+  rawWords,
   topicsOf,
 } from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
@@ -58,6 +59,35 @@ describe('the heading', () => {
       expect(obstacleOf([frameWith(0.5), frame])).toMatch(words);
     }
     expect(obstacleOf([frameWith(0.5), frameWith(0)])).toBe('');
+  });
+});
+
+describe('what the heading counts', () => {
+  const rest = frameWith(0.5);
+  const weights = (rowSum: number) => {
+    return frameOf(
+      {
+        operation: { ...rest.operation, name: 'elu1', normalizes: false } as never,
+        perPrompt: { row_mass_summary: [rowSum] },
+      },
+      {
+        sink_ratio: tensor([3], [0.75, 0, 0]),
+        sink_ratio_raw: tensor([3], [0.5, 0, 0]),
+      },
+    );
+  };
+  const withKey = (share: number) =>
+    frameOf(
+      { architecture: { ...rest.architecture, bias_key: 'head' } as never },
+      { sink_ratio: tensor([3], [0, 0, 0]), sink_ratio_bias: tensor([1], [share]) },
+    );
+
+  it('is the extra key where it has the sink, and raw weights where rows sum to more than 100%', () => {
+    const sentences = [weights(15), weights(0.4), withKey(0.75), withKey(0)].map((frame) => [
+      headingOf([rest, frame], ['softmax', 'b']),
+      rawWords([rest, frame]),
+    ]);
+    expect(sentences).toMatchSnapshot();
   });
 });
 

@@ -38,6 +38,7 @@ import {
   MAX_TOPICS,
   nearWords,
   obstacleOf,
+  rawWords,
   spendWords,
   topicsOf,
 } from './compared';
@@ -240,7 +241,8 @@ function leadOf(frames: readonly Frame[], context: Context) {
   const differs = frames.length > 1 ? differsSentence(topics) : 'Add another model to compare.';
   const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
   const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
-  const reason = obstacleOf(frames) || `${spendWords(frames)}${extraKeyWords(frames)}`;
+  const reason =
+    obstacleOf(frames) || `${spendWords(frames)}${extraKeyWords(frames)}${rawWords(frames)}`;
   return { sentence: `${sink}${nearWords(frames)}${differs} ${reason}`.trim(), topics };
 }
 

@@ -5,6 +5,7 @@ import {
   isCommonToken,
   mean,
   ofHead,
+  usesRawWeights,
   type Frame,
   type Head,
 } from '../frame';
@@ -16,6 +17,7 @@ import {
   listWords,
   headsWords,
   modelName,
+  meanRowSum,
   mustSpendWords,
   haveOtherTexts,
   sumWords,
@@ -140,6 +142,31 @@ export const nearWords = (frames: readonly Frame[]): string =>
     ? `Over ${formatPercent(frames[0]!.eps, 0)} a head counts as a sink: ${listWords(frames.map(countWords))}. `
     : '';
 
+/** Row sums beyond this are no shares of 100%. */
+const MAX_SHARES = 1.5;
+
+/** Returns a model whose heads are counted by weights that sum to far more than 100% a row; undefined without one. */
+const unboundedOf = (frames: readonly Frame[]): Frame | undefined =>
+  frames.find((frame) => usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES);
+
+/** Counts the heads of a model in the heading: those that give an extra key as much, where no other does. */
+function clauseOf(frame: Frame): string {
+  const [count, extra] = [countWords(frame), extraKeyHeads(frame)];
+  if (count === 'none' && extra && !/^none/.test(extra))
+    return `the extra key has it: ${extra.replace(' of the ', ' of ')}`;
+  return unboundedOf([frame]) ? `${count} by raw weight` : count;
+}
+
+/** Says what rows of raw weights sum to, and how many heads have a sink by shares; empty if rows sum to at most 100%. */
+export function rawWords(frames: readonly Frame[]): string {
+  const frame = unboundedOf(frames);
+  if (!frame) return '';
+  const sum = meanRowSum(frame);
+  return ` Raw weights sum to ${timesWords(sum)} a row on average; by shares of the row, ${headsWords(frame, verdictOf(frame).sinkByShares)} have a sink.`;
+}
+
+const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
+
 /** More models than these are counted, not listed, in the heading. */
 const MAX_LISTED = 3;
 
@@ -165,7 +192,7 @@ export function headingOf(
   if (areNear(frames))
     return `${capitalize(listWords(places))} the strongest heads are nearly equal: ${listWords(frames.map((frame) => wholePercent(strongestOf(frame))))} on ${firstName(frames[0]!)}.`;
   const clauses = frames.map((frame, i) => {
-    return `${places[i]} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink on ${textsWords(frame)}`}`;
+    return `${places[i]} ${i ? clauseOf(frame) : `${countWords(frame)} heads have a sink on ${textsWords(frame)}`}`;
   });
   const text = clauses.join(', ').replace('none heads have', 'no head has');
   return `${capitalize(text)}.`;
@@ -192,9 +219,6 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
 export const ARE_SINKS_BAD =
   'Not by themselves: a sink is where a head puts attention that it must give away. But who drops old tokens to save memory must keep the first one.';
 
-/** Row sums beyond this are no shares of 100%. */
-const MAX_SHARES = 1.5;
-
 /** Returns the label inside a map: what its first column is, and what its rows sum to where they need not sum to 100%. */
 export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
   const { attention, column, isShare, kind, rowSum } = claimOf(frame, at, state);
@@ -207,7 +231,7 @@ export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['rema
   if (rowSum > MAX_SHARES)
     return {
       kind: 'none',
-      text: `weights, not shares: a row adds up to ${rowSum.toFixed(rowSum < 9.5 ? 1 : 0)} times softmax’s 100%`,
+      text: `raw weights, not shares: rows sum to ${timesWords(rowSum)}`,
     };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
