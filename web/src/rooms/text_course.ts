@@ -138,7 +138,10 @@ export function drawTextCourses(
     ];
   });
   const scope = counted[0] ? countedOn(counted[0]) : 'on this text';
-  const isComplete = courses.every(({ points }) => points.every(({ frame }) => frame));
+  // A text that is too short to count stays without counts.
+  const isComplete =
+    counted.some((frame) => !verdictOf(frame).conclusive) ||
+    courses.every(({ points }) => points.every(({ frame }) => frame));
   const yLabel = `heads with a sink ${scope}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ' · counting …'}`;
   const words = courses.map(({ title, points }) => {
     const ends = [points[0]!, points.at(-1)!].filter(({ frame }) =>

@@ -71,8 +71,11 @@ function inModel(frame: Frame): string {
   return name === `the ${operation.name} model` ? `with ${operation.name}` : `in ${name}`;
 }
 
-/** Returns the room's heading: what the courses of the shown models say of the sink. */
-function headingOf(frames: readonly Frame[]): string {
+/**
+ * Returns the room's heading: what the courses of the shown models say of the sink. The courses are averages; a model
+ * whose heads have a sink on the text after training is not said to have none.
+ */
+function headingOf(frames: readonly Frame[], trained: readonly Frame[]): string {
   const courses = frames.flatMap((frame) => {
     const emergence = emergenceOf(frame);
     return emergence ? [{ place: inModel(frame), ...emergence }] : [];
@@ -81,7 +84,9 @@ function headingOf(frames: readonly Frame[]): string {
   if (!courses.length) return 'Training';
   if (!learned.length) return 'No sink appears in these training runs.';
   if (learned.some(({ from }) => from > 0)) return 'Training';
-  const others = courses.filter(({ isNone }) => isNone);
+  const isClear = (place: string) =>
+    trained.every((frame) => inModel(frame) !== place || !(verdictOf(frame).sink > 0));
+  const others = courses.filter(({ isNone, place }) => isNone && isClear(place));
   const listOf = (list: typeof courses, word: 'and' | 'or') =>
     listWords(
       list.map(({ place }) => place),
@@ -103,6 +108,10 @@ export function numbersSentence(frames: readonly Frame[]): string {
   return `${capitalize(placeOf(frame))}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
 
+/** Which of the shown models is drawn beside the first one. */
+const besideFirst = (at: number, shown: readonly unknown[]): number =>
+  Math.min(Math.max(1, at), shown.length - 1);
+
 /** Returns functions about the shown models: their heads, which are those that give the first token most in the end. */
 function chooseHeads(context: Context) {
   const trainedEntries = () => entriesOf(context, trainedSubjects(context.state.value.shown));
@@ -115,11 +124,10 @@ function chooseHeads(context: Context) {
   const headOf = (frame: Frame): Head =>
     pinnedHead(frame.subject) ?? selectedHead(frame, context.state.peek());
   const claimAt = (frame: Frame) => claimOf(frame, headOf(frame), context.state.peek());
-  /** The chosen subject and the next one, as they are now. */
+  /** The first subject and the chosen one, or else the second, as they are now. */
   const currentSubjects = (): string[] => {
     const { shown, at } = context.state.value;
-    const chosen = Math.min(at, shown.length - 1);
-    return [...new Set([shown[chosen]!, shown[(chosen + 1) % shown.length]!])];
+    return [...new Set([shown[0]!, shown[besideFirst(at, shown)] ?? shown[0]!])];
   };
   return { trainedEntries, pinnedHead, headOf, claimAt, currentSubjects };
 }
@@ -128,21 +136,25 @@ type Chosen = ReturnType<typeof chooseHeads>;
 
 /** Attention differs from an even spread by less than this where the map says that it is one. */
 const EVEN = 0.03;
+/** Attention of more than this part of the threshold is almost a sink. */
+const ALMOST = 0.8;
 
 /** Returns what is written in a map: how strong its first column is at this step. */
 function columnRemark(frame: Frame, { claimAt }: Chosen) {
   const { column, attention, uniform, isShare, rowSum } = claimAt(frame);
   if (!column || !isCommonToken(frame, firstKey(frame)) || frame.queries) return undefined;
+  if (!verdictOf(frame).conclusive) return undefined;
   if (attention > frame.eps)
     return { kind: 'sink', text: `◀ attention sink: ${wholePercent(attention)}` };
   const share = `${wholePercent(attention)} on ${firstName(frame)}`;
-  if (!isShare) return { kind: 'none', text: `no strong column; rows sum to ${sumWords(rowSum)}` };
+  if (!isShare)
+    return { kind: 'none', text: `no strong column; rows sum to ${sumWords(rowSum)} on average` };
   const isEven = Math.abs(attention - uniform) < EVEN && !isBidirectional(frame);
   return {
     kind: 'none',
     text: isEven
       ? `${share}: about an even share (early rows see few)`
-      : `no strong column: ${share}`,
+      : `${attention > ALMOST * frame.eps ? 'almost a sink' : 'no strong column'}: ${share}`,
   };
 }
 
@@ -161,18 +173,20 @@ function headTemplate(
     entries,
     frames,
     current,
+    trained,
     reason,
   }: {
     entries: readonly SubjectEntry[];
     frames: readonly Frame[];
     current: readonly Frame[];
+    trained: readonly Frame[];
     reason: string;
   },
   context: Context,
   isPlaying: boolean,
 ) {
   const isLoading = !frames.length && !entries.some(({ error }) => error);
-  return html`<h1>${headingOf(frames)}</h1>
+  return html`<h1>${headingOf(frames, trained)}</h1>
     ${troubleNotes(entries, context)}
     <p class="lead">${explainTerms(reason)}</p>
     <p class="counts">
@@ -194,7 +208,7 @@ const nextTemplate = ({ link }: Context, when: string) =>
       <a href=${link({ room: 'lab' })}>Train one yourself</a>
     </p>`;
 
-/** Returns the choice of the models, and of the one that is drawn before and after its training if there are several. */
+/** Returns the choice of the models, and of the one that is drawn beside the first if there are several. */
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {
   const { state, set, pickModels } = context;
   const { at } = state.value;
@@ -203,7 +217,8 @@ function modelChoice(entries: readonly SubjectEntry[], context: Context) {
     ({ subject, frame }, i) =>
       [i, frame ? titleOf(frame) : subject, frame && cardOf(frame, context)?.what] as const,
   );
-  return html`${names.length > 2 ? segmentedControl('Model of the maps', names, Math.min(at, names.length - 1), (chosen) => set({ at: chosen })) : nothing}
+  const chosen = besideFirst(at, names);
+  return html`${names.length > 2 ? segmentedControl('Beside the first', names.slice(1), chosen, (next) => set({ at: next })) : nothing}
     <button type="button" class="add" @click=${pickModels}>Choose models</button>`;
 }
 
@@ -336,6 +351,13 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
   const textPlace = addElement(side, '');
   const isPlaying = () => play.isPlaying.value;
   const curves = addCurves({ root, chartPlace, goToStep }, context, scope, isPlaying);
+  // A model that the reader adds is drawn at once.
+  let known = context.state.peek().shown.length;
+  scope.effect(() => {
+    const { length } = context.state.value.shown;
+    if (length > known && length > 2) context.set({ at: length - 1 });
+    known = length;
+  });
   /** The entries drawn last, and the models that they are of: all stays while a checkpoint loads. */
   let drawn: { readonly models: string; readonly entries: readonly SubjectEntry[] } | undefined;
 
@@ -358,16 +380,18 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     const { entries } = drawn;
     const frames = framesOf(entries);
     const fresh = framesOf(entries.filter(({ isStale }) => !isStale));
-    const reason = reasonWords(framesOf(trainedEntries()), chosen);
+    const trained = framesOf(trainedEntries());
+    const reason = reasonWords(trained, chosen);
+    const current = fresh;
     render(
-      headTemplate({ entries: latest, frames, current: fresh, reason }, context, isPlaying()),
+      headTemplate({ entries: latest, frames, current, trained, reason }, context, isPlaying()),
       headingPlace,
     );
+    root.classList.toggle('pending', isPending && !isPlaying());
     render(modelChoice(entries, context), choicePlace);
     updateLegend(frames);
     const names = currentSubjects();
-    const current = isPending ? entries : entries.filter(({ subject }) => names.includes(subject));
-    drawPictures(current);
+    drawPictures(isPending ? entries : entries.filter(({ subject }) => names.includes(subject)));
     curves.update();
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(
