@@ -22,7 +22,7 @@ import {
   topicsOf,
 } from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
-import { lossesWords, lossWords } from '../src/rooms/model_list';
+import { fewerWords, lossesWords, lossWords } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
 import { frameOf, tensor } from './fixture';
 
@@ -232,9 +232,23 @@ describe('chapters and claims', () => {
   });
 });
 
+it('models of which far fewer heads have a sink over longer passages than on the text are named', () => {
+  const card = modelsOfZoo().find(({ id }) => id === 'softmax')!;
+  const wordsOf = (sink_1_raw: number, change: Partial<Frame> = {}) => {
+    const measured = { ...card.measured, sink_1_raw };
+    const frame = frameWith(0.5, change);
+    return fewerWords([{ subject: 'a', name: 'a model', card: { ...card, measured }, frame }]);
+  };
+  expect(wordsOf(30)).toBe(
+    'A model: in the longer passages, fewer heads give the first token over 30% than on this text.',
+  );
+  for (const words of [wordsOf(40), wordsOf(70), wordsOf(30, { T: 64 }), wordsOf(30, { eps: 0.2 })])
+    expect(words).toBe('');
+});
+
 it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
-    'equal',
+    'similar',
     'similar',
     'worse',
     'much better',

@@ -145,7 +145,9 @@ function panelButtons({ state, set }: Context): TemplateResult {
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
     <summary>How sure?</summary>
-    ${claim ? html`<p class="verdict">${effectWords(claim)}</p>` : nothing}
+    <p class=${claim ? 'verdict' : 'hint'}>
+      ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
+    </p>
     <div class="numbers" role="group" aria-label="Evidence">
       ${PANELS.map(
         ([name, title]) =>
@@ -278,6 +280,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     };
   });
   hideUntilDrawn(root, scope, currentEntries);
+  let hasDrawn = false;
 
   scope.effect(() => {
     const state = context.state.value;
@@ -289,7 +292,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const isListed = context.engine.value && !state.hide.includes('subjects');
     render(isListed ? listTemplate(entries, context) : nothing, listPlace);
     update(entries);
-    render(frames.length ? panelButtons(context) : nothing, panelsPlace);
+    // Once drawn it stays, open or not as the reader left it.
+    hasDrawn ||= frames.length > 0;
+    render(hasDrawn ? panelButtons(context) : nothing, panelsPlace);
     const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);

@@ -5,11 +5,13 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
-import { formatValue, lossNote } from '../words';
+import { capitalize, formatPercent, formatValue, listWords, lossNote, verdictOf } from '../words';
 
-/** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
+/** Losses that differ by less nats per token are similar. */
+const SIMILAR = 0.05;
+/** Differences of the loss below these numbers have these words; a larger one is much. */
 const LOSS_WORDS = [
-  [0.05, 'similar'],
+  [SIMILAR, 'similar'],
   [0.2, ''],
   [Infinity, 'much '],
 ] as const;
@@ -17,7 +19,7 @@ const LOSS_WORDS = [
 /** Says how large a difference of the loss is: "similar", "worse", "much worse". */
 export function lossWords(difference: number): string {
   if (!Number.isFinite(difference)) return '';
-  if (Math.abs(difference) < 0.005) return 'equal';
+  if (difference === 0) return 'equal';
   const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
   return word === 'similar' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
 }
@@ -49,19 +51,53 @@ export interface ModelRow {
   readonly besides?: string;
 }
 
+/**
+ * Returns the share of heads with a sink in the shown training, in percent. Of that run the count by weight is known, of
+ * other seeds only that by shares.
+ */
+const percentOf = ({ measured }: Card): number => Number(measured.sink_1_raw ?? measured.sink_1);
+
+/** A count on the text is said to be larger than that of the passages from this difference on. */
+const MUCH_MORE = 0.15;
+
+/** Names the models of which far fewer heads have a sink over the longer passages than on the text. */
+export function fewerWords(rows: readonly ModelRow[]): string {
+  const fewer = rows.filter(
+    ({ frame, card }) =>
+      frame &&
+      card &&
+      isLonger(frame, card) &&
+      verdictOf(frame).sink - percentOf(card) / 100 > MUCH_MORE,
+  );
+  return fewer.length
+    ? `${capitalize(listWords(fewer.map(({ name }) => name)))}: in the longer passages, fewer heads give the first token over ${formatPercent(fewer[0]!.frame!.eps, 0)} than on this text.`
+    : '';
+}
+
+/** Whether the passages are longer than the text, and judged by the same threshold. */
+const isLonger = ({ T, eps, sequences }: Frame, { measured }: Card): boolean =>
+  sequences === 1 && T < Number(measured.T) && eps === measured.eps;
+
 /** Draws the share of heads with a sink in the shown training as a bar, and a dot for each further training. */
 function runsCell(card: Card | undefined): TemplateResult | string {
   if (!card) return 'not measured';
   const [shown, ...others] = seedsOf(card).all;
-  // Of the shown run the count by weight is known, of other seeds only that by shares.
-  const share = Number(card.measured.sink_1_raw ?? shown!.sink_1);
+  const share = percentOf(card);
   const words = (percent: number) => `${percent.toFixed(0)}%`;
-  const retrained = others.map(({ sink_1 }) => sink_1).sort((a, b) => a - b);
+  const seeds = others.map(({ sink_1 }) => sink_1).sort((a, b) => a - b);
+  // By weight, more heads count than by shares only where rows sum to more than 100%.
+  const note = seeds.length
+    ? `retrained ${seeds.map(words).join(', ')}`
+    : share > shown!.sink_1 && 'by weight';
   return html`<span class="run-bar" aria-hidden="true"
       ><b style="width: ${share}%"></b
-      >${retrained.map((percent) => html`<i style="left: ${percent}%"></i>`)}</span
+      >${seeds.map((percent) => html`<i style="left: ${percent}%"></i>`)}</span
     ><span class="run-share">${words(share)}</span> ${
-      retrained.length ? html`<small>retrained ${retrained.map(words).join(', ')}</small>` : nothing
+      note
+        ? html`<small title=${seeds.length ? 'only the random start differs' : nothing}
+            >${note}</small
+          >`
+        : nothing
     }`;
 }
 
@@ -69,7 +105,7 @@ function runsCell(card: Card | undefined): TemplateResult | string {
 const haveOneStart = (a: Card, b: Card) => String(a.training?.front) === String(b.training?.front);
 
 /** Draws each model's loss, of all trainings, and compares their mean with that of the first model. */
-function lossCells(rows: readonly ModelRow[]): TemplateResult[] {
+function lossCells(rows: readonly ModelRow[]): { cells: TemplateResult[]; note: string } {
   const areCards = rows.every(({ card }) => card);
   const note = lossNote(rows.flatMap(({ frame }) => frame ?? []));
   const losses = rows.map(({ frame, card }) =>
@@ -77,15 +113,18 @@ function lossCells(rows: readonly ModelRow[]): TemplateResult[] {
   );
   const [first = NaN, ...others] = losses.map((own) => mean(own));
   const words = others.map((loss, i) => {
-    const { frame, card } = rows[i + 1]!;
-    if (areCards) return haveOneStart(card!, rows[0]!.card!) ? lossWords(loss - first) : '';
+    const { frame, card, besides } = rows[i + 1]!;
+    if (areCards)
+      return haveOneStart(card!, rows[0]!.card!) && !besides ? lossWords(loss - first) : '';
     return frame && !note ? lossesWords([loss, first], frame) : '';
   });
-  return rows.map(
-    (_, i) =>
-      html`${spanWords(losses[i]!)}
-      ${i && words[i - 1] ? html`<small>${words[i - 1]}</small>` : nothing}`,
-  );
+  return {
+    cells: losses.map(
+      (own, i) =>
+        html`${spanWords(own)} ${i && words[i - 1] ? html`<small>${words[i - 1]}</small>` : nothing}`,
+    ),
+    note: words.includes('similar') ? `Similar: less than ${SIMILAR} apart.` : '',
+  };
 }
 
 /**
@@ -102,7 +141,13 @@ export function modelList(
 ): TemplateResult {
   const losses = lossCells(rows);
   const areCards = rows.every(({ card }) => card);
-  const hasRetrained = rows.some(({ card }) => card && seedsOf(card).all.length > 1);
+  const otherStarts = areCards && rows.some(({ card }) => !haveOneStart(card!, rows[0]!.card!));
+  const notes = [
+    losses.note,
+    fewerWords(rows),
+    otherStarts ? 'Losses over different tokens have no words.' : '',
+    note,
+  ];
   const row = ({ subject, name, card, frame, color, besides }: ModelRow, i: number) =>
     html`<tr class=${frame?.class ?? ''} style="--own: var(${color ?? '--ink-3'})">
       <th scope="row">
@@ -130,7 +175,7 @@ export function modelList(
         ${besides ? html`<small>${besides}</small>` : nothing}
       </th>
       <td>${runsCell(card)}</td>
-      <td>${losses[i]}</td>
+      <td>${losses.cells[i]}</td>
     </tr>`;
   return html`<table class="runs">
       <thead>
@@ -144,7 +189,5 @@ export function modelList(
         ${rows.map(row)}
       </tbody>
     </table>
-    <p class="hint">
-      ${hasRetrained ? 'Retrained: only the random start differs.' : nothing} ${note}
-    </p>`;
+    <p class="hint">${notes.filter(Boolean).join(' ')}</p>`;
 }
