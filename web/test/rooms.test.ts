@@ -893,7 +893,7 @@ describe('Compare', () => {
     // The losses of all runs, and the difference of their means in words.
     const measuredRoom = await compareRoom({ shown: ['softmax@40', 'sigmoid'] }, pair(), { cards });
     expect(measuredRoom.texts('.runs thead th')).toEqual([
-      'heads with a sink, in 100 passages',
+      'heads with a sink, 100 longer passages',
       expect.stringContaining('loss, this text'),
     ]);
     const losses = [card.measured.loss, ...seeds.map(({ loss }) => loss)];
@@ -942,7 +942,7 @@ describe('Compare', () => {
     expect(ownRoom.all('.verdict')).toEqual([]);
     // A checkpoint was not measured on the passages, so both losses are of this text.
     expect(ownRoom.texts('.runs tr')).toMatchObject(
-      [/loss, this text/, /not measured 2\.00$/, /60% 2\.00 equal$/].map((words) =>
+      [/loss, this text/, /not measured 2\.00$/, /60% 2\.00 similar$/].map((words) =>
         expect.stringMatching(words),
       ),
     );

@@ -19,7 +19,6 @@ const LOSS_WORDS = [
 /** Says how large a difference of the loss is: "similar", "worse", "much worse". */
 export function lossWords(difference: number): string {
   if (!Number.isFinite(difference)) return '';
-  if (difference === 0) return 'equal';
   const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
   return word === 'similar' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
 }
@@ -141,6 +140,7 @@ export function modelList(
 ): TemplateResult {
   const losses = lossCells(rows);
   const areCards = rows.every(({ card }) => card);
+  const areLonger = rows.some(({ frame, card }) => frame && card && isLonger(frame, card));
   const otherStarts = areCards && rows.some(({ card }) => !haveOneStart(card!, rows[0]!.card!));
   const notes = [
     losses.note,
@@ -181,7 +181,7 @@ export function modelList(
       <thead>
         <tr>
           <td></td>
-          <th scope="col">heads with a sink, in 100 passages</th>
+          <th scope="col">heads with a sink, ${areLonger ? '100 longer' : 'in 100'} passages</th>
           <th scope="col">${areCards ? 'loss' : 'loss, this text'}<small>(low: good)</small></th>
         </tr>
       </thead>
