@@ -83,6 +83,16 @@ it('the legend has the names of lines that have no room beside them', () => {
   heights.slice(1).forEach((y, i) => expect(y! - heights[i]!).toBeGreaterThan(5));
 });
 
+it('a name is next to its line, also where there is more room farther away', () => {
+  const levels = [4, 0].map((y) => line([y, y], { name: `level ${y}`, places: [0, 9] }));
+  const curve = line([4, 2, 1.5, 1.2, 1, 1, 1, 1, 1, 1], { name: 'curve' });
+  const { marks, paths } = chartOf([levels[0]!, curve, levels[1]!], { named: true });
+  const lineAt = (i: number) => Number(/^M[^,]+,([\d.]+)/.exec(paths[i]!)![1]);
+  const [[lowest], , [highest]] = marks('.name', 'y') as [[number], [number], [number]];
+  expect(Math.abs(lowest - 4 - lineAt(2))).toBeLessThan(12);
+  expect(Math.abs(highest - 4 - lineAt(0))).toBeLessThan(12);
+});
+
 it('names stand on no line and on no other name', () => {
   const steep = line([0, 0, 0, 9, 9, 9], { name: 'steep' });
   const falling = line([9, 8, 6, 5, 4, 3], { name: 'falling', color: '--query' });

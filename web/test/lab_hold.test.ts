@@ -113,13 +113,11 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
   'a framed column beside the first': [
-    /framed: w(\d+) \(token (\d+)\) (<?[\d.]+)%/,
+    /framed: w(\d+) \(position (\d+)\) (<?[\d.]+)%/,
     (pair, i, key, position, n) => {
       const { weight, meanOf } = shownHeadOf(pair[i]!);
       const own = meanOf(Number(key));
-      return (
-        Number(position) === Number(key) + 1 && isWritten(n!, own) && own > Math.max(0.3, weight)
-      );
+      return position === key && isWritten(n!, own) && own > Math.max(0.3, weight);
     },
   ],
   'the map of a head': [

@@ -148,7 +148,7 @@ function extraKeyWeight(lab: Lab, { extraKey } = shownHead(lab) ?? {}): number {
 
 /** Names the framed column of a map by its token and position, with its mean weight in ordinary rows. */
 const framedWords = (lab: Lab, { framed: { key, weight } }: ShownHead): string =>
-  `${lab.words[key]} (token ${key + 1}) ${weightWords(weight)}`;
+  `${lab.words[key]} (position ${key}) ${weightWords(weight)}`;
 
 /**
  * Returns the number above a lab's map, and what it is the mean of; undefined without a map. Once the lab trains it is
@@ -344,10 +344,6 @@ export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Run
   const likelyWords = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
   return [
     answerWords(pair, runs) || sinkWords(pair),
-    ...pair.flatMap(({ lab, name }) => {
-      const head = shownHead(lab);
-      return head && head.framed.key > 0 ? [`Framed (${name}): ${framedWords(lab, head)}.`] : [];
-    }),
     ...(hasAnswer && likely.every(Number.isFinite)
       ? [`Right token after a circled digit: ${likelyWords} likely.`]
       : []),

@@ -179,6 +179,8 @@ function pointSample({ color }: Series, i: number) {
 const [NAME_HEIGHT, LETTER_WIDTH, ENOUGH_ROOM] = [14, 8.8, 20];
 /** The distances of a name's middle from its line. */
 const NAME_GAPS = [-10, 10, -24, 24];
+/** How much room a name must gain to be away from its line. */
+const FAR_COST = 2 * ENOUGH_ROOM;
 /** A name that is nearer to something else has no room. */
 const MIN_ROOM = 6;
 /** How many points of a line are tried for its name. */
@@ -391,10 +393,13 @@ function nameLines(
         // The numbers of the axis are below.
         yOf.range()[0]! - y + 4,
       );
-      return { left, y, room, score: 2 * room + distanceTo(others, lineY, x - 8, x + 8) };
+      const isFar = Math.abs(y - lineY) > NAME_HEIGHT;
+      const score = 2 * room + distanceTo(others, lineY, x - 8, x + 8) - (isFar ? FAR_COST : 0);
+      return { left, y, room, score };
     });
-    const { left, y, room } = scored.reduce((a, b) => (b.score > a.score ? b : a));
-    if (room < MIN_ROOM) return { one, text: undefined };
+    const [best] = scored.filter(({ room }) => room >= MIN_ROOM).sort((a, b) => b.score - a.score);
+    if (!best) return { one, text: undefined };
+    const { left, y } = best;
     obstacles.push(
       pointsAlong([
         [left, y],
