@@ -64,7 +64,7 @@ export const experiments = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24 \(no first\)\s*Softmax model, head L\dH\d\s*<s>\s.* forgotten .*▼ <s> until 24, then others 100%.*first 1 \+ last 23\s*Softmax model, head L\dH\d\s*<s>\s.* forgotten .*▼ <s> gets 9\d%, others \d%/s,
+      /last 24 \(no first\)\s*Softmax model, head L\dH\d\s*<s>\s.* … .*▼ <s> until 24, then others 100%.*first 1 \+ last 23\s*Softmax model, head L\dH\d\s*<s>\s.* … .*▼ <s> gets 9\d%, others \d%/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
