@@ -45,8 +45,6 @@ export function nameHeads(context: Context) {
   };
 }
 
-export type HeadNamer = ReturnType<typeof nameHeads>;
-
 /** Returns the cells of the heads with a sink. */
 const sinkHeads = (frame: Frame): Cell[] =>
   Array.from(firstTokenWeights(frame)).flatMap((attention, i) => {

@@ -130,7 +130,7 @@ const strongestOf = (frame: Frame): number => Math.max(...firstTokenWeights(fram
 const NEAR = 0.05;
 
 /** Whether one of two models has a sink and the other none, though their strongest heads give nearly the same. */
-export function areNear(frames: readonly Frame[]): boolean {
+function areNear(frames: readonly Frame[]): boolean {
   const [a = NaN, b = NaN, ...others] = frames.map(strongestOf);
   const [over, other] = frames.map((frame, i) => hasSink(frame, [a, b][i]));
   return !others.length && over !== other && Math.abs(a - b) < NEAR;
