@@ -296,15 +296,15 @@ describe('sentences of a lab', () => {
       return `${bars.map(({ token, words }) => `${token} ${words}`).join(', ')}; ${sum}`;
     };
     // Before training each has the same; later the first token is shown even if it has least.
-    expect(textOf([0.2, 0.2, 0.2, 0.2, 0.2])).toBe('s 20%, a 20%, b 20%; sums to 100%');
-    expect(textOf([0.01, 0.05, 0.9, 0.03, 0.01])).toBe('s 1%, a 5%, b 90%; sums to 100%');
-    expect(textOf([0, 0.01, 0.02, 0.05, 0.15])).toBe('s 0%, c 5%, d 15%; sums to 23%');
+    expect(textOf([0.2, 0.2, 0.2, 0.2, 0.2])).toBe('s 20%, a 20%, b 20%; with 2 more: 100%');
+    expect(textOf([0.01, 0.05, 0.9, 0.03, 0.01])).toBe('s 1%, a 5%, b 90%; with 2 more: 100%');
+    expect(textOf([0, 0.01, 0.02, 0.05, 0.15])).toBe('s 0%, c 5%, d 15%; with 2 more: 23%');
     expect(textOf([0.0001, 0.0002])).toBe('s <1%, a <1%; sums to <0.1%');
     // Tied weights do not displace a larger one behind them.
-    expect(textOf([0.5, 0.1, 0.1, 0.3])).toBe('s 50%, a 10%, c 30%; sums to 100%');
+    expect(textOf([0.5, 0.1, 0.1, 0.3])).toBe('s 50%, a 10%, c 30%; with 1 more: 100%');
     // The extra key is before the tokens; some operations have negative weights.
-    expect(textOf([0.1, 0.3, 0.1], 0.5)).toBe('s 10%, ∗ 50%, a 30%; sums to 100%');
-    expect(textOf([0.1, -0.4, 0.2, 1.5])).toBe('s 10%, a −40%, c 150%; sums to 140%');
+    expect(textOf([0.1, 0.3, 0.1], 0.5)).toBe('s 10%, ∗ 50%, a 30%; with 1 more: 100%');
+    expect(textOf([0.1, -0.4, 0.2, 1.5])).toBe('s 10%, a −40%, c 150%; with 1 more: 140%');
   });
 
   it('state the cost of a pair if it is known', () => {

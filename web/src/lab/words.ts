@@ -219,7 +219,7 @@ export function rowNotes({ lab }: NamedLab) {
 
 /**
  * Returns the weights of a row of a lab's map: the first token's, then the two largest others in their order, and the sum
- * of all, in words.
+ * of all with the number of those that are left out, in words.
  */
 export function rowWeights(lab: Lab, row: number) {
   const { weights, extraKey } = shownHead(lab)!;
@@ -232,7 +232,8 @@ export function rowWeights(lab: Lab, row: number) {
   const shown = others.filter((other) => bySize.indexOf(other) < 2);
   const sum = [first!, ...others].reduce((total, { weight }) => total + weight, 0);
   const bars = [first!, ...shown].map((bar) => ({ ...bar, words: formatPercent(bar.weight, 0) }));
-  return { bars, sum: `sums to ${sumWords(sum)}` };
+  const hidden = others.length - shown.length;
+  return { bars, sum: `${hidden ? `with ${hidden} more: ` : 'sums to '}${sumWords(sum)}` };
 }
 
 function modelWords(namedLab: NamedLab, side: number): string {
