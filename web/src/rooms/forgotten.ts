@@ -107,7 +107,7 @@ export function addForgotten(place: HTMLElement, { state }: Context, scope: Scop
         <p class="opening">
           ${explainTerms(
             `Softmax must hand out 100% in every row: ${sinks} of ${heads} heads give “${text.first}” over ${100 * eps}% on average, a sink. ` +
-              'Once it is forgotten, that attention goes to words that mean something.',
+              'Once forgotten, that attention mixes other words into what comes out.',
             true,
           )}
         </p>
