@@ -89,7 +89,9 @@ export function countThroughTraining(context: Context, scope: Scope) {
       .map(({ study }) => study);
   }
 
-  return { courses, studies, hasCourses: () => trained().length > 0 };
+  /** Whether a shown model has stored checkpoints, or may have them while their list loads. */
+  const hasCourses = () => trained().some((text) => storedSteps.value.get(text)?.length !== 0);
+  return { courses, studies, hasCourses };
 }
 
 /**

@@ -242,7 +242,8 @@ function addCurves(
   scope.effect(() => {
     const courses = counts.courses();
     const [frame] = framesOf(entriesOf(context, context.state.value.shown));
-    chartPlace.hidden = !courses.length;
+    // The place of a chart that is to come is kept, so that nothing beside it moves.
+    chartPlace.hidden = !counts.hasCourses();
     // Checkpoints of a hub, and recordings, have the other chart alone.
     if (!counts.hasCourses() && frame && !isFoldOpened) isFoldOpened = fold.open = true;
     if (courses.length && frame)
