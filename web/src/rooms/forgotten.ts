@@ -69,11 +69,12 @@ function allTexts({ first, second, middle, written }: Recorded) {
     ['middle', `all but “${middle.trim()}”, a word in the middle`],
     ['all', 'all tokens'],
   ] as const;
+  const higher = `${passages.last.filter((loss, i) => loss > passages.first[i]!).length} of ${passages.last.length}`;
   const caption =
     `Recorded from ${file} (sha256 ${sha256.slice(0, 12)}…) by Sinkscope ${version}: the likeliest token each time, ${count} tokens. ` +
     'Loss: nats per token of what was written, under the model with all tokens. The story was tried first; news text and recipe were ' +
     `chosen before the model read them. After ${passageTokens} tokens of ${passages.last.length} passages of books the mean loss is ` +
-    `${mean(passages.last).toFixed(2)} with the last ${budget} tokens, ${mean(passages.first).toFixed(2)} with the first kept, ${mean(passages.all).toFixed(2)} with all.`;
+    `${mean(passages.last).toFixed(2)} with the last ${budget} tokens, ${mean(passages.first).toFixed(2)} with the first kept, ${mean(passages.all).toFixed(2)} with all; in ${higher} it is higher without the first.`;
   const lines = rows.map(([name, title]) => ({
     title,
     cells: [html`<div class="written">${written[name].text}</div>`, written[name].loss.toFixed(2)],

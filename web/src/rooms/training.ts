@@ -383,11 +383,8 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     const fresh = framesOf(entries.filter(({ isStale }) => !isStale));
     const trained = framesOf(trainedEntries());
     const reason = reasonWords(trained, chosen);
-    const current = fresh;
-    render(
-      headTemplate({ entries: latest, frames, current, trained, reason }, context, isPlaying()),
-      headingPlace,
-    );
+    const shown = { entries: latest, frames, current: fresh, trained, reason };
+    render(headTemplate(shown, context, isPlaying()), headingPlace);
     root.classList.toggle('pending', isPending && !isPlaying());
     render(modelChoice(entries, context), choicePlace);
     updateLegend(frames);
