@@ -145,21 +145,21 @@ export const nearWords = (frames: readonly Frame[]): string =>
 /** Row sums beyond this are no shares of 100%. */
 const MAX_SHARES = 1.5;
 
-/** Returns a model whose heads are counted by weights that sum to far more than 100% a row; undefined without one. */
-const unboundedOf = (frames: readonly Frame[]): Frame | undefined =>
-  frames.find((frame) => usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES);
+/** Whether a model's heads are counted by weights that sum to far more than 100% a row. */
+const isUnbounded = (frame: Frame): boolean =>
+  usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES;
 
 /** Counts the heads of a model in the heading: those that give an extra key as much, where no other does. */
 function clauseOf(frame: Frame): string {
   const [count, extra] = [countWords(frame), extraKeyHeads(frame)];
   if (count === 'none' && extra && !/^none/.test(extra))
     return `the extra key has it: ${extra.replace(' of the ', ' of ')}`;
-  return unboundedOf([frame]) ? `${count} by raw weight` : count;
+  return isUnbounded(frame) ? `${count} by raw weight` : count;
 }
 
 /** Says what rows of raw weights sum to, and how many heads have a sink by shares; empty if rows sum to at most 100%. */
 export function rawWords(frames: readonly Frame[]): string {
-  const frame = unboundedOf(frames);
+  const frame = frames.find(isUnbounded);
   if (!frame) return '';
   const sum = meanRowSum(frame);
   return ` Raw weights sum to ${timesWords(sum)} a row on average; by shares of the row, ${headsWords(frame, verdictOf(frame).sinkByShares)} have a sink.`;

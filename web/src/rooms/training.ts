@@ -127,7 +127,7 @@ function chooseHeads(context: Context) {
   /** The first subject and the chosen one, or else the second, as they are now. */
   const currentSubjects = (): string[] => {
     const { shown, at } = context.state.value;
-    return [...new Set([shown[0]!, shown[besideFirst(at, shown)] ?? shown[0]!])];
+    return [...new Set([shown[0]!, shown[besideFirst(at, shown)]!])];
   };
   return { trainedEntries, pinnedHead, headOf, claimAt, currentSubjects };
 }
