@@ -7,7 +7,7 @@ import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
 import { areRecordings } from './ask/recordings';
 import { heldOutFile, openZoo, type Zoo } from './ask/zoo';
-import { base } from './base';
+import { base, savesData } from './base';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
@@ -139,7 +139,7 @@ let dialog: Promise<{ draw(): void }> | undefined;
 function prefetch({ fetchAhead }: Zoo): void {
   const { room, shown } = state.peek();
   if (room !== defaults.room) return;
-  const ids = shown.slice(0, isEmbed ? 1 : SIDE_COUNT);
+  const ids = shown.slice(0, isEmbed || savesData() ? 1 : SIDE_COUNT);
   fetchAhead(ids).catch(() => {});
 }
 

@@ -379,6 +379,18 @@ describe('the story on Start', () => {
     expect(story.made).not.toHaveBeenCalled();
   });
 
+  it('loads the second model on a press, or when a step is reached, while the browser saves data', () => {
+    vi.stubGlobal('navigator', { ...navigator, connection: { saveData: true } });
+    const requested = (room: ReturnType<typeof startRoom>) => room.ask.mock.lastCall![0].subjects;
+    const room = startRoom({ shown }, [softmax()]);
+    expect(requested(room)).toEqual(['softmax']);
+    room.click('Load the second model');
+    expect(requested(room)).toEqual(shown);
+    const reading = startRoom({ shown }, [softmax()]);
+    report([observed.at(-6)!]);
+    expect(requested(reading)).toEqual(shown);
+  });
+
   it('requests what its steps need besides the first screen', async () => {
     const { ask } = startRoom({ shown }, pair());
     const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };

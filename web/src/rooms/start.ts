@@ -2,7 +2,7 @@
  * The room Start: one question, the reader's text, the sentence that its maps support, and the maps of two models with
  * one number each. The story below them is fetched when the reader scrolls to it or presses "Why?", which scrolls there.
  */
-import { signal } from '@preact/signals-core';
+import { signal, type Signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   attendsToFirst,
@@ -281,6 +281,8 @@ interface Shown {
   readonly frames: readonly Frame[];
   readonly claims: readonly Claim[];
   readonly hasError: boolean;
+  /** Loads the second model; absent once it is requested. */
+  readonly loadTwin: (() => void) | undefined;
 }
 
 const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
@@ -318,9 +320,18 @@ function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof 
     : nothing;
 }
 
-const captionTemplate = ({ frames, claims, hasError }: Shown, entry: SubjectEntry, i: number) => {
+const captionTemplate = (
+  { frames, claims, hasError, loadTwin }: Shown,
+  entry: SubjectEntry,
+  i: number,
+) => {
   const { frame } = entry;
   const claim = claims[frames.findIndex(({ subject }) => subject === entry.subject)];
+  if (i && !frame && loadTwin)
+    return html`<p class="twin twin-${i}">
+      <button type="button" @click=${loadTwin}>Load the second model</button>
+      <span class="hint">It waits, since your browser saves data.</span>
+    </p>`;
   return html`<p class="twin twin-${i}">
     ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at, frame)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
   </p>`;
@@ -371,6 +382,7 @@ function drawRoom(
   scope: Scope,
   currentEntries: () => SubjectEntry[],
   openStory: () => void,
+  isTwinDue: Signal<boolean>,
 ): void {
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
   const figure = new Figure(document.createElement('div'), attention, context, scope, {
@@ -390,7 +402,8 @@ function drawRoom(
     const frames = framesOf(entries);
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     const hasError = entries.some(({ error }) => error);
-    const shown: Shown = { context, state, entries, frames, claims, hasError };
+    const loadTwin = isTwinDue.value ? undefined : () => void (isTwinDue.value = true);
+    const shown: Shown = { context, state, entries, frames, claims, hasError, loadTwin };
     root.classList.toggle('coming', !frames.length && !hasError);
     root.classList.toggle('failed', !frames.length && hasError && !waitingWords(frames, state));
     root.classList.toggle('waiting', waitingWords(frames, state) !== '');
@@ -538,7 +551,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const isMotionReduced = matchMedia('(prefers-reduced-motion: reduce)').matches;
     goTo(root, 1, isMotionReduced ? 'auto' : 'smooth');
   };
-  drawRoom(root, context, scope, currentEntries, openStory);
+  const isTwinDue = signal(!savesData());
+  drawRoom(root, context, scope, currentEntries, openStory, isTwinDue);
   const reachedSteps = watchSteps(root, scope);
   const drawn = { reachedSteps, isAhead: watchIdle(context, scope, currentEntries) };
   const storyNeeds = fetchStory(root, drawn, { context, scope, currentEntries });
@@ -552,8 +566,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const [firstSubject, ...otherSubjects] = sideSubjects(state);
     const { frame } = queue.entries.value.get(firstSubject!) ?? {};
     const needs = storyNeeds.value?.(frame, state);
-    // The second model is requested only when the first one is measured.
-    const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
+    // The second model is requested only when the first one is measured, and where data are saved, only when it is asked for.
+    const isDue = frame && (isTwinDue.value || reachedSteps.value.size);
+    const subjects = isDue ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
       subjects: [...subjects, ...(frame && needs ? needs.subjects : [])],
       heads: needs?.heads ?? {},
