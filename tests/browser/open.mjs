@@ -8,6 +8,7 @@ import { ggufOfZoo } from './gguf.mjs';
 import {
   ask,
   everyTab,
+  inAllSizes,
   openSection,
   openFiles,
   pauseAtStep,
@@ -412,8 +413,7 @@ export const open = {
   },
 };
 
-for (const width of [1280, 390])
-  for (const scheme of ['light', 'dark'])
-    open[`the dialog at ${width} px, ${scheme}: axe finds nothing, pictures of every stage`] = (
-      stage,
-    ) => checkLooks(stage, { width, scheme });
+Object.assign(
+  open,
+  inAllSizes('the dialog', checkLooks, 'axe finds nothing, pictures of every stage'),
+);
