@@ -2,9 +2,10 @@
 
     python -m models.train.corpora FOLDER
 
-The command fetches three repositories at the commits below into FOLDER/sources, unless they exist there. It writes
-FOLDER/children_lit.txt and FOLDER/storybooks_ccby.txt, and refuses a text whose SHA-256 differs from the one in
-text.py. It needs only git and Python.
+The command fetches three repositories at the commits below into FOLDER/sources, unless they exist there: as a bare
+clone OWNER-NAME, or as the files of one folder, OWNER-NAME/ChiLit or OWNER-NAME/en. It writes FOLDER/children_lit.txt
+and FOLDER/storybooks_ccby.txt, and refuses a text whose SHA-256 differs from the one in text.py. It needs only git and
+Python.
 """
 
 import argparse
@@ -112,8 +113,8 @@ def run_git(folder: Path, *arguments: str) -> bytes:
     ).stdout
 
 
-def fetch_files(source: Source, folder: Path, site: str) -> Files:
-    clone = folder / source.repository.replace("/", "-")
+def fetch_archive(source: Source, clone: Path, site: str) -> dict[str, bytes]:
+    """Returns the files of a source's folder at its commit, which `site` has unless the clone does."""
     if not clone.exists():
         clone.mkdir(parents=True)
         run_git(clone, "init", "--quiet", "--bare")
@@ -125,27 +126,30 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
         except subprocess.CalledProcessError:
             raise SystemExit(
                 f"{site}/{source.repository}: cannot be fetched. Replace {clone} by a bare clone from any mirror that "
-                f"has commit {source.commit}; or put the text files of another machine into {folder.parent}: a recipe "
-                f"takes them by their SHA-256."
+                f"has commit {source.commit}, or put any copy of its folder there, as {clone / source.folder}; or put "
+                f"the text files of another machine into {clone.parents[1]}. A text is taken by its SHA-256."
             ) from None
     archive = io.BytesIO(run_git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
-        files = {
-            Path(member.name).name: tar.extractfile(member)
-            for member in tar
-            if member.isfile() and Path(member.name).parent == Path(source.folder)
-        }
-        return [
-            (name, file.read().decode())
-            for name, file in sorted(files.items())
-            if file is not None and re.fullmatch(source.names, name)
-        ]
+        members = [m for m in tar if m.isfile() and Path(m.name).parent == Path(source.folder)]
+        return {Path(m.name).name: file.read() for m in members if (file := tar.extractfile(m)) is not None}
+
+
+def read_files(source: Source, sources: Path, site: str) -> Files:
+    clone = sources / source.repository.replace("/", "-")
+    copy = clone / source.folder
+    files = (
+        {file.name: file.read_bytes() for file in copy.iterdir() if file.is_file()}
+        if copy.is_dir()
+        else fetch_archive(source, clone, site)
+    )
+    return [(name, data.decode()) for name, data in sorted(files.items()) if re.fullmatch(source.names, name)]
 
 
 def build_corpora(folder: Path, site: str) -> None:
     sources = folder / "sources"
-    books = fetch_files(BOOK_SOURCE, sources, site)
-    stories = [file for source in STORY_SOURCES for file in fetch_files(source, sources, site)]
+    books = read_files(BOOK_SOURCE, sources, site)
+    stories = [file for source in STORY_SOURCES for file in read_files(source, sources, site)]
     for name, text in (
         ("children_lit.txt", children_lit_text(books)),
         ("storybooks_ccby.txt", storybooks_text(stories)),

@@ -16,6 +16,7 @@ Columns:
                         start (the text begins as the model's training texts did, with its start tokens or
                         its fixed token; of the open model, with its BOS) or none (with its own first
                         token)
+    untrained_INPUT_start   alpha of the same seed's weights before any training, on these inputs
     sink_INPUT_FIRST    Sink_1^0.3 on these inputs, in percent
     sink_EPS_T          Sink_1^EPS over the 40 longer passages at T tokens, in percent
     fall_EPS            relative fall of Sink_1^EPS from the first length to the second, as a share; null if
@@ -29,7 +30,8 @@ Columns:
                         attention (KIND is sink or diagonal)
     rank_KIND           mean stable rank of what such a head adds to the stream of the other tokens
     rank_rest           the same of sink heads, without what the first key contributes
-A sink head has alpha_1 above 0.3 on average over the passages. Only shipped models have the columns from sink_EPS_T on.
+A sink head has alpha_1 above 0.3 on average over the passages. Only shipped models have untrained_INPUT_start and the
+columns from sink_EPS_T on.
 Models with a bias key have instead, on the held-out passages:
     bias_alpha          mean over heads of alpha_* of the bias key, minus that of the same model before its training
     bias_sink           Sink_*^0.3, in percent
@@ -141,11 +143,15 @@ def heads_patterns(arch: Architecture, weights: Weights, ids: Tensor) -> dict[st
     return columns | {"rank_rest": rest_ranks[is_sink].mean().item()}
 
 
+def above_uniform(head_alphas: Tensor, ids: Tensor) -> float:
+    return head_alphas.mean().item() - uniform_alpha(ids.shape[1])
+
+
 def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tensor]) -> dict[str, float]:
     columns = {}
     for name, ids in inputs.items():
         head_alphas = alphas_of(ids)
-        columns[f"alpha_{name}"] = head_alphas.mean().item() - uniform_alpha(ids.shape[1])
+        columns[f"alpha_{name}"] = above_uniform(head_alphas, ids)
         columns[f"sink_{name}"] = metrics.sink(head_alphas[..., None]).item()
     return columns
 
@@ -186,6 +192,9 @@ def measure_model(id: str) -> dict[str, Any]:
     )
     inputs = make_inputs(recipe, short_texts)
     columns: dict[str, Any] = {"model": id} | measure_inputs(inputs, lambda ids: first_alphas(arch, weights, ids))
+    untrained = initial_weights(arch, recipe.seeds[0], recipe.training)
+    for name in ("text_start", "random_start", "repeat_start"):
+        columns[f"untrained_{name}"] = above_uniform(first_alphas(arch, untrained, inputs[name]), inputs[name])
     for length in LENGTHS:
         head_alphas = first_alphas(arch, weights, outcomes.encode_texts(recipe, long_texts, length))
         for eps in EPS:
@@ -251,7 +260,7 @@ def measure_untrained(seed: int) -> dict[str, Any]:
 
 
 def round_columns(columns: dict[str, Any]) -> dict[str, Any]:
-    return {name: round(x, 4) if isinstance(x, float) else x for name, x in columns.items()}
+    return {name: round(x, 4) + 0.0 if isinstance(x, float) else x for name, x in columns.items()}
 
 
 @torch.no_grad()

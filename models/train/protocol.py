@@ -46,6 +46,7 @@ B_OTHER_BASELINES = dict.fromkeys(
 # For these recipes, runs of protocol A serve, up to step B_STEPS, as the runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
 B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
+B_HOURS = 40  # core hours that the runs of the third version of the rules may take
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Trains the runs that protocol B still needs, in the order of protocol.B_ROWS, each up to step B_STEPS.
 
     python -m models.train.queue --corpora FOLDER --runs models/.runs --jobs 2
-    python -m models.train.queue --left     prints the remaining runs and the hours of all runs so far; trains nothing
+    python -m models.train.queue --left     prints the remaining runs, the hours of all runs so far and those that are
+                                            left of protocol.B_HOURS; trains nothing
     python -m models.train.queue --further --corpora FOLDER      trains the runs of protocol.B_FURTHER
 
 Logs go to models/zoo/ID/b/SEED.json while the runs train. The queue reads them again before each run begins, because
@@ -18,7 +19,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -109,34 +110,66 @@ def seconds_per_step(runs: Path) -> dict[str, float]:
     return {id: median(values) for id, values in times.items()}
 
 
-def describe_remaining_runs(runs: Path, only: list[str]) -> str:
-    """Describes the remaining runs row by row, with their hours. For recipes that were not measured, assumes the time
-    per parameter of those that were."""
+Hours = tuple[float, ...]  # from the least to the most, or one measured number
+
+
+def price_steps(runs: Path) -> Callable[[Recipe, int], Hours]:
+    """Returns a function that gives the hours of so many steps of a recipe. For recipes that were not measured, it
+    assumes the time per parameter of those that were."""
     runs_by_id, measured_seconds = protocol.decisive_runs(), seconds_per_step(runs)
     rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured_seconds.items() if id in runs_by_id]
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
     bounds = (median(rates) * baseline_count,) if rates else protocol.STEP_SECONDS
-    rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
-    further_rows: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
 
-    def price(recipe: Recipe, seed: int, steps: int) -> tuple[str, tuple[float, ...]]:
+    def price(recipe: Recipe, steps: int) -> Hours:
         step_seconds = (
             (measured_seconds[recipe.id],) * len(bounds)
             if recipe.id in measured_seconds
             else tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds)
         )
-        return f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in step_seconds)
+        return tuple(steps * seconds / 3600 for seconds in step_seconds)
+
+    return price
+
+
+def sum_hours(hours: list[Hours]) -> str:
+    return " to ".join(f"{sum(bound):.1f}" for bound in zip(*hours)) or "0"
+
+
+def describe_budget(runs: Path) -> str:
+    """Describes what the runs since the third version of the rules took. Their logs have the column `first_layer`,
+    which the commits before that version added."""
+    price = price_steps(runs)
+    hours = [
+        price(recipe, log["points"][-1]["step"])
+        for recipe in protocol.decisive_runs().values()
+        for log in (protocol.read_log(recipe, seed) for seed in recipe.seeds)
+        if log["points"] and "first_layer" in log["points"][0]
+    ]
+    spent = [sum(bound) for bound in zip(*hours)]
+    left = " to ".join(f"{protocol.B_HOURS - bound:.1f}" for bound in reversed(spent or [0.0]))
+    return (
+        f"Since the third version of the rules {len(hours)} runs of protocol B took {sum_hours(hours)} core hours; "
+        f"{left} of {protocol.B_HOURS} are left."
+    )
+
+
+def describe_remaining_runs(runs: Path, only: list[str]) -> str:
+    """Describes the remaining runs row by row, with their hours."""
+    price = price_steps(runs)
+    rows: dict[int, list[tuple[str, Hours]]] = {}
+    further_rows: dict[str, list[tuple[str, Hours]]] = {}
+
+    def name(recipe: Recipe, seed: int) -> str:
+        return f"{decide.id_of(recipe)} {seed}"
 
     for number, recipe, seed in due_jobs(only):
-        rows.setdefault(number, []).append(price(recipe, seed, steps_left(recipe, seed)))
+        rows.setdefault(number, []).append((name(recipe, seed), price(recipe, steps_left(recipe, seed))))
     for row, recipe, seed in further_jobs(only):
         question = f"{row.question}, to step {row.until:,}"
-        further_rows.setdefault(question, []).append(price(recipe, seed, row.until))
+        further_rows.setdefault(question, []).append((name(recipe, seed), price(recipe, row.until)))
 
-    def sum_hours(hours: list[tuple[float, ...]]) -> str:
-        return " to ".join(f"{sum(bound):.1f}" for bound in zip(*hours)) or "0"
-
-    def describe_runs(runs: list[tuple[str, tuple[float, ...]]]) -> str:
+    def describe_runs(runs: list[tuple[str, Hours]]) -> str:
         return f"{len(runs)} runs, {sum_hours([hours for _, hours in runs])} core hours"
 
     lines = [
@@ -208,6 +241,7 @@ def main() -> None:
     if arguments.left:
         print(describe_remaining_runs(arguments.runs, arguments.only))
         print(decide.describe_hours())
+        print(describe_budget(arguments.runs))
         return
     train_all = train_further_runs if arguments.further else train_jobs
     failed_jobs = train_all(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)

@@ -4,11 +4,13 @@
 
 Nothing is written into models/zoo. The run begins again whenever the command is given. It ends with exit status 1 if a
 column is further from the committed log than its tolerance: another processor adds in another order, and the bfloat16
-products of some machines round differently.
+products of some machines round differently. Every column is compared that the committed log has; a null agrees with a
+null alone. The columns that it lacks are named at the end.
 """
 
 import argparse
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -20,38 +22,49 @@ from . import protocol
 from .recipe import Recipe, refuse_unknown
 from .train import SAVE_EVERY, train
 
-# Of each column, the largest difference that another machine explains: some times the largest one between a CPU and an
-# H100 over nine whole runs (models/README.md), which was 0.0008 in alpha, 0.0006 in a loss, 0.0004 in the eviction and
-# 0.008 in the hidden ratio.
+# The largest difference of a column that another machine explains: some times the largest one between a CPU and an H100
+# over nine whole runs (models/README.md), which was 0.0008 in alpha, 0.0006 in a loss, 0.0004 in the eviction and 0.008
+# in the hidden ratio. Of six runs that were repeated on CPUs after days, no column differed by more than 0.0001 up to
+# step 1,000; by step 3,000 Sink_k differed by 0.1 points in the three of b-key-value-bias.
 TOLERANCES = {
-    "alpha": 0.002,
-    "alpha_share": 0.002,
-    "alpha_max": 0.005,
-    "value_ratio": 0.005,
-    "eviction": 0.002,
-    "hidden_ratio": 0.02,
-    "loss": 0.002,
-    "row_mass": 0.002,
-    "batch_loss": 0.002,
-    "train_loss": 0.002,
+    r"alpha(_share|_bias|_of_\d+)?|eviction|((batch|train)_)?loss|row_mass": 0.002,
+    r"alpha_max|value_ratio": 0.005,
+    r"hidden_ratio": 0.02,
+    r"sink(_bias)?_0\.\d": 0.5,  # points
+    r"first_layer": 0.0,
 }
+DRIFT = (
+    "The tolerances hold for early steps, and to the end of runs that settle. Where two constant tokens share a sink, "
+    "rounding grows: of b-sink-token, seeds 1 to 3, every column repeats within 0.0001 up to step 1,000, and by step "
+    "3,000 alpha differed by up to 0.008, its largest head and the value ratio by 0.09, the hidden ratio by 0.34 and "
+    "Sink_k by 16 points."
+)
+Row = tuple[str, float | None, float | None, float, bool]
 
 
-def compare_points(committed: dict[str, Any], repeated: dict[str, Any]) -> list[tuple[str, float, float, float, bool]]:
+def tolerance_of(column: str) -> float:
+    return next(tolerance for names, tolerance in TOLERANCES.items() if re.fullmatch(names, column))
+
+
+def compare_points(committed: dict[str, Any], repeated: dict[str, Any]) -> list[Row]:
     """Returns column, committed number, repeated number, tolerance, and whether they agree, for each column of both."""
-    return [
-        (name, committed[name], repeated[name], tolerance, abs(committed[name] - repeated[name]) <= tolerance)
-        for name, tolerance in TOLERANCES.items()
-        if committed.get(name) is not None and repeated.get(name) is not None
-    ]
+    rows = []
+    for name in [name for name in repeated if name in committed and name != "step"]:
+        old, new, tolerance = committed[name], repeated[name], tolerance_of(name)
+        agrees = old is new if None in (old, new) else abs(old - new) <= tolerance
+        rows.append((name, old, new, tolerance, agrees))
+    return rows
 
 
-def describe_point(step: int, rows: list[tuple[str, float, float, float, bool]]) -> str:
+def describe_point(step: int, rows: list[Row]) -> str:
+    def cells(*numbers: float | None) -> str:
+        return "".join(f"{'null' if x is None else f'{x:.4f}':>11}" for x in numbers)
+
     lines = [f"step {step:,}", f"  {'column':14}{'committed':>11}{'repeated':>11}{'difference':>12}{'tolerance':>11}"]
-    lines += [
-        f"  {name:14}{old:11.4f}{new:11.4f}{new - old:+12.4f}{tolerance:11.4f}{'' if agrees else '  differs'}"
-        for name, old, new, tolerance, agrees in rows
-    ]
+    for name, old, new, tolerance, agrees in rows:
+        difference = f"{new - old:+.4f}" if old is not None and new is not None else ""
+        ending = "" if agrees else "  differs"
+        lines.append(f"  {name:14}{cells(old, new)}{difference:>12}{cells(tolerance)}{ending}")
     return "\n".join(lines)
 
 
@@ -70,11 +83,14 @@ def repeat(recipe: Recipe, seed: int, until: int, corpora: Path, folder: Path) -
     shutil.rmtree(run, ignore_errors=True)
     start = time.monotonic()
     train(recipe, seed, corpora, folder, "cpu", until, run)
-    agrees = True
+    agrees, lacking = True, dict[str, None]()
     for point in protocol.read_log(recipe, seed, run)["points"]:
         rows = compare_points(committed[point["step"]], point)
         print(describe_point(point["step"], rows))
         agrees &= all(row[-1] for row in rows)
+        lacking |= dict.fromkeys(name for name in point if name not in committed[point["step"]])
+    if lacking:
+        print(f"not compared, since the committed log lacks them: {', '.join(lacking)}")
     print(
         f"{recipe.id}, seed {seed}: {'agrees with' if agrees else 'differs from'} the committed log, "
         f"{time.monotonic() - start:.0f} s"
@@ -84,7 +100,7 @@ def repeat(recipe: Recipe, seed: int, until: int, corpora: Path, folder: Path) -
 
 def main() -> None:
     logged_runs = protocol.runs() | protocol.decisive_runs()
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=DRIFT)
     parser.add_argument("recipe", metavar="RECIPE", help="long-ID or b-ID, a run of protocol A or B")
     parser.add_argument(
         "--corpora",

@@ -226,7 +226,7 @@ def test_the_kind_of_a_claim_follows_from_what_it_says() -> None:
         for effect in row["effects"]:
             # The only number that alpha is compared with is uniform attention.
             if effect["outcome"].startswith("alpha") and effect["against"] == 0:
-                assert (effect["kind"] != "comparison") == (" - " not in effect["outcome"]), row["id"]
+                assert (effect["kind"] != "comparison") == (" - alpha" not in effect["outcome"]), row["id"]
             if effect["kind"] != "comparison":
                 assert effect["against"] == 0 and effect["p"] is effect["survives"] is None, row["id"]
             if effect["kind"] == "absence" and effect["mean"] is not None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -164,16 +165,23 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
     assert {name: (tmp_path / name).read_bytes() for name in expected_files()} == expected_files()
     # The second build fetches nothing: this address does not exist.
     corpora.build_corpora(tmp_path, "file:///nowhere")
+    # Nor does a build from copies of the folders, in place of clones.
+    for source in (corpora.BOOK_SOURCE, *corpora.STORY_SOURCES):
+        copy = tmp_path / "copy" / "sources" / source.repository.replace("/", "-") / source.folder
+        shutil.copytree(site / source.repository / source.folder, copy)
+    (tmp_path / "copy/sources/birmingham-ccr-corpora/ChiLit/a.txt").unlink()
+    corpora.build_corpora(tmp_path / "copy", "file:///nowhere")
+    assert {name: (tmp_path / "copy" / name).read_bytes() for name in expected_files()} == expected_files()
 
 
 def test_a_source_that_cannot_be_fetched_is_named_with_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as end:
-        corpora.fetch_files(corpora.BOOK_SOURCE, tmp_path / "sources", str(tmp_path / "nowhere"))
+        corpora.read_files(corpora.BOOK_SOURCE, tmp_path / "sources", str(tmp_path / "nowhere"))
     clone = tmp_path / "sources" / "birmingham-ccr-corpora"
     assert str(end.value) == (
         f"{tmp_path}/nowhere/birmingham-ccr/corpora: cannot be fetched. Replace {clone} by a bare clone from any "
-        f"mirror that has commit {corpora.BOOK_SOURCE.commit}; or put the text files of another machine into "
-        f"{tmp_path}: a recipe takes them by their SHA-256."
+        f"mirror that has commit {corpora.BOOK_SOURCE.commit}, or put any copy of its folder there, as "
+        f"{clone}/ChiLit; or put the text files of another machine into {tmp_path}. A text is taken by its SHA-256."
     )
 
 

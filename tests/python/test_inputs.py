@@ -46,6 +46,7 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
 
     def alphas(arch: Any, weights: Any, ids: Tensor) -> Tensor:
         inputs_read.append(ids)
+        assert weights == (None if len(inputs_read) not in (7, 8, 9) else {"seed": 1})
         # For 64 tokens alpha_1 falls from 0.55 in steps of 0.05; for longer passages it has four heads.
         if ids.shape[1] == 64:
             return torch.full((len(ids), 1, 1), 0.6 - 0.05 * len(inputs_read))
@@ -53,6 +54,7 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(inputs, "first_alphas", alphas)
     monkeypatch.setattr(inputs, "read_model", lambda folder: (folder.name, None))
+    monkeypatch.setattr(inputs, "initial_weights", lambda arch, seed, training: {"seed": seed})
     monkeypatch.setattr(inputs, "heads_geometry", lambda arch, weights, ids: (0.12345, 0.5))
     monkeypatch.setattr(inputs, "heads_patterns", lambda arch, weights, ids: {"first_layer": 1, "rank_rest": 2.25})
     result = inputs.measure_model("softmax")
@@ -71,6 +73,9 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
         "sink_repeat_start": 100.0,
         "alpha_repeat_none": round(0.3 - uniform_alpha, 4),
         "sink_repeat_none": 0.0,
+        "untrained_text_start": round(0.25 - uniform_alpha, 4),
+        "untrained_random_start": round(0.2 - uniform_alpha, 4),
+        "untrained_repeat_start": round(0.15 - uniform_alpha, 4),
         "sink_0.2_32": 75.0,
         "sink_0.3_32": 50.0,
         "sink_0.4_32": 0.0,
@@ -85,8 +90,11 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
         "first_layer": 1,
         "rank_rest": 2.25,
     }
-    text, text_without_start, random, random_without_start, repeat, repeat_without_start, short, long = inputs_read
-    assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
+    text, text_without_start, random, random_without_start, repeat, repeat_without_start, *again, short, long = (
+        inputs_read
+    )
+    assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 9 + [(40, 32), (40, 120)]
+    assert all(map(torch.equal, again, (text, random, repeat)))
     assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], text_without_start[:, :-1])
     for ids in (text, random, repeat):
         assert (ids[:, 0] == 0).all()
@@ -152,6 +160,16 @@ def test_the_bias_key_of_a_stored_model_is_a_sink_that_training_made() -> None:
     assert abs(columns["bias_alpha"] - stored["bias_alpha"]) < bound and columns["bias_alpha"] > 0.5
     card = next(row for row in json.loads((protocol.ZOO / "index.json").read_text()) if row["id"] == "key-bias")
     assert columns["bias_sink"] == pytest.approx(card["measured"]["sink_bias"], abs=0.1)
+
+
+def test_before_training_the_models_give_the_first_token_what_their_logs_say_at_step_0() -> None:
+    """The level of a stored model is judged against these weights, which the seed draws again."""
+    units = json.loads(inputs.FILE.read_text())["shipped models"]
+    for unit in units:
+        logs = [protocol.ZOO / unit["model"] / folder / "1.json" for folder in ("b", "seeds")]
+        points = [json.loads(log.read_text())["points"][0] for log in logs if log.exists()]
+        assert points, unit["model"]
+        assert all(abs(unit["untrained_text_start"] - point["alpha"]) < 2 * half_step(4) for point in points)
 
 
 def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

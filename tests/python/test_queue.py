@@ -247,6 +247,19 @@ def test_the_remaining_runs_are_listed_with_their_estimated_hours(logs: Logs, tm
     assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.describe_remaining_runs(tmp_path, ["b-large"])
 
 
+def test_what_is_left_of_the_hours_counts_the_runs_since_the_third_version(logs: Logs, tmp_path: Path) -> None:
+    ending = "core hours; {} of 40 are left."
+    assert queue.describe_budget(tmp_path).endswith("0 runs of protocol B took 0 " + ending.format("40.0"))
+    logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2000)
+    for point in logs["b-relu", 1]["points"]:
+        point["first_layer"] = None
+    assert queue.describe_budget(tmp_path).endswith(
+        " 1 runs of protocol B took 0.1 to 0.2 " + ending.format("39.8 to 39.9")
+    )
+    (tmp_path / "seconds.jsonl").write_text('{"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": 180}\n')
+    assert queue.describe_budget(tmp_path).endswith(" took 1.0 " + ending.format("39.0"))
+
+
 def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

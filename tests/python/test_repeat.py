@@ -1,5 +1,6 @@
 """Checks that a committed run can be repeated beside its log, and that nothing of the zoo is touched."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def fake_training(monkeypatch: pytest.MonkeyPatch, change: float) -> None:
         committed = protocol.read_log(recipe, seed)
         log = Log(recipe, seed, zoo)
         log.log["points"] = [
-            point | {"loss": point["loss"] + change * (point["step"] > 0)}
+            point | {"loss": point["loss"] + change * (point["step"] > 0), "first_layer": None}
             for point in committed["points"]
             if point["step"] <= until
         ]
@@ -48,7 +49,26 @@ def test_each_step_is_printed_beside_the_log(
     assert out.startswith("200 steps take about 0.4 to 1.3 minutes on one core")
     point = next(point for point in protocol.read_log(RECIPE, 1)["points"] if point["step"] == 200)
     assert f"  loss          {point['loss']:11.4f}" in out and f"{change:+.4f}" in out
+    assert "not compared, since the committed log lacks them: first_layer\n" in out
     assert out.count("differs") == 2 * status and "step 0\n" in out and "step 200\n" in out
+
+
+def test_every_column_of_every_log_is_compared_and_a_null_agrees_with_a_null_alone() -> None:
+    logs = [
+        json.loads(file.read_text())
+        for file in [*protocol.ZOO.glob("*/b/*.json"), *protocol.ZOO.glob("*/seeds/*.json")]
+    ]
+    columns = {name for log in logs for point in log["points"] for name in point} - {"step"}
+    assert {repeat.tolerance_of(name) for name in columns} == {0, 0.002, 0.005, 0.02, 0.5}
+    assert {"alpha_of_2", "sink_bias_0.4", "first_layer", "sink_0.2"} <= columns
+    committed = {"step": 200, "alpha": 0.1, "sink_0.3": 1.0, "first_layer": None, "eviction": None}
+    repeated = committed | {"alpha": 0.1021, "sink_0.3": 1.4, "first_layer": 1, "alpha_of_1": 0.1}
+    assert [(row[0], row[-1]) for row in repeat.compare_points(committed, repeated)] == [
+        ("alpha", False),
+        ("sink_0.3", True),
+        ("first_layer", False),
+        ("eviction", True),
+    ]
 
 
 @pytest.mark.parametrize(

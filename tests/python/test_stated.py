@@ -169,21 +169,6 @@ def test_the_dates_of_the_rules_are_as_stated() -> None:
     assert re.findall(r"2026-\d\d-\d\d", citation) == [claims.RULES[k]["date"] for k in (2, 0, 1)]
 
 
-def test_stored_models_begin_without_a_sink_as_stated() -> None:
-    models = {unit["model"] for unit in claims.read_units()[claims.SHIPPED_MODELS]}
-    recipes_by_run = {**claims.runs_a(), **claims.runs_b()}
-    starts = [
-        abs(point_at(log, 0)["alpha"])
-        for id in models
-        if id in recipes_by_run
-        for log in recipes_by_run[id][1].values()
-    ] + [abs(point_at(log, 0)["alpha"]) for log in claims.runs_a()["lr-1e-3"][1].values()]
-    assert models - set(recipes_by_run) == set()
-    assert_stated(
-        "models/README.md", f"no run of these recipes begins further than {max(starts):.4f} from uniform attention."
-    )
-
-
 def test_the_data_sheet_lists_every_column_of_the_logs() -> None:
     logs = [
         json.loads(file.read_text()) for folder in ("b", "seeds") for file in protocol.ZOO.glob(f"*/{folder}/*.json")
