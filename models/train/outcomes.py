@@ -1,19 +1,11 @@
-"""Measures the outcomes of the protocols with the reference, and adds them to the log of a run.
+"""Measures the outcomes of the protocols with the reference, and adds them to the log of a run."""
 
-    python -m models.train.outcomes --runs models/.runs          every run of a protocol in that folder
-    python -m models.train.outcomes --runs models/.runs long-softmax-3
-
-`train` measures the outcomes during a run; this command measures checkpoints that the log lacks.
-"""
-
-import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from sinkscope import metrics
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -23,7 +15,7 @@ from ..reference.operations import OPERATIONS
 from . import protocol
 from .corpus import encode
 from .measure import held_out_loss
-from .recipe import Recipe, refuse_unknown
+from .recipe import Recipe
 
 SEQUENCES, T = 100, 64
 # For the eviction of token 1: the number of sequences and their length, and how many keys a query still has.
@@ -157,33 +149,3 @@ class Log:
             self.log["alpha_map"] = alpha_map
         protocol.write_log(self.log, self.file)
         print(self.recipe.id, self.log["seed"], point, flush=True)
-
-
-def add_checkpoints(recipe: Recipe, seed: int, run: Path) -> None:
-    log, lines = Log(recipe, seed), (run / "training.jsonl").read_text().splitlines()
-    losses = {line["step"]: line.get("loss") for line in map(json.loads, lines)}
-    for step in protocol.MEASURED_STEPS:
-        file = run / f"step-{step:04d}.safetensors"
-        if file.exists() and not log.has(step):
-            log.add(step, load_file(file), losses.get(step))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
-    parser.add_argument("only", nargs="*", metavar="RUN", help="these alone, long-ID-SEED or b-ID-SEED")
-    arguments = parser.parse_args()
-    runs = {
-        f"{recipe.id}-{seed}": (recipe, seed)
-        for recipe in (protocol.runs() | protocol.decisive_runs()).values()
-        for seed in recipe.seeds
-    }
-    refuse_unknown(parser, arguments.only, runs)
-    torch.set_num_threads(1)
-    for name in arguments.only or runs:
-        if (arguments.runs / name).exists():
-            add_checkpoints(*runs[name], arguments.runs / name)
-
-
-if __name__ == "__main__":
-    main()

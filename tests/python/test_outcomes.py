@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -306,36 +305,6 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     assert {tokenizer.decode([row[0]]) for row in encode((), 1, fixed_token="Ġthe")} == {" the"}
     with refused(ValueError):
         encode((), 1, fixed_token="nowhere")
-
-
-def test_missing_lines_of_a_log_are_filled_from_checkpoints(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "training.jsonl").write_text('{"step": 0}\n{"step": 200, "loss": 5.5}\n')
-    for step in (0, 200, 400):
-        (run / f"step-{step:04d}.safetensors").touch()
-    added_points: list[tuple[Any, ...]] = []
-    log = SimpleNamespace(has=lambda step: step == 0, add=lambda *arguments: added_points.append(arguments))
-    monkeypatch.setattr(outcomes, "Log", lambda recipe, seed: log)
-    monkeypatch.setattr(outcomes, "load_file", lambda file: file.name)
-    outcomes.add_checkpoints(RECIPE, 1, run)
-    assert added_points == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
-
-
-def test_the_command_measures_existing_runs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
-    calls: list[Any] = []
-    monkeypatch.setattr(
-        outcomes, "add_checkpoints", lambda recipe, seed, run: calls.append((recipe.id, seed, run.name))
-    )
-    monkeypatch.setattr(torch, "set_num_threads", calls.append)
-    for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
-        (tmp_path / name).mkdir()
-    for names, result in (([], [("long-softmax", 2), ("b-relu", 1)]), (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
-        calls.clear()
-        monkeypatch.setattr("sys.argv", ["outcomes", "--runs", str(tmp_path), *names])
-        outcomes.main()
-        assert calls == [1, *((id, seed, f"{id}-{seed}") for id, seed in result)]
 
 
 def test_tokens_are_replaced_by_noise() -> None:

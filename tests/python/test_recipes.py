@@ -314,11 +314,11 @@ def test_an_unknown_recipe_is_rejected_with_the_known_ones(line: str, choices: I
 @pytest.mark.parametrize(
     ("command", "known_id"),
     [
-        (["all", "--protocol", "b", "no-bos"], "b-no-bos"),
+        (["all", "--protocol", "a", "no-bos"], "long-no-bos"),
+        (["queue", "no-bos"], "b-no-bos"),
         (["all", "sofmax"], "softmax"),
         (["train", "long-softmx"], "long-softmax"),
         (["ship", "sigmod"], "sigmoid"),
-        (["outcomes", "long-softmax-11"], "long-softmax-1"),
     ],
 )
 def test_a_command_rejects_an_unknown_id(

@@ -38,26 +38,23 @@ def test_a_run_without_its_last_checkpoint_is_unfinished(tmp_path: Path, monkeyp
 
 
 def test_a_run_whose_log_is_too_short_counts_as_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = protocol.B_BASELINE
-    recipes_by_id = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)), "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
-    last_step = {(base, 1): 4000, (base, 2): 3200, ("b-relu", 1): 3200, ("b-relu", 2): 800}
+    runs = {"long-softmax": recipe_of("softmax", 4000, (1, 2, 3)), "long-relu": recipe_of("relu", 4000, (1, 2, 3))}
+    last_step = {("softmax", 1): 4000, ("softmax", 2): 3200, ("relu", 1): 3200, ("relu", 2): 800}
 
     def fake_log(recipe: Recipe, seed: int) -> dict[str, Any]:
-        id = next(id for id, known_recipe in recipes_by_id.items() if known_recipe is recipe)
-        points = [{"step": last_step[id, seed]}] if (id, seed) in last_step else []
+        points = [{"step": last_step[recipe.id, seed]}] if (recipe.id, seed) in last_step else []
         return {"points": points, "training": {"steps": 4000}}
 
+    monkeypatch.setattr(protocol, "runs", lambda: runs)
     monkeypatch.setattr(protocol, "read_log", fake_log)
-    baseline_jobs = [(base, 2), (base, 3), (base, 4)]
-    assert everything.unlogged_jobs(recipes_by_id, [], 4000, 2) == [*baseline_jobs, ("b-relu", 1), ("b-relu", 2)]
-    assert everything.unlogged_jobs(recipes_by_id, ["b-relu", base], 3200, 3) == [
-        ("b-relu", 2),
-        ("b-relu", 3),
-        (base, 3),
-        (base, 4),
+    assert everything.unlogged_jobs([], 4000, 2) == [("long-softmax", 2), ("long-relu", 1), ("long-relu", 2)]
+    assert everything.unlogged_jobs(["long-relu", "long-softmax"], 3200, 3) == [
+        ("long-relu", 2),
+        ("long-relu", 3),
+        ("long-softmax", 3),
     ]
     # A run ends at its last step, even if a later one is requested.
-    assert everything.unlogged_jobs(recipes_by_id, [base], 9000, 1) == baseline_jobs
+    assert everything.unlogged_jobs(["long-softmax"], 9000, 1) == []
 
 
 def test_a_run_is_a_process_whose_exit_status_counts(
@@ -85,18 +82,12 @@ def test_a_run_is_a_process_whose_exit_status_counts(
     ]
 
 
-def test_statuses_are_in_the_order_of_their_jobs() -> None:
-    jobs = [("a", seed) for seed in range(5)]
-    assert everything.run_in_threads(lambda job: job[1], jobs, 2) == [0, 1, 2, 3, 4]
-
-
 @pytest.mark.parametrize(
     ("arguments", "jobs", "options"),
     [
         ([], [("softmax", 1)], ()),
         (["--protocol", "a", "--until", "800", "--seeds", "2"], ["a", 800, 2], ("--until", "800")),
         (["--protocol", "a"], ["a", protocol.STEPS, max(protocol.SEEDS)], ("--until", str(protocol.STEPS))),
-        (["--protocol", "b", "--seeds", "3"], ["b", protocol.B_STEPS, 3], ("--until", str(protocol.B_STEPS))),
     ],
 )
 def test_the_command_trains_the_missing_runs_of_its_protocol(
@@ -105,12 +96,11 @@ def test_the_command_trains_the_missing_runs_of_its_protocol(
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(everything, "Corpus", lambda *values: calls.append(values))
     monkeypatch.setattr(protocol, "runs", lambda: {"a": None})
-    monkeypatch.setattr(protocol, "decisive_runs", lambda: {"b": None})
     monkeypatch.setattr(everything, "unfinished_jobs", lambda runs, only: [("softmax", 1)])
     monkeypatch.setattr(
         everything,
         "unlogged_jobs",
-        lambda known, only, until, seeds: [(next(iter(known)), until), (next(iter(known)), seeds)],
+        lambda only, until, seeds: [("a", until), ("a", seeds)],
     )
 
     def fake_train(id: str, seed: int, corpora: Path, runs: Path, *values: str) -> int:
