@@ -395,7 +395,13 @@ export function timesUniform(frame: Frame, share: number): string {
   return `, ${formatValue(ratio, 1)} times uniform`;
 }
 
-export const meanAlpha = (frame: Frame): number => mean(firstTokenWeights(frame));
+/** Returns the mean over all heads of the attention on the first token: of shares of the row, or of weights. */
+export const meanAttention = (frame: Frame, isShare = false): number => {
+  const { L, H } = frame.architecture;
+  return isShare
+    ? mean(Array.from({ length: L * H }, (_, i) => claimOf(frame, headAt(i, H)).share))
+    : mean(firstTokenWeights(frame));
+};
 
 /** Formats a share in whole percents, below 1% with one decimal. */
 export const wholePercent = (share: number): string => formatPercent(share, share < 0.0095 ? 1 : 0);
@@ -504,7 +510,7 @@ export function findingWords(frame: Frame, at: Head): string {
     : `; uniform attention, spread evenly ${spreadWords(frame)}, would give ${formatPercent(verdict.even, 0)}`;
   const portionWords =
     L * H > 1
-      ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}`
+      ? `The mean over all ${L * H} heads is ${formatPercent(meanAttention(frame), 0)}`
       : 'It is the only head';
   const meanSentence = claim.isShare
     ? `${portionWords}${evenClause}.`
@@ -580,7 +586,7 @@ export function sinkCountSentence(frame: Frame, sink: number, note = ''): string
     return `${scope}, ${subject} ${amountWords}${sinkClause}`;
   }
   const mean = sequences > 1 && hasSink ? 'an average of ' : '';
-  return `${scope}, ${mean}${headsGive(frame, sink)} ${amountWords}${hasSink ? sinkClause : ', so none has an attention sink.'}`;
+  return `${scope}, ${mean}${headsGive(frame, sink)} ${amountWords}${hasSink ? sinkClause : ', so none has an attention sink there.'}`;
 }
 
 /** Says to how many heads an extra key is a sink; '' without such a key, and before that is measured. */

@@ -22,6 +22,7 @@ import {
   MODEL_CLAIMS,
   sinksOf,
   truthFrom,
+  uniformOf,
   falseModelClaims,
   type Truth,
 } from './claim_table';
@@ -61,6 +62,24 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
     'no head': [
       /^(?:None of the heads has a sink|No head does it)|so none has an attention sink/,
       (t) => !sinksOf(t),
+    ],
+    'a short text': [
+      /^On so short a text an even spread/,
+      ({ T, eps }) => uniformOf(T) > 0.9 * eps,
+    ],
+    'a sink at a later token': [
+      /^\S+ of the \d+ heads (?:have|has) a sink at a later token/,
+      (t, frame) => {
+        const { alpha_raw } = frame.tensors;
+        const sinks = Array.from(
+          { length: frame.T },
+          (_, key) =>
+            t.raw.filter(
+              (__, i) => Math.abs(alpha_raw!.data[i * frame.T + key]!) > Math.fround(t.eps),
+            ).length,
+        );
+        return Math.max(...sinks.slice(1)) > sinks[0]!;
+      },
     ],
     'a strong remark': [/^◀ attention sink/, ({ shown }) => shown.strong >= 0.75 * shown.rows],
     'a remark on many': [

@@ -536,24 +536,28 @@ describe('the story', () => {
   });
 
   it('step 1: counts the heads with a sink, and describes the selected one', async () => {
-    const longFrame = (ratio: number) =>
+    const longFrame = (ratio: number, later: number) =>
       ({
         ...withKeys(),
         T: 30,
         tensors: {
           ...withKeys().tensors,
-          sink_ratio: tensor([3], [ratio, 0, 0]),
-          sink_ratio_raw: tensor([3], [ratio, 0, 0]),
+          alpha_uniform: tensor([30], Array(30).fill(0.1)),
+          sink_ratio: tensor([30], [ratio, 0, later, ...Array(27).fill(0)]),
+          sink_ratio_raw: tensor([30], [ratio, 0, later, ...Array(27).fill(0)]),
         },
       }) as Frame;
-    const showsStep = async (ratio: number, sequences = 1) => {
-      const { all, needs } = renderStory(1, [{ ...longFrame(ratio), sequences } as Frame]);
+    const showsStep = async (ratio: number, sequences = 1, later = 0) => {
+      const { all, needs } = renderStory(1, [{ ...longFrame(ratio, later), sequences } as Frame]);
       await turn();
       showsPage(...all('.answer, .step-words'));
       expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
     };
     for (const ratio of [0.75, 0.5, 0.25, 0]) await showsStep(ratio);
     for (const ratio of [0.6, 0]) await showsStep(ratio, 5);
+    // A later token where more heads have a sink is named, in one prompt.
+    for (const later of [0.25, 0.5, 0.75]) await showsStep(0.25, 1, later);
+    await showsStep(0, 5, 0.5);
   });
 
   it('step 3: removes generated texts only if the model or the question changes', async () => {

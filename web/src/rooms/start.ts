@@ -64,7 +64,7 @@ import {
   introduce,
   isBelowUniform,
   isFirstHidden,
-  meanAlpha,
+  meanAttention,
   meanWords,
   mustSpendWords,
   formatPercent,
@@ -197,7 +197,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
 function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
-  const meanShareText = formatPercent(meanAlpha(frame), 0);
+  const meanShareText = formatPercent(meanAttention(frame, claim.isShare), 0);
   const evenNote = isFirstHidden(frame)
     ? ''
     : `; evenly spread ${spreadWords(frame)}, ${firstName(frame)} would get ${formatPercent(claim.uniform, 0)}`;
@@ -205,7 +205,7 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const rowsNote = claim.column ? firstPromptWords(frame) : averageWords(frame);
   const rows = frame.operation.normalizes
     ? `${rowsWords(claim)}${rowsNote}${evenNote}`
-    : `${rowsWords(claim)}, ${sumWords(claim.rowSum)} on average${rowsNote}`;
+    : `${rowsWords(claim)}${claim.isShare ? '' : `, ${sumWords(claim.rowSum)} on average`}${rowsNote}`;
   const shareNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   return (
     `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +

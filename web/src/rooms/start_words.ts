@@ -41,7 +41,7 @@ export function seedWords([frame, twinFrame]: readonly Frame[], context: Context
   const percentages = shares.map((share) => `${share.toFixed(0)}%`);
   const twinWords =
     twinShares && twinShares.length > 1
-      ? `; in its sigmoid twin at most ${Math.max(...twinShares).toFixed(1)}%, even by shares of the row`
+      ? `; in its sigmoid twin, on these passages, at most ${Math.max(...twinShares).toFixed(1)}%, even by shares of the row`
       : '';
   return (
     `The strength of the sink depends on the seed: with ${shares.length} random seeds, over 100 passages, ${listWords(percentages)} ` +

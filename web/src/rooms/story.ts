@@ -8,8 +8,9 @@ import { defaults, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
-import { canCount, claimOf } from '../claims';
+import { canCount, claimOf, hasSink } from '../claims';
 import {
+  firstKey,
   layerNumber,
   modelHead,
   predictsNext,
@@ -37,6 +38,7 @@ import { arrows } from '../views/arrows';
 import { attention } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
+import { keysBySink } from '../views/scores';
 import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
 import { tableRegion } from '../page/room_controls';
 import { blindRise, formatLossChange, SMALL_CHANGE } from '../views/settings';
@@ -48,7 +50,9 @@ import {
   firstPromptWords,
   headName,
   firstName,
+  headsWords,
   modelName,
+  quote,
   shareCountSentence,
   sinkCountSentence,
   isBelowUniform,
@@ -149,6 +153,9 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
     ${intro ?? paragraphs(details)} ${intro ? foldedText('Numbers', details) : nothing}`;
 }
 
+/** Where an even spread gives the first token more than this part of the threshold, counts say little. */
+const NEAR_EVEN = 0.9;
+
 export function sinkCountWords(frame: Frame): string {
   const verdict = verdictOf(frame);
   const { L, H } = frame.architecture;
@@ -156,18 +163,30 @@ export function sinkCountWords(frame: Frame): string {
   if (!verdict.conclusive) return `${tooShortNote(frame)} ${gridText}`;
   const share = verdict.sink;
   const opening =
-    share > 0.5
-      ? 'Most heads do it.'
-      : share > 1.5 / (L * H)
-        ? 'Several heads do it, most do not.'
-        : share > 0
-          ? 'Only one head does it.'
-          : `No head does it on ${textsWords(frame)}.`;
+    verdict.even > NEAR_EVEN * frame.eps
+      ? 'On so short a text an even spread is almost a sink.'
+      : share > 0.5
+        ? 'Most heads do it.'
+        : share > 1.5 / (L * H)
+          ? 'Several heads do it, most do not.'
+          : share > 0
+            ? 'Only one head does it.'
+            : `No head does it on ${textsWords(frame)}.`;
   const evenNote = isFirstHidden(frame)
     ? ''
     : ` (evenly spread ${spreadWords(frame)}, it would be ${formatPercent(verdict.even, 0)})`;
   const note = `${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}`;
-  return `${opening} ${gridText} ${sinkCountSentence(frame, share, note)}${shareCountSentence(frame)}`;
+  return `${opening} ${gridText} ${sinkCountSentence(frame, share, note)}${shareCountSentence(frame)}${otherSinkWords(frame)}`;
+}
+
+/** Names the later token with most sinks, if more heads have one there than at the first token. */
+function otherSinkWords(frame: Frame): string {
+  const [most] = keysBySink(frame);
+  const first = firstKey(frame);
+  if (!most || most.key === first || frame.queries || frame.sequences > 1) return '';
+  const { key, sink } = most;
+  const isOne = headsWords(frame, sink).startsWith('1 ');
+  return ` ${capitalize(headsWords(frame, sink))} ${isOne ? 'has' : 'have'} a sink at a later token: ${quote(frame, key)}, position ${key}.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -533,6 +552,7 @@ function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Contex
   // The first screen may show a checkpoint of a link, which has not learned it yet.
   const isCheckpointShown = parseSubject(context.state.peek().shown[0]!)?.step !== undefined;
   const { step } = frame.model;
+  const isLearned = hasSink(trained, claimOf(trained, at).attention);
   const uniformText = claim.isShare
     ? `${averageWords(frame)}, ${evenShareWords(claim.attention, claim.uniform)}`
     : meanWords(frame);
@@ -542,7 +562,7 @@ function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Contex
       : '';
   return html`<p class="answer">
       ${
-        cardOf(frame, context)?.id === 'softmax' && !isCheckpointShown
+        cardOf(frame, context)?.id === 'softmax' && !isCheckpointShown && isLearned
           ? 'This model began without a sink and learned it.'
           : 'Where a head attends is learned in training.'
       }
@@ -553,7 +573,7 @@ function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Contex
     </p>
     <p>
       Training only asks for a better guess of the next token. At step 0 only the first rows are
-      dark: they have few tokens to attend to. Press Play.
+      dark: they have few tokens to attend to.${step ? ' Press Play.' : ''}
     </p>`;
 }
 

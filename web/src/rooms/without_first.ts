@@ -32,6 +32,9 @@ const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
 /** At least this share of repeated tokens, or this rise of the loss in nats, means that the text falls apart. */
 const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 
+/** A text has recovered wholly where it repeats at most this much more than with the first token. */
+const WHOLLY = 0.05;
+
 type Numbers = Readonly<Record<ConditionName, Measures>>;
 
 const meanOf = (trials: readonly Numbers[], name: ConditionName, measure: keyof Measures) =>
@@ -84,13 +87,17 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
       text: `${numbersText} Both 95% intervals of the difference reach 0.`,
     };
   const lateDifference = riseFrom('restored', 'late', trials);
-  const hasRecovered =
-    lateDifference.isSignificant &&
-    meanOf(trials, 'restored', 'late') - meanOf(trials, 'kept', 'late') < lateDifference.mean;
+  const remaining = meanOf(trials, 'restored', 'late') - meanOf(trials, 'kept', 'late');
+  const hasRecovered = lateDifference.isSignificant && remaining < lateDifference.mean;
+  const recovery = !hasRecovered
+    ? 'does not clearly recover'
+    : remaining < WHOLLY
+      ? 'recovers'
+      : 'recovers in part';
   const halfLength = Math.floor(count / 2);
   const recoveryText =
     `Put back after ${halfLength} tokens, the second half of the text ` +
-    `${hasRecovered ? 'recovers' : 'does not clearly recover'}: ${shareText('restored', 'late')} of it repeats, against ${shareText('deleted', 'late')} without ` +
+    `${recovery}: ${shareText('restored', 'late')} of it repeats, against ${shareText('deleted', 'late')} without ` +
     `the first token and ${shareText('kept', 'late')} with it.`;
   return {
     kind,
@@ -163,7 +170,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             attend to it: the attention that it took goes to other tokens (step 2).
           </p>
           ${barsTable(
-            `Written tokens that repeat a phrase of three tokens, over ${trials.length} texts`,
+            `Written tokens that repeat a phrase of three tokens, over ${trials.length} random continuations`,
             BARS.map(([one, title]) => {
               const share = meanOf(trials, one, 'repeated');
               return { title, share, text: formatPercent(share, 0) };

@@ -129,9 +129,14 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   };
 }
 
-/** Whether the token's ‖v‖ is below half of the others' mean. */
-const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
-  value < mean(otherEntries.map((entry) => entry.value)) / 2;
+/** Whether the token's ‖v‖ is below half of the others' mean, and clearly below that of each other token of the table. */
+const hasSmallValue = ({ value }: Entry, { topEntries, otherEntries }: WorkedRow) => {
+  const others = topEntries.slice(1);
+  return (
+    value < mean([...others, ...otherEntries].map((entry) => entry.value)) / 2 &&
+    others.every((entry) => value < 0.75 * entry.value)
+  );
+};
 
 /** Whether the head would write clearly more if the others shared the first token's weight. */
 const reducesOutput = ({ output, outputWithoutFirst }: WorkedRow) =>
@@ -154,7 +159,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
     return `In this row of ${modelName(frame)} another token gets more attention than ${name}.`;
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
-  const valueWords = hasSmallValue(firstEntry, otherEntries)
+  const valueWords = hasSmallValue(firstEntry, workedRow)
     ? `, but its small value adds little for that weight${lessWords}`
     : '';
   return `In this row of ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
@@ -199,8 +204,7 @@ export function compareRows(frames: readonly Frame[], query: number): string {
   const [workedRow, otherRow] = frames.map((eachFrame) => workOutRow(eachFrame, query));
   if (!workedRow || !otherRow || !reducesOutput(workedRow)) return '';
   const firstEntry = workedRow.topEntries[0]!;
-  if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(firstEntry, othersOf(workedRow)))
-    return '';
+  if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(firstEntry, workedRow)) return '';
   const isContrast =
     firstEntry.weight > 0.5 && otherFrame!.operation.name === 'sigmoid' && otherRow.sum < 0.5;
   const areOutputsSmall =
@@ -267,7 +271,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
                 ${formatNumber(Math.min(...scores), 2)} to ${formatNumber(Math.max(...scores), 2)}
               </td>
               ${barCell(Math.abs(otherWeight), formatPercent(otherWeight))}
-              ${barCell(otherValue / barMax, `${lengthWords(otherValue)} each`)}
+              ${barCell(otherValue / barMax, `${lengthWords(otherValue)} on average`)}
               ${barCell(othersOutput / barMax, `${lengthWords(othersOutput)} together`)}
             </tr>`
           : nothing
