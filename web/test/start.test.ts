@@ -103,7 +103,7 @@ describe('the lead of Start', () => {
       { ...sigmoid(), head: headWith([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
       { ...rowSums, alpha_raw: tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]) },
     );
-    const { text, set } = startRoom({ shown }, [softmax(), frame]);
+    const { text, set, all } = startRoom({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
       /^In this softmax head, almost .* Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything\.$/,
     );
@@ -111,6 +111,12 @@ describe('the lead of Start', () => {
     set({ normalize: 'yes' });
     expect(text('.twin-1')).toMatch(
       /Highest of 4 heads: L1H0 \(layer 1, head 0\) gives <s> 35% of its row sums\.$/,
+    );
+    // The mean is of the same shares: those of the four heads' alpha on the first token.
+    const shares = Array.from({ length: 4 }, (_, i) => frame.tensors.alpha!.data[3 * i]!);
+    const mean = shares.reduce((a, b) => a + b, 0) / 4;
+    expect(all('.facts p')[1]!.textContent).toContain(
+      `The mean over all 4 heads is ${(100 * mean).toFixed(0)}%.`,
     );
   });
 
