@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import protocol
-from .corpus import Corpus
+from .corpus import Corpus, add_folders, require_corpora
 from .recipe import recipes, refuse_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,8 +66,7 @@ def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
 
 def resolve_folders(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> tuple[Path, Path]:
     """Returns the absolute folders of the corpora and of the runs. Also makes the tokenizer, which every run needs."""
-    if arguments.corpora is None:
-        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    require_corpora(parser, arguments)
     Corpus(arguments.corpora, arguments.runs / "corpus")
     return arguments.corpora.resolve(), arguments.runs.resolve()
 
@@ -75,8 +74,7 @@ def resolve_folders(parser: argparse.ArgumentParser, arguments: argparse.Namespa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, in this order")
-    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    add_folders(parser)
     parser.add_argument("--jobs", type=int, default=2, help="one CPU core each")
     parser.add_argument("--protocol", choices=("a",), help="train its runs whose logs are incomplete")
     parser.add_argument(

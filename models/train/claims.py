@@ -5,50 +5,7 @@
 The command reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json, the
 table of models/README.md and the counts of models/paper.md. It needs neither torch nor weights.
 
-claims.json holds {"rule": str, "rules": [{"version", "date", "section"}], "chance": {...}, "rows": [row]};
-models/claims.schema.json is its schema. `chance` counts the comparisons of all
-rows, the verdicts on a direction among them, how many of these survive Benjamini and Hochberg's
-procedure, and how many chance alone would give. A row has
-    id, claim   a name, and one plain sentence
-    source      the paper or note, with its year
-    section     where in the source
-    paper       what the source measured, or null where we do not have its figures
-    test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without one
-    effects     [effect], one for each recipe; empty without a test
-    verdict     "agrees", "differs", "depends on the outcome", "undecided" or "not tested"
-    before      the verdict by the second version of the rules, or null for a claim that is new since
-    changed     what made the verdict another one: "rule", "test" or "runs"; or null
-    two_seeds   whether the verdict rests on only two seeds of a recipe
-    survives    whether every verdict on a direction survives the procedure; null without such a verdict
-    why         what limits the test, or why there is no test; or null
-    hours       core hours that are left before all effects are known, [least, most]; or null where
-                none are left or the number is not known
-    seen        the page's state that shows the claim, "#room=...", or null
-    said        [{"file", "text", "says"}]: sentences of other files that rest on the claim
-An effect has
-    recipe      a recipe's id; a group of models, or of untrained seeds, of inputs.json; a group of beyond.json; or
-                "baseline at 3e-3" or "at 1e-3", the runs of the baseline of protocol A or B at the end of their logs
-    kind        "existence" or "absence" of a sink, or "comparison"
-    against     the id of the recipe, or the number, that the recipe's mean over seeds or models is compared with
-    outcome     a column of the logs; of a group, one of its columns or a difference of two
-    name        the outcome in words, or null where its column says enough
-    protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
-    seeds       whole runs of the recipe; for shipped models and groups the number of units
-    steps       the steps that the outcome is averaged over, or null
-    against_steps   those of the recipe that it is compared with, or null
-    mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null. Of existence and
-                absence of a sink it is the level: alpha by weights over the row sum, minus that of step 0
-    p           of a comparison, the probability of such a difference if there were none; or null
-    survives    whether a comparison survives the procedure of Benjamini and Hochberg; else null
-    values      the outcome of each of those seeds, or of each model
-    shares      of a level, that of each of those seeds on rows divided by their sums
-    by_shares   mean and interval of `shares`, [mean, low, high], or null
-    sinks       Sink_1^0.3 of each of those seeds or models, in percent; `by_sinks` judges a comparison by it
-    margin      of "the same", the difference that counts as none; else 0
-    by_sinks    the same comparison by Sink_1 at three eps, in points: {outcome: [mean, low, high, verdict]}
-    added       whether the effect was added after its runs had been read
-    paper       what the source saw: "less", "more", "the same", "a sink" or "none"
-    verdict     the verdict on this effect, in the words of a row's verdict
+models/claims.schema.json says what each name of claims.json means.
 """
 
 import json
@@ -559,6 +516,10 @@ def claim_row(
     }
 
 
+def said_sentences(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"file": file} | sentence for file, sentences in document["said"].items() for sentence in sentences]
+
+
 def claims() -> list[dict[str, Any]]:
     document = tomllib.loads(CLAIMS_FILE.read_text())
     effects = [[build_effect(spec) for spec in claim.get("effects", [])] for claim in document["claim"]]
@@ -572,7 +533,7 @@ def claims() -> list[dict[str, Any]]:
         effects[i][k] = replace(effects[i][k], survives=survives)
     before = {id: verdict for verdict, ids in document["before"].items() for id in ids}
     return [
-        claim_row(claim, row_effects, document["said"], before.get(claim["id"]))
+        claim_row(claim, row_effects, said_sentences(document), before.get(claim["id"]))
         for claim, row_effects in zip(document["claim"], effects)
     ]
 

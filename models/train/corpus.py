@@ -1,6 +1,8 @@
 """Makes the tokenizer, the training batches and the held-out passages."""
 
+import argparse
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,21 @@ from .text import (
     documents,
     passages,
 )
+
+
+def add_folders(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--corpora",
+        type=Path,
+        default=os.environ.get("SINKSCOPE_CORPORA"),
+        help="folder with the text files (default: $SINKSCOPE_CORPORA)",
+    )
+    parser.add_argument("--runs", type=Path, default=Path("models/.runs"), help="folder for checkpoints and logs")
+
+
+def require_corpora(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    if arguments.corpora is None:
+        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
 
 
 def train_tokenizer(texts: list[str]) -> Tokenizer:

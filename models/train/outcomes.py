@@ -53,16 +53,7 @@ def measure_outcomes(
     ids: Tensor,
     longer_ids: Tensor,
 ) -> tuple[dict[str, Any], list[list[float]]]:
-    """Returns one point of the log, and the sink's alpha in each head, [L][H].
-
-    alpha: the weight that the sink's tokens receive, as the model uses it, minus the weight that they would receive if
-        each row spread its sum evenly; a mean over heads. For rows that sum to 1, this is alpha_1 above uniform
-        attention.
-    alpha_share: alpha of rows divided by their sums (the proxy).
-    alpha_of_K: alpha of token K alone, where the sink is expected on several tokens.
-    first_layer: the first layer, from 0, with a head whose alpha exceeds 0.3; None without one.
-    alpha_bias, sink_bias_EPS: mean alpha_* of a bias key over heads, and its Sink_*; only with a bias key.
-    """
+    """Returns one point of the log, whose columns models/DATA.md lists, and the sink's alpha in each head, [L][H]."""
     tokens = [k - 1 for k in recipe.sink_tokens]
     trace = forward(arch, weights, ids)
     visible = arch.mask.visible(ids.shape[1], ids.device)

@@ -17,7 +17,6 @@ from step 0 or from its own checkpoint there, and puts the log in the place of t
 import argparse
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -29,7 +28,7 @@ from ..reference.model import architecture
 from ..reference.shapes import shapes
 from . import decide, protocol
 from .all import Job, resolve_folders, train
-from .corpus import Corpus
+from .corpus import Corpus, add_folders
 from .protocol import FurtherRow
 from .recipe import Recipe, refuse_unknown
 from .train import is_training
@@ -231,8 +230,7 @@ def train_jobs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[J
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, b-ID")
-    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    add_folders(parser)
     parser.add_argument("--jobs", type=int, default=1, help="one CPU core each")
     parser.add_argument("--further", action="store_true", help="train the runs of B_FURTHER instead")
     parser.add_argument("--left", action="store_true", help="print the remaining runs, and train nothing")

@@ -9,7 +9,6 @@ null alone. The columns that it lacks are named at the end.
 """
 
 import argparse
-import os
 import re
 import shutil
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import torch
 
 from . import protocol
+from .corpus import add_folders, require_corpora
 from .recipe import Recipe, refuse_unknown
 from .train import SAVE_EVERY, train
 
@@ -101,23 +101,16 @@ def repeat(recipe: Recipe, seed: int, until: int, corpora: Path, folder: Path) -
 def main() -> None:
     logged_runs = protocol.runs() | protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], epilog=DRIFT)
-    parser.add_argument("recipe", metavar="RECIPE", help="long-ID or b-ID, a run of protocol A or B")
     parser.add_argument(
-        "--corpora",
-        type=Path,
-        default=os.environ.get("SINKSCOPE_CORPORA"),
-        help="folder with the text files (default: $SINKSCOPE_CORPORA)",
+        "recipe", metavar="RECIPE", help="long-ID or b-ID, a run of protocol A or B; it goes to `repeated` in RUNS"
     )
-    parser.add_argument(
-        "--runs", type=Path, default=Path("models/.runs"), help="a folder; the run goes to `repeated` in it"
-    )
+    add_folders(parser)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--until", type=int, default=SAVE_EVERY, metavar="STEP")
     arguments = parser.parse_args()
     refuse_unknown(parser, [arguments.recipe], logged_runs)
     recipe = logged_runs[arguments.recipe]
-    if arguments.corpora is None:
-        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    require_corpora(parser, arguments)
     steps = [point["step"] for point in protocol.read_log(recipe, arguments.seed)["points"]]
     if arguments.until not in steps[1:]:
         last = f"a measured step up to {steps[-1]:,}" if steps else "a run with a committed log"

@@ -31,7 +31,7 @@ from torch import Tensor
 from ..reference.model import Weights, architecture
 from . import protocol, queue
 from .all import Job, resolve_folders
-from .corpus import Corpus
+from .corpus import Corpus, add_folders
 from .loss import LOSSES, Loss
 from .outcomes import Log
 from .recipe import Recipe, Training, refuse_unknown
@@ -278,8 +278,7 @@ def main() -> None:
     recipes_by_id = protocol.decisive_runs()
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("only", nargs="*", metavar="RECIPE", help="these alone, b-ID")
-    parser.add_argument("--corpora", type=Path, default=os.environ.get("SINKSCOPE_CORPORA"))
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs"))
+    add_folders(parser)
     parser.add_argument("--device", default="cuda", help="cuda, or cpu to try it out")
     parser.add_argument("--width", type=int, default=8, help="runs side by side")
     parser.add_argument("--measurers", type=int, default=os.cpu_count(), help="CPU cores that measure")

@@ -26,7 +26,7 @@ from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from ..reference.shapes import shapes, variant_shapes
 from . import protocol
-from .corpus import Corpus, encode
+from .corpus import Corpus, add_folders, encode, require_corpora
 from .loss import LOSSES, Loss, unmask_loss
 from .outcomes import Log
 from .recipe import Recipe, Training, recipes, refuse_unknown
@@ -326,13 +326,7 @@ def main() -> None:
     parser.add_argument(
         "recipe", metavar="RECIPE", help=f"{', '.join(recipes())}; long-RECIPE, b-RECIPE: as protocol A or B trains it"
     )
-    parser.add_argument(
-        "--corpora",
-        type=Path,
-        default=os.environ.get("SINKSCOPE_CORPORA"),
-        help="folder with the text files (default: $SINKSCOPE_CORPORA)",
-    )
-    parser.add_argument("--runs", type=Path, default=Path("models/.runs"), help="folder for checkpoints and logs")
+    add_folders(parser)
     parser.add_argument(
         "--zoo", type=Path, default=protocol.ZOO, help="folder for the log of a protocol's run (default: models/zoo)"
     )
@@ -344,8 +338,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     refuse_unknown(parser, [arguments.recipe], recipes_by_id)
-    if arguments.corpora is None:
-        parser.error("--corpora is missing and $SINKSCOPE_CORPORA is not set")
+    require_corpora(parser, arguments)
     if arguments.until is not None and arguments.until % SAVE_EVERY:
         parser.error(f"--until is {arguments.until}, expected a multiple of {SAVE_EVERY}")
     torch.set_num_threads(arguments.threads)

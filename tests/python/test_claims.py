@@ -88,7 +88,7 @@ FILES = sorted(
     if not file.is_relative_to(ROOT / "web/node_modules")
 )
 DOCUMENT = tomllib.loads(claims.CLAIMS_FILE.read_text())
-SENTENCES = DOCUMENT["said"] + [
+SENTENCES = claims.said_sentences(DOCUMENT) + [
     {"file": file, "text": text, "says": "nothing"} for texts in DOCUMENT["nothing"].values() for file, text in texts
 ]
 
@@ -105,6 +105,8 @@ def test_the_file_follows_its_schema_and_names_its_rules() -> None:
     document, schema = (json.loads((ROOT / f"models/{name}.json").read_text()) for name in ("claims", "claims.schema"))
     validator = Draft202012Validator(schema)
     validator.validate(document)
+    for kind in ("row", "effect"):
+        assert all("description" in names for names in schema["$defs"][kind]["properties"].values()), kind
     assert schema["$defs"]["verdict"]["enum"] == list(claims.VERDICTS)
     for name, value in (("verdict", "perhaps"), ("before", 3), ("hours", [1])):
         assert not validator.is_valid(document | {"rows": [document["rows"][0] | {name: value}]}), name
