@@ -5,6 +5,7 @@ the shapes allow it. Intervals are Student's t over the paired differences, 95%.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -199,32 +200,27 @@ def factors_table(factors: list[Factor]) -> str:
     return "\n".join(lines)
 
 
-def late_rise(log: dict[str, Any]) -> float | None:
-    alphas = {point["step"]: point["alpha"] for point in log["points"]}
-    first_alpha, last_alpha = (alphas.get(step) for step in (protocol.FALL_STEP - LAST_STEPS, protocol.FALL_STEP))
-    return None if first_alpha is None or last_alpha is None else last_alpha - first_alpha
+def late_rise(log: dict[str, Any]) -> float:
+    first, last = (point_at(log, step)["alpha"] for step in (protocol.FALL_STEP - LAST_STEPS, protocol.FALL_STEP))
+    return last - first
 
 
-PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL_STEP)
+PILOT_STEPS = sorted({*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL_STEP})
 
 
-def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
-    steps = sorted(set(PILOT_STEPS))
-    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in seeds) + " |", "|" + "---|" * (len(seeds) + 1)]
+def pilot_table(logs: dict[int, dict[str, Any]]) -> str:
+    """Returns the table of the pilot's runs, by seed. Every run has come to FALL_STEP."""
+    lines = ["| step | " + " | ".join(f"seed {seed}" for seed in logs) + " |", "|" + "---|" * (len(logs) + 1)]
 
-    def add_row(name: str, cells: list[str]) -> None:
+    def add_row(name: str, cells: Iterable[str]) -> None:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
 
-    for step in steps:
-        points = [
-            next((p for p in logs[seed]["points"] if p["step"] == step), None) if seed in logs else None
-            for seed in seeds
-        ]
-        if any(points):
-            add_row(f"{step:,}", ["" if p is None else f"{p['alpha']:.3f}" for p in points])
-    last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None for seed in seeds]
-    add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in last_points])
-    add_row("onset", ["" if p is None else list_onsets([logs[seed]]) for seed, p in zip(seeds, last_points)])
+    last_step = min(log["points"][-1]["step"] for log in logs.values())
+    for step in [step for step in PILOT_STEPS if step <= last_step]:
+        add_row(f"{step:,}", [f"{point_at(log, step)['alpha']:.3f}" for log in logs.values()])
+    last_points = [log["points"][-1] for log in logs.values()]
+    add_row("measured up to", [f"{point['step']:,}" for point in last_points])
+    add_row("onset", [list_onsets([log]) for log in logs.values()])
     for name, key in (
         ("value ratio there", "value_ratio"),
         ("eviction there", "eviction"),
@@ -233,20 +229,15 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
         ("Sink at 0.4 there, %", "sink_0.4"),
         ("loss there", "loss"),
     ):
-        add_row(name, ["" if p is None else f"{p[key]:.3g}" for p in last_points])
-    rises = [late_rise(logs[seed]) if seed in logs else None for seed in seeds]
-    add_row(
-        f"rise from {protocol.FALL_STEP - LAST_STEPS:,} to {protocol.FALL_STEP:,}",
-        ["" if r is None else f"{r:+.3f}" for r in rises],
-    )
-    measured_rises = [r for r in rises if r is not None]
-    flat_count = sum(r < LARGEST_FLAT_RISE for r in measured_rises)
-    lines.append("")
-    lines.append(
-        f"Of {len(seeds)} seeds {len(measured_rises)} have come to step {protocol.FALL_STEP:,}; the "
-        f"sink of {flat_count} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps."
-        + ("" if len(measured_rises) == len(seeds) else " The pilot is not done.")
-    )
+        add_row(name, [f"{point[key]:.3g}" for point in last_points])
+    rises = [late_rise(log) for log in logs.values()]
+    add_row(f"rise from {protocol.FALL_STEP - LAST_STEPS:,} to {protocol.FALL_STEP:,}", [f"{r:+.3f}" for r in rises])
+    flat_count = sum(r < LARGEST_FLAT_RISE for r in rises)
+    lines += [
+        "",
+        f"Of {len(logs)} seeds {len(rises)} have come to step {protocol.FALL_STEP:,}; the "
+        f"sink of {flat_count} of them rises there by less than {LARGEST_FLAT_RISE} over {LAST_STEPS:,} steps.",
+    ]
     return "\n".join(lines)
 
 

@@ -254,13 +254,12 @@ def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], read
         row["differs"] = factors.index_entry(factors_by_id.get(protocol.LONG_PREFIX + recipe.id))
         text_by_file[zoo / recipe.id / "card.md"] = make_card(recipe, row)
     text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    pilot_recipe = runs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
     text, decisions = readme.read_text(), decide.decisions()
     for name, table in {
         "zoo": zoo_table(rows),
         "seeds": seeds_table(seed_rows),
         "untrained": untrained_table({row["id"] for row in rows}),
-        "pilot": factors.pilot_table(logs[pilot_recipe.id], pilot_recipe.seeds),
+        "pilot": factors.pilot_table(logs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]),
         "hours": decide.describe_hours(),
         "factors": factors.factors_table(list(factors_by_id.values())),
         "decisions": decide.decisions_table(decisions),

@@ -245,24 +245,22 @@ def test_the_onset_is_the_step_from_which_alpha_stays_high(alphas: dict[int, flo
     assert factors.onset(make_log(SOFTMAX, 1, alphas)) == step
 
 
-def test_the_pilot_names_missing_runs() -> None:
-    flat = make_log(SOFTMAX, 1, {0: 0.0, 1000: 0.1, 10400: 0.4, 12800: 0.41, 16000: 0.45})
-    rising = make_log(SOFTMAX, 2, {0: 0.0, 1000: 0.0, 10400: 0.2, 12800: 0.3})
-    other = make_log(SOFTMAX, 4, {0: 0.0, 10400: 0.1, 12800: 0.15})
-    text = factors.pilot_table({1: flat, 2: rising, 4: other}, (1, 2, 3, 4))
-    assert "| 1,000 | 0.100 | 0.000 |  |  |" in text
+def test_the_pilot_counts_the_runs_whose_sink_stops_rising() -> None:
+    def run(seed: int, *alphas: float) -> dict[str, Any]:
+        return make_log(SOFTMAX, seed, dict(zip(factors.PILOT_STEPS, alphas)))
+
+    flat, rising = run(1, *[0.1] * 7, 0.4, 0.4, 0.41), run(2, *[0.0] * 7, 0.2, 0.2, 0.3)
+    text = factors.pilot_table({1: flat, 2: rising})
+    assert "| 1,000 | 0.100 | 0.000 |" in text and "| measured up to | 12,800 | 12,800 |" in text
     head, rule, *_ = text.splitlines()
-    assert head.count("|") == rule.count("|") == 6
-    assert "| measured up to | 16,000 | 12,800 | not begun | 12,800 |" in text
-    assert "| rise from 10,400 to 12,800 | +0.010 | +0.100 |  | +0.050 |" in text
+    assert head.count("|") == rule.count("|") == 4
+    assert "| rise from 10,400 to 12,800 | +0.010 | +0.100 |" in text
     assert text.endswith(
-        "Of 4 seeds 3 have come to step 12,800; the sink of 1 of them rises there by "
-        "less than 0.02 over 2,400 steps. The pilot is not done."
+        "Of 2 seeds 2 have come to step 12,800; the sink of 1 of them rises there by less than 0.02 over 2,400 steps."
     )
-    assert "not done" not in factors.pilot_table({1: flat}, (1,))
     # A rise of exactly LARGEST_FLAT_RISE counts as rising.
-    at_limit = make_log(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
-    assert "the sink of 0 of them rises" in factors.pilot_table({1: at_limit}, (1,))
+    at_limit = run(1, *[0.0] * 9, factors.LARGEST_FLAT_RISE)
+    assert "the sink of 0 of them rises" in factors.pilot_table({1: at_limit})
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:
@@ -303,12 +301,3 @@ def test_the_protocol_knows_every_recipe_once() -> None:
         assert len(recipe.seeds) == (5 if recipe.id[5:] in (*protocol.HEADLINE_RECIPES, "lr-1e-3") else 3)
         assert set(recipe.seeds) <= set(RUNS_BY_ID[recipe.baseline].seeds)
     assert set(RUNS_BY_ID[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
-
-
-def test_the_late_rise_needs_the_first_and_the_last_point() -> None:
-    ends = [
-        {"step": protocol.FALL_STEP - factors.LAST_STEPS, "alpha": 0.25},
-        {"step": protocol.FALL_STEP, "alpha": 0.75},
-    ]
-    assert factors.late_rise({"points": ends}) == 0.5
-    assert factors.late_rise({"points": ends[:1]}) is None and factors.late_rise({"points": ends[1:]}) is None
