@@ -126,7 +126,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
       const line = labCommandOf(readSettings(link, rows).settings, rows);
       // The command line refuses the last option, so it has accepted all words before it.
       const { stderr } = await runInShell(line, '--every 0');
-      expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
+      expect(stderr, line).toMatch(/^sinkscope: --every: expected .*\n$/);
     }
   });
 });

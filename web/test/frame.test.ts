@@ -409,9 +409,7 @@ describe('findings about a sink', () => {
         head: 0,
       });
       expect(finding).toContain('90% of its attention');
-      expect(finding).toContain(
-        `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(uniformShare, 0)}`,
-      );
+      expect(finding).toMatch(RegExp(`uniform attention, .*${formatPercent(uniformShare, 0)}`));
       expect(finding.includes('of the 4 heads give <s>')).toBe(uniformShare <= 0.3);
       expect(finding.includes('Heads are not counted')).toBe(uniformShare > 0.3);
     }

@@ -61,7 +61,7 @@ describe('the text of another room', () => {
     const elements = elementsOf(lessons()[0]!.figures);
     shareText(elements);
     const [button] = document.querySelectorAll('button');
-    expect(button!.textContent).toBe(`Use my text in this lesson: “${TEXTS[2]}”`);
+    expect(button!.textContent).toMatchSnapshot();
     button!.click();
     await turn();
     for (const element of elements.filter(followsText))

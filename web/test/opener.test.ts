@@ -271,14 +271,9 @@ describe('a model of a hub', () => {
   });
 
   it.each([
-    ['names neither a rate nor a download of files on the reader’s disk', diskPlan, '', ''],
-    [
-      'says how fast a download is, and that its bytes are kept',
-      plan,
-      ' · 454 MB/s · 2 s left',
-      'Downloaded bytes are kept: an interrupted download resumes.',
-    ],
-  ])('%s', async (_, of, rate, hint) => {
+    ['names neither a rate nor a download of files on disk', diskPlan],
+    ['says how fast a download is, and that its bytes are kept', plan],
+  ])('%s', async (_, of) => {
     const { opener, models, text, texts } = createOpener();
     opener.show();
     models.get.mockImplementation((_id, { onProgress }) => {
@@ -286,9 +281,8 @@ describe('a model of a hub', () => {
       return new Promise(() => {});
     });
     void opener.load(of());
-    const progressText = `1.0 MB of 4.0 MB${rate}`;
-    await vi.waitFor(() => expect(text('.open-loaded')).toBe(progressText), PATIENCE);
-    expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${progressText}`]);
+    await vi.waitFor(() => expect(text('.open-loaded')).toMatch(/^1\.0 MB of/), PATIENCE);
+    expect([text('.open-loaded'), texts('.hint').join(' '), opener.work]).toMatchSnapshot();
   });
 
   it('shows why a download failed, and can resume it', async () => {
@@ -322,9 +316,7 @@ describe('a model of a hub', () => {
     expect(opener.isShown).toBe(true);
     const earlyOpener = createOpener({ isRunning: false });
     await earlyOpener.opener.load(plan());
-    expect(earlyOpener.onFail).toHaveBeenCalledWith(
-      'The engine is not running yet; try again in a moment.',
-    );
+    expect(earlyOpener.onFail.mock.lastCall).toMatchSnapshot();
     await earlyOpener.opener.loadRecording('recording:https://a.example/x.safetensors');
     expect(earlyOpener.onFail).toHaveBeenCalledTimes(2);
   });
@@ -385,9 +377,7 @@ describe('files of the reader', () => {
   it('are rejected if they are empty or no model', async () => {
     const { opener, onFail } = createOpener();
     await opener.openFiles([...droppedFiles(), ...droppedFiles('b.gguf', '')]);
-    expect(onFail).toHaveBeenLastCalledWith(
-      'b.gguf is empty: expected a model’s file, found 0 bytes.',
-    );
+    expect(onFail.mock.lastCall).toMatchSnapshot();
     hub.planFiles.mockRejectedValueOnce(new Error('no model'));
     await opener.openFiles(droppedFiles());
     expect(onFail).toHaveBeenLastCalledWith('no model');

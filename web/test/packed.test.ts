@@ -30,7 +30,7 @@ describe.each(cards)('the packed weights of $id', ({ id, packed }) => {
   });
 
   it('are rejected if they are cut short, and taken as they are if the server has unpacked them', async () => {
-    const cutMessage = 'expected a complete gzip file, found 5,000 bytes that do not unpack';
+    const cutMessage = 'expected a complete gzip file';
     await expect(unpack(read(path).slice(0, 5000), path)).rejects.toThrow(SinkscopeError);
     await expect(unpack(read(path).slice(0, 5000), path)).rejects.toThrow(cutMessage);
     // A file is packed only if both of its first bytes say so.

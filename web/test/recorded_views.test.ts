@@ -315,8 +315,8 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const at = selectedHead(frame, noHead);
     const map = frame.head!.tensors.att!.data;
     const firstMean = mean(Array.from({ length: 12 }, (_, t) => map[12 * t]!));
-    expect(viewNamed('attention').says(frame, at)).toContain(
-      `In the first of 5 prompts, the first token, <s>, receives ${formatPercent(firstMean, 0)} on average`,
+    expect(viewNamed('attention').says(frame, at)).toMatch(
+      RegExp(`In the first of 5 prompts, .*${formatPercent(firstMean, 0)}`),
     );
   });
 });

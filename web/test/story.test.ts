@@ -352,9 +352,8 @@ describe('the worked row', () => {
     ]).toMatchSnapshot();
     const sumWordsOf = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
     const { output, outputWithoutFirst } = workOutRow(withRow(), 2)!;
-    expect(sumWordsOf(withRow())).toContain(
-      `${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
-    );
+    const [without, whole] = [outputWithoutFirst.toFixed(2), output.toFixed(2)];
+    expect(sumWordsOf(withRow())).toMatch(RegExp(`${without} .* ${whole}\\.`));
     const otherOperation = { ...withRow().operation, name: 'softpick', normalizes: false };
     expect(
       [

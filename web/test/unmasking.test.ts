@@ -87,9 +87,7 @@ describe('a finished unmasking', () => {
 
   it('names positions as in the run', () => {
     expect(sentence(createCourse(), tokenizer)).toMatchSnapshot();
-    expect(sentence({ ...createCourse(), without: 'strongest' }, tokenizer)).toBe(
-      `${sentence(createCourse(), tokenizer)} Each step hid its most attended token from every query when it filled positions in.`,
-    );
+    expect(sentence({ ...createCourse(), without: 'strongest' }, tokenizer)).toMatchSnapshot();
     expect(sentence({ ...createCourse(), without: 'random' }, tokenizer)).toMatchSnapshot();
     expect(sentence(createCourse([2, 2]), tokenizer)).toMatchSnapshot();
   });
