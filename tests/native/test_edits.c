@@ -688,9 +688,8 @@ static void check_refusals(void) {
         char text[64];
         int rows;
         ss_edits(&rows);
-        snprintf(text, sizeof text, "expected a row of the edits from 0 to %d, found %d", rows - 1,
-                 unknown_edits[i].kind);
-        CHECK_TEXT(err.text, text);
+        snprintf(text, sizeof text, "0 to %d, found %d", rows - 1, unknown_edits[i].kind);
+        CHECK(strstr(err.text, text));
     }
     ss_edit evictions[] = {read_edit("evict(policy=window,budget=4,layer=1)"),
                            read_edit("evict(policy=h2o,budget=4,head=0)")};

@@ -122,11 +122,7 @@ static void check_another_family(void) {
     CHECK_INT(
         (int)ss_arch_read(&arch, (ss_bytes){(const unsigned char *)config, strlen(config)}, &err),
         SS_UNSUPPORTED);
-    CHECK_TEXT(
-        err.text,
-        "config.json: this build cannot run a_model_type_of_more_than_forty_characte; record "
-        "it with the Python package and open the recording (`describe` lists the families "
-        "that run)");
+    CHECK(strstr(err.text, "cannot run a_model_type_of_more_than_forty_characte; record "));
 }
 
 /* Checks row[2] of each row of a table against what `write` makes of the row's architecture. */
@@ -659,10 +655,8 @@ static void check_not_finite(void) {
                       is_read ? SS_BAD_TENSOR : SS_OK);
             CHECK(!is_read || !strcmp(err.where, entry->name));
             char text[64];
-            snprintf(text, sizeof text,
-                     "expected finite numbers, but number %lu is NaN or infinite",
-                     (unsigned long)last);
-            if (is_read) CHECK_TEXT(err.text, text);
+            snprintf(text, sizeof text, "number %lu is NaN", (unsigned long)last);
+            if (is_read) CHECK(strstr(err.text, text));
             skipped_n += !is_read;
             memcpy(number, saved_number, size);
         }

@@ -233,9 +233,9 @@ static void check_counts(void) {
         const char *words, *text;
     } table[] = {
         {"r:GGUF 4:3 8:2 8:3 z:48", NULL},
-        {"r:GGUF 4:3 8:3 8:3 z:48", "expected at most 2 tensors, found 3"},
-        {"r:GGUF 4:3 8:3 8:3 z:71", "expected at most 2 tensors, found 3"},
-        {"r:GGUF 4:3 8:1 8:4 z:48", "expected at most 3 keys, found 4"},
+        {"r:GGUF 4:3 8:3 8:3 z:48", "at most 2 tensors, found 3"},
+        {"r:GGUF 4:3 8:3 8:3 z:71", "at most 2 tensors, found 3"},
+        {"r:GGUF 4:3 8:1 8:4 z:48", "at most 3 keys, found 4"},
         {"r:GGUF 4:3 8:1 8:4 z:52", NULL},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -243,7 +243,7 @@ static void check_counts(void) {
         ss_gguf gguf;
         ss_error err = {0};
         CHECK_INT((int)ss_gguf_begin(&gguf, file, &err), table[i].text ? SS_BAD_FILE : SS_OK);
-        if (table[i].text) CHECK(!strcmp(err.text, table[i].text));
+        if (table[i].text) CHECK(strstr(err.text, table[i].text));
     }
     CASE("the last element of an array may end with the file");
     static const char *const ends[] = {"t:x 4:9 4:3 8:3 z:6", "t:x 4:9 4:3 8:3 z:5"};
@@ -253,8 +253,7 @@ static void check_counts(void) {
         ss_gguf_pair pair;
         ss_error err = {0};
         CHECK_INT((int)ss_gguf_next_pair(&gguf, &pair, &err), i ? SS_BAD_FILE : SS_OK);
-        if (i)
-            CHECK(!strcmp(err.text, "expected at most 2 elements before the file's end, found 3"));
+        if (i) CHECK(strstr(err.text, "at most 2 elements"));
     }
 }
 

@@ -429,9 +429,7 @@ static void check_refusals(void) {
     /* A measuring run cannot be extended, since the keys of earlier tokens are lost. */
     change_text(&sums, prompt, 5);
     CHECK_INT((int)ss_run_extend(&sums.run, prompt, 1, &err), SS_UNSUPPORTED);
-    CHECK_TEXT(err.text,
-               "expected all tokens at once, since a run that measures keeps no keys, but 5 are "
-               "there already");
+    CHECK(strstr(err.text, "expected all tokens at once"));
     for (int i = 0; i < 2; i++)
         CHECK_INT(
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_K : SS_FIELD_V, 0, 0, &err),
@@ -448,7 +446,7 @@ static void check_refusals(void) {
           0);
     CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("matrix_entropy"), &all_args, &err) <
           0);
-    CHECK_TEXT(err.text, "needs spectra, and this measuring run does not record them");
+    CHECK(strstr(err.text, "needs spectra"));
     CHECK(ss_metric_shape(shape, &baseline.run.trace, metric_index("hidden_change"), &all_args,
                           &err) < 0);
     CHECK_INT((int)ss_trace_view(&view, &sums.run.trace, SS_FIELD_HIDDEN, 0, -1, &err),

@@ -272,8 +272,8 @@ static void check_bad_requests(void) {
     CHECK_INT((int)ss_run_extend(&run.run, outside, 3, &err), SS_BAD_TOKEN);
     CHECK(strcmp(err.where, "token 2") == 0);
     char text[64];
-    snprintf(text, sizeof text, "expected an id from 0 to %d, found %d", V - 1, V);
-    CHECK_TEXT(err.text, text);
+    snprintf(text, sizeof text, "0 to %d, found %d", V - 1, V);
+    CHECK(strstr(err.text, text));
     CHECK_INT((int)ss_run_extend(&run.run, negative, 1, &err), SS_BAD_TOKEN);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 5, &err), SS_TOO_LONG);
     CHECK_INT(run.run.trace.T, 0);
@@ -282,8 +282,8 @@ static void check_bad_requests(void) {
     ss_tensor view;
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, SS_FIELD_ATT, 2, 0, &err), SS_BAD_REQUEST);
     CHECK_INT((int)ss_trace_view(&view, &run.run.trace, 77, 0, 0, &err), SS_BAD_REQUEST);
-    snprintf(text, sizeof text, "expected a field from 0 to %d, found 77", SS_FIELD_N - 1);
-    CHECK_TEXT(err.text, text);
+    snprintf(text, sizeof text, "0 to %d, found 77", SS_FIELD_N - 1);
+    CHECK(strstr(err.text, text));
 }
 
 static void check_sampling(void) {
