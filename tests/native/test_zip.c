@@ -18,73 +18,42 @@ static void check_zip_files(void) {
     const struct {
         const char *name;
         zip_part records[3];
-        int n;
         ss_status status;
         const char *text;
     } table[] = {
-        {"a good file", {pickle_part, part}, 2, SS_OK, ""},
-        {"little-endian", {pickle_part, part, NAMED("m/byteorder", "little", 6)}, 3, SS_OK, ""},
-        {"big-endian",
-         {pickle_part, part, NAMED("m/byteorder", "big", 3)},
-         3,
-         SS_UNSUPPORTED,
-         "little-endian"},
-        {"no pickle", {part}, 1, SS_BAD_FILE, "found none"},
-        {"no records", {pickle_part}, 0, SS_BAD_FILE, "found none"},
-        {"no storage", {pickle_part}, 1, SS_BAD_FILE, "storage"},
-        {"two pickles", {pickle_part, part, NAMED("n/data.pkl", pickle, n)}, 3, SS_BAD_FILE, "two"},
-        {"one name twice", {pickle_part, part, part}, 3, SS_BAD_FILE, "each record once"},
-        {"compressed", {pickle_part, DATA(8, 0, 0, 0)}, 2, SS_UNSUPPORTED, "compressed"},
-        {"compressed from the first record on",
-         {{"m/data.pkl", pickle, n, 8, 0, 0, 0}, part},
-         2,
-         SS_UNSUPPORTED,
-         "compressed"},
-        {"encrypted", {pickle_part, DATA(0, 1, 0, 0)}, 2, SS_UNSUPPORTED, "encrypted"},
-        {"a record that claims the next one's bytes",
-         {DATA(0, 0, 80, 0), pickle_part},
-         2,
-         SS_BAD_FILE,
-         "expected its own bytes, but it begins inside m/data/0"},
-        {"a record that claims the directory",
-         {pickle_part, DATA(0, 0, 100, 0)},
-         2,
-         SS_BAD_FILE,
-         "before the directory"},
-        {"a record that claims no end",
-         {pickle_part, DATA(0, 0, 0xfffffffe, 0)},
-         2,
-         SS_BAD_FILE,
-         "directory"},
-        {"a record that claims zip64 sizes it does not have",
-         {pickle_part, DATA(0, 0, 0xffffffff, 0)},
-         2,
-         SS_BAD_FILE,
-         "zip64"},
-        {"sizes and place in the zip64 field", {pickle_part, DATA(0, 0, 0, 3)}, 2, SS_OK, ""},
-        {"a zip64 field without the place",
-         {pickle_part, DATA(0, 0, 0, 2)},
-         2,
-         SS_BAD_FILE,
-         "zip64"},
-        {"a zip64 size of nearly 2^64",
-         {pickle_part, DATA(0, 0, SIZE_MAX - 8, 3)},
-         2,
-         SS_BAD_FILE,
-         "before the directory"},
+        {"a good file", {pickle_part, part}, SS_OK, ""},
+        {"little-endian", {pickle_part, part, NAMED("m/byteorder", "little", 6)}, SS_OK, ""},
+        {"big", {pickle_part, part, NAMED("m/byteorder", "big", 3)}, SS_UNSUPPORTED, "little-"},
+        {"no pickle", {part}, SS_BAD_FILE, "found none"},
+        {"no records", {{0}}, SS_BAD_FILE, "found none"},
+        {"no storage", {pickle_part}, SS_BAD_FILE, "storage"},
+        {"two pickles", {pickle_part, part, NAMED("n/data.pkl", pickle, n)}, SS_BAD_FILE, "two"},
+        {"one name twice", {pickle_part, part, part}, SS_BAD_FILE, "each record once"},
+        {"compressed", {pickle_part, DATA(8, 0, 0, 0)}, SS_UNSUPPORTED, "compressed"},
+        {"both", {{"m/data.pkl", pickle, n, 8, 0, 0, 0}, part}, SS_UNSUPPORTED, "compressed"},
+        {"encrypted", {pickle_part, DATA(0, 1, 0, 0)}, SS_UNSUPPORTED, "encrypted"},
+        {"claims the next bytes", {DATA(0, 0, 80, 0), pickle_part}, SS_BAD_FILE, "inside m/data/0"},
+        {"claims its end", {pickle_part, DATA(0, 0, 100, 0)}, SS_BAD_FILE, "before the directory"},
+        {"claims no end", {pickle_part, DATA(0, 0, 0xfffffffe, 0)}, SS_BAD_FILE, "directory"},
+        {"claims zip64 sizes", {pickle_part, DATA(0, 0, 0xffffffff, 0)}, SS_BAD_FILE, "zip64"},
+        {"a zip64 size and place", {pickle_part, DATA(0, 0, 0, 3)}, SS_OK, ""},
+        {"a zip64 size alone", {pickle_part, DATA(0, 0, 0, 2)}, SS_BAD_FILE, "zip64"},
+        {"nearly 2^64", {pickle_part, DATA(0, 0, SIZE_MAX - 8, 3)}, SS_BAD_FILE, "before the dir"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         for (int zip64 = 0; zip64 < 2; zip64++) {
             CASE(table[i].name);
-            scoped_file file = {.bytes = zip_of(table[i].records, table[i].n, zip64)};
+            int records_n = 0;
+            while (records_n < 3 && table[i].records[records_n].name) records_n++;
+            scoped_file file = {.bytes = zip_of(table[i].records, records_n, zip64)};
             /* An empty archive begins with its end record, so its first bytes are not those of a
              * torch file. */
-            if (table[i].n == 0) memcpy((void *)(size_t)file.bytes.data, "PK\3\4", 4);
+            if (records_n == 0) memcpy((void *)(size_t)file.bytes.data, "PK\3\4", 4);
             ss_error err = {0};
             int status = (int)open_bytes(&file, &err);
-            if (table[i].n) CHECK_INT(status, table[i].status);
-            CHECK(table[i].n == 0 ? status != SS_OK : strstr(err.text, table[i].text) != NULL);
-            if (table[i].n && !strstr(err.text, table[i].text)) printf("    %s\n", err.text);
+            if (records_n) CHECK_INT(status, table[i].status);
+            CHECK(records_n == 0 ? status != SS_OK : strstr(err.text, table[i].text) != NULL);
+            if (records_n && !strstr(err.text, table[i].text)) printf("    %s\n", err.text);
         }
 }
 

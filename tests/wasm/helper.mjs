@@ -238,3 +238,8 @@ export function hashOf(numbers) {
   for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
   return h.toString(16).padStart(8, '0');
 }
+
+/** Values that a file or a server may have in place of those that are expected. */
+export const JUNK = JSON.parse(
+  '[null, true, -1, 0, 0.5, 1e9, 1e308, "", "x", "../x", "\\u0000", "__proto__", "x.gguf", "index.json", [], {}, [[]], [1e9], {"a": 1}]',
+);

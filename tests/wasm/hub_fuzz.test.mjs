@@ -2,22 +2,9 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { planFiles, resolveHub } from '../../wasm/index.ts';
+import { JUNK } from './helper.mjs';
 
-const JUNK_VALUES = [
-  null,
-  true,
-  -1,
-  0.5,
-  1e308,
-  '',
-  '../x',
-  '\u0000',
-  'a'.repeat(5000),
-  [],
-  {},
-  [[]],
-  'x.gguf',
-];
+const JUNK_VALUES = [...JUNK, 'a'.repeat(5000)];
 
 function randomOf(seed) {
   let state = seed;

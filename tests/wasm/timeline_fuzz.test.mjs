@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { openTimeline } from '../../wasm/index.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
+import { JUNK } from './helper.mjs';
 import {
   CHECKPOINTS,
   bytesOf,
@@ -22,31 +23,14 @@ import {
 const { FUZZ_SECONDS = 3, FUZZ_SEED = 1 } = process.env;
 const LIMIT_MS = 60_000;
 
-const JUNK_VALUES = [
-  null,
-  true,
-  -1,
-  0,
-  0.5,
-  1e9,
-  1e308,
-  '',
-  '../x',
-  '\u0000',
-  [],
-  {},
-  [[]],
-  [1e9],
-  'index.json',
-];
 const STRUCTURE = '{}[]",:0-eE\\';
 
 function mutated(value, below) {
   if (typeof value !== 'object' || value === null || below(9) === 0)
-    return JUNK_VALUES[below(JUNK_VALUES.length)];
+    return JUNK[below(JUNK.length)];
   const copy = Array.isArray(value) ? [...value] : { ...value };
   const keys = Object.keys(copy);
-  if (keys.length === 0) return JUNK_VALUES[below(JUNK_VALUES.length)];
+  if (keys.length === 0) return JUNK[below(JUNK.length)];
   const key = keys[below(keys.length)];
   const change = below(10);
   if (change === 0) delete copy[key];

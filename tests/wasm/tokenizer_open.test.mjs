@@ -223,12 +223,9 @@ test('errors that JavaScript throws are quoted up to 200 characters', () => {
       return error.text;
     }
   };
-  const sentenceStart =
-    'expected patterns that JavaScript reads, too (Invalid regular expression: ';
-  assert.ok(trips('(').startsWith(sentenceStart), trips('('));
-  const message = trips(`(${'a'.repeat(300)}`);
-  assert.ok(message.startsWith(sentenceStart) && message.endsWith('aaa)'), message);
-  assert.equal(message.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
+  assert.match(trips('('), /^expected patterns .* \(Invalid regular expression: /);
+  // The engine's own message is cut after 200 characters.
+  assert.match(trips(`(${'a'.repeat(300)}`), /^[^(]*\((?=.{200}\)$)Invalid .*aaa\)$/);
 });
 
 test('without a tokenizer in the plan, a text is a list of ids', async () => {
@@ -254,18 +251,8 @@ test('without a tokenizer in the plan, a text is a list of ids', async () => {
       { id: 20, text: '#20', start: 4, end: 7, special: false },
     ]);
     const where = 'text of a model without a tokenizer';
-    for (const text of [
-      'The old man',
-      '1,,2',
-      ',1',
-      '1,',
-      '1.5',
-      '-1',
-      '1a',
-      '1234567890',
-      '##1',
-      '1 , , 2',
-    ])
+    const texts = '1,,2 ,1 1, 1.5 -1 1a 1234567890 ##1'.split(' ');
+    for (const text of ['The old man', '1 , , 2', ...texts])
       await assert.rejects(tokenizer.encode(text), { code: 'argument', where }, text);
     await assert.rejects(tokenizer.encode(3), { where: 'text' });
     await assert.rejects(tokenizer.encode('1', { special: ['<s>'] }), { where: 'special' });

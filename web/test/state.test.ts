@@ -206,34 +206,15 @@ describe('the state', () => {
 
 describe('a subject', () => {
   const texts = [
-    'softmax',
-    'softmax@1400',
-    'softmax~sigmoid',
-    'softmax@10~sigmoid(-4.8)',
-    'hub:owner/name',
-    'hub:owner/name@step1000',
-    'hub:owner/name@12~mask(1,32)',
-    'hub:o/n@main:file.gguf',
-    'hub:owner/name@main~mask(1,32)',
-    'disk:0123456789abcdef/my.safetensors',
-    'softmax~hide_key(0,,,5)',
-    'softmax~silence(,3)',
+    ...['softmax', 'softmax@1400', 'softmax~sigmoid', 'softmax@10~sigmoid(-4.8)', 'hub:owner/name'],
+    ...['hub:owner/name@step1000', 'hub:owner/name@12~mask(1,32)', 'hub:o/n@main:file.gguf'],
+    ...['hub:owner/name@main~mask(1,32)', 'disk:0123456789abcdef/my.safetensors'],
+    ...['softmax~hide_key(0,,,5)', 'softmax~silence(,3)'],
   ];
   for (const text of texts)
     it(`is read and written: ${text}`, () => expect(printSubject(parseSubject(text)!)).toBe(text));
-  for (const text of [
-    '',
-    '~sigmoid',
-    'a b',
-    'softmax@x',
-    'softmax@-1',
-    'softmax@1.5',
-    'softmax~',
-    'a~b(',
-    'hub:',
-    'hub:../x y',
-    'a~b(c;d)',
-  ])
+  const wrongTexts = ['', '~sigmoid', 'a b', 'softmax@x', 'softmax@-1', 'softmax@1.5', 'softmax~'];
+  for (const text of [...wrongTexts, 'a~b(', 'hub:', 'hub:../x y', 'a~b(c;d)'])
     it(`is rejected: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
 
   it('is split from a list only at commas outside its edits, and can be toggled in it', () => {
