@@ -461,8 +461,8 @@ export function usage(describe: Describe, name?: string) {
   if (name) {
     const { meaning, details, options } = COMMANDS[name];
     const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${details ? `\n${details}` : ''}`;
-    const rows = Object.entries(options(describe)).map(optionUsage);
-    return `${usageLines(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
+    const optionRows = Object.entries(options(describe)).map(optionUsage);
+    return `${usageLines(name).join('\n')}\n\n${about}\n\n${optionRows.join('\n')}\n`;
   }
   const rows = Object.entries(COMMANDS).map(([one, { meaning }]) => wrapText(`  ${one}`, meaning));
   return `${Object.keys(COMMANDS).flatMap(usageLines).join('\n')}

@@ -184,8 +184,8 @@ async function planTraining(values: Values, choices: Choices): Promise<TrainingP
   const { model, recipe } = choices;
   for (const name of ['recipe', 'resume']) {
     const settingNames = values[name] ? [...Object.keys(model), ...Object.keys(recipe)] : [];
-    const text = settingNames.map(optionName).join(', ');
-    expect(settingNames.length === 0, `--${name}`, 'no other setting', text);
+    const found = settingNames.map(optionName).join(', ');
+    expect(settingNames.length === 0, `--${name}`, 'no other setting', found);
   }
   if (values.resume) return planResumedTraining(values.resume, values);
   if (values.recipe) return planRepeatedTraining(values.recipe, values);

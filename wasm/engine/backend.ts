@@ -279,9 +279,9 @@ export class Backend {
   /** @param blocks the weight files; if the model opens, it owns them */
   #open(config: Uint8Array, blocks: { address: number; bytes: number }[]) {
     const fileTable = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
-    const address = this.#module.lend(config, (text) =>
+    const address = this.#module.lend(config, (configAddress) =>
       this.#module.lend(fileTable, (files) =>
-        this.#module.handle('open', text, config.length, files, blocks.length),
+        this.#module.handle('open', configAddress, config.length, files, blocks.length),
       ),
     );
     const architecture = this.#module.json('architecture', address) as Architecture;
@@ -469,12 +469,11 @@ export class Backend {
   }
 
   #mask({ fields, streaming = false, measuring = false }: RunRequest) {
-    const rows = this.#describe.fields;
-    const defaultFields = () => rows.filter((row) => (streaming ? row.streamed : row.standard));
+    const { fields: table, metrics, flags } = this.#describe;
+    const defaultFields = () => table.filter((row) => (streaming ? row.streamed : row.standard));
     const names = fields ?? defaultFields().map(({ name }) => name);
     // Every run records the logits at the last position, because generate draws from them.
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
-    const { metrics, flags } = this.#describe;
     const metricNames = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
     const isSpectral = metricNames.some((name) => rowNamed(metrics, name, 'metric').spectral);
     const measuringFlags = (measuring ? flags.measuring : 0) | (isSpectral ? flags.spectral : 0);

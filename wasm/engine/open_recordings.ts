@@ -69,8 +69,8 @@ export class OpenRecordings {
   }
 
   #read(address: number, name: string, first: number, second: number) {
-    const text = new TextEncoder().encode(`${name}\0`);
-    return this.#module.lend(text, (nameAddress) =>
+    const nameBytes = new TextEncoder().encode(`${name}\0`);
+    return this.#module.lend(nameBytes, (nameAddress) =>
       this.#module.tensor('recording_tensor', address, nameAddress, first, second),
     );
   }

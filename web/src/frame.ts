@@ -233,13 +233,13 @@ function visibleRows(frame: Frame, weights: ArrayLike<number>, query: number): F
   const { T, tensors, architecture, head } = frame;
   /** For each key the first query after its eviction from the head's cache. */
   const evictions = tensors.evicted?.data.subarray((head!.layer * architecture.H + head!.head) * T);
-  const rows = Float32Array.from(weights);
-  for (let r = 0; r * T < rows.length; r++) {
+  const visible = Float32Array.from(weights);
+  for (let r = 0; r * T < visible.length; r++) {
     const keyEnd = visibleKeyEnd(frame, query + r);
     for (let k = 0; k < T; k++)
-      if (k >= keyEnd || (evictions && query + r >= evictions[k]!)) rows[r * T + k] = NaN;
+      if (k >= keyEnd || (evictions && query + r >= evictions[k]!)) visible[r * T + k] = NaN;
   }
-  return rows;
+  return visible;
 }
 
 /** Names the tokens of the block with index `place` in a pooled map: "8-11". */
@@ -395,8 +395,8 @@ function rowOfFirstPrompt(
   { tensors, architecture: { L, H } }: Frame,
   name: 'first_alphas' | 'first_raw_alphas',
 ): Float32Array | undefined {
-  const rows = tensors[name];
-  return rows && Float32Array.from({ length: L * H }, (_, i) => rows.data[i]!);
+  const tensor = tensors[name];
+  return tensor && Float32Array.from({ length: L * H }, (_, i) => tensor.data[i]!);
 }
 
 /**

@@ -129,8 +129,8 @@ export class Picker {
     const submit = (event: Event) => {
       event.preventDefault();
       const variant = variantOf(new FormData(event.target as HTMLFormElement));
-      const text = printSubject({ id: this.#model, edits: [], ...variant });
-      if (parseSubject(text)) this.#add(text);
+      const subject = printSubject({ id: this.#model, edits: [], ...variant });
+      if (parseSubject(subject)) this.#add(subject);
     };
     return html`<form class="numbers" @submit=${submit}>
       ${fields}
@@ -244,7 +244,7 @@ export class Picker {
     const listedIds = new Set(
       [...first, ...own.flatMap(([, choices]) => choices)].map(({ id }) => id),
     );
-    const unlistedSubjects = shownSubjects.filter((text) => !listedIds.has(text));
+    const unlistedSubjects = shownSubjects.filter((subject) => !listedIds.has(subject));
     const set = (name: string, choices: readonly Choice[]) =>
       html`<fieldset class="pick-set">
         <legend>${name}</legend>
@@ -266,7 +266,7 @@ export class Picker {
             unlistedSubjects.length
               ? html`<fieldset class="pick-set">
                   <legend>also shown</legend>
-                  ${unlistedSubjects.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
+                  ${unlistedSubjects.map((subject) => this.#chip(subject, nameOf({ subject }, context)))}
                 </fieldset>`
               : nothing
           }

@@ -220,7 +220,8 @@ class DrawnHeatmap implements Heatmap {
     this.#rowLabels = addDiv('row-words', this.#inner);
     this.#plot = addDiv('heatmap', this.#inner);
     this.#colLabels = addDiv('col-words', this.#inner);
-    for (const side of [this.#rowLabels, this.#colLabels]) side.setAttribute('aria-hidden', 'true');
+    for (const labels of [this.#rowLabels, this.#colLabels])
+      labels.setAttribute('aria-hidden', 'true');
     this.#plot.append(this.#canvas);
     this.#pointedMark = addDiv('mark lit', this.#plot);
     this.#chosenMark = addDiv('mark chosen', this.#plot);

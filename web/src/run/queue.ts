@@ -141,8 +141,8 @@ export class Queue {
     const { subjects, follows = {} } = this.#request!;
     const lastTexts = new Map(lastSubjects.map((subject) => [subject, this.#texts.get(subject)]));
     this.#texts.clear();
-    const setText = (subject: string, text: Frame | undefined) =>
-      text && this.#texts.set(subject, text);
+    const setText = (subject: string, frame: Frame | undefined) =>
+      frame && this.#texts.set(subject, frame);
     for (const subject of subjects) {
       const model = withoutEdits(subject);
       const relative = lastSubjects.find(
@@ -467,7 +467,7 @@ export class Queue {
   }
 
   async #answer(subject: string, job: Job): Promise<void> {
-    const text = this.#texts.get(subject);
+    const textFrame = this.#texts.get(subject);
     const request = { ...this.#request!, question: this.#questionOf(subject) };
     const { signal } = job.controller;
     const watch = this.#makeWatch(signal, subject);
@@ -488,7 +488,7 @@ export class Queue {
     signal.throwIfAborted();
     const { architecture, describe } = openModel.model;
     const context = contextOf(architecture, editsOf(parsedSubject, describe));
-    const prompts = text ?? (await this.#loader.prompts(openModel, request.question, context));
+    const prompts = textFrame ?? (await this.#loader.prompts(openModel, request.question, context));
     const T = prompts.tokens.length;
     const fields = fieldsToRecord(describe, request, { architecture, T });
     const lastRun = this.#runs.take(subject, (run) => canUpdate(run, openModel, T, fields));

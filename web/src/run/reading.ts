@@ -211,9 +211,9 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
 }
 
 /** Returns the positions of the tokens that edits name. */
-function tokensOf(edits: readonly Edit[], { edits: rows }: Describe): readonly number[] {
+function tokensOf(edits: readonly Edit[], { edits: editTable }: Describe): readonly number[] {
   return edits.flatMap((edit) => {
-    const parameters = rows.find(({ name }) => name === edit.kind)?.parameters ?? [];
+    const parameters = editTable.find(({ name }) => name === edit.kind)?.parameters ?? [];
     const values = Object.entries(edit).filter(([key]) =>
       parameters.some(({ name, below }) => name === key && below === 'T'),
     );
@@ -332,8 +332,8 @@ export async function completeFrame(
   const zoom = zoomOf(frame, request);
   const earlierRows = zoom && rowsAt(headFrameAt(frame, at), zoom);
   if (zoom && !earlierRows) {
-    const rows = [zoom.query, Math.min(frame.T, zoom.query + EXACT_SIDE)] as const;
-    headRequests.push({ field: 'att', ...at, rows });
+    const lastRow = Math.min(frame.T, zoom.query + EXACT_SIDE);
+    headRequests.push({ field: 'att', ...at, rows: [zoom.query, lastRow] });
   }
   const headTensors = headRequests.length ? await run!.read(headRequests) : [];
   const att = earlierRows ? earlierRows.att : headTensors[remainingNames.length];

@@ -62,7 +62,7 @@ function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
   const box = boxOf(svg, origin);
   for (const [key, value] of Object.entries(box)) copy.setAttribute(key, String(value));
   copy.setAttribute('color', getComputedStyle(svg).color);
-  for (const text of copy.querySelectorAll('text')) text.setAttribute('font-family', FONT);
+  for (const label of copy.querySelectorAll('text')) label.setAttribute('font-family', FONT);
   return copy;
 }
 
@@ -358,8 +358,8 @@ export function figureOf(cell: HTMLElement, metadata: FigureMetadata): SVGSVGEle
 
 /** Serializes an SVG, and replaces control characters, which would make the XML invalid. */
 export function svgText(svg: SVGSVGElement): string {
-  const text = new XMLSerializer().serializeToString(svg);
-  return `${text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
+  const xml = new XMLSerializer().serializeToString(svg);
+  return `${xml.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
 /** Renders the SVG as PNG, with twice the screen's resolution. */
