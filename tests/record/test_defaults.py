@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (Settings, RECORD_DEFAULTS),
     (Settings.from_arguments, {"maps": "auto", "first": 0, "mask": None, "tolerance": 1e-3}),
     (sinkscope.record_maps, {"eps": (0.1, 0.2, 0.3), "keep": 2, "first": 0, "mask": None}),
-    (sinkscope.study, {**STUDY_DEFAULTS, "num_gpus": 0, "concurrency": 1, "ray": False}),
+    (sinkscope.study, {**STUDY_DEFAULTS, "part": None, "num_gpus": 0, "concurrency": 1, "ray": False}),
     (studies.plan, STUDY_DEFAULTS),
     (sinkscope.show, FIRST_PROMPT),
     (sinkscope.picture, {**FIRST_PROMPT, "layer": None, "head": None, "format": "png"}),
@@ -53,3 +54,8 @@ def test_an_omitted_parameter_has_the_documented_default(
     assert {name: type(value) for name, value in result.items()} == {
         name: type(value) for name, value in expected.items()
     }
+
+
+def test_the_readme_shows_the_defaults() -> None:
+    readme = Path(sinkscope.__file__).parents[2] / "README.md"
+    assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()

@@ -3,7 +3,6 @@ work, and how texts are read."""
 
 import copy
 import csv
-import inspect
 import io
 import json
 import os
@@ -22,7 +21,6 @@ from sentences import refused
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target, write_bytes
 from sinkscope.recording import RecordingError, confidence_interval, t_quantile
-from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
 from truth import rounding_of
 
@@ -114,8 +112,8 @@ def test_special_files_are_rejected(recording: sinkscope.Recording, tmp_path: Pa
 @pytest.mark.parametrize(
     ("out", "expected"),
     [
-        ("blocked/r.safetensors", "expected a folder that takes files"),
-        (".", "expected a regular file or none, found a folder"),
+        ("blocked/r.safetensors", "a folder that takes files"),
+        (".", "regular file or none, found"),
     ],
 )
 def test_the_output_path_is_checked_before_the_model_runs(
@@ -131,55 +129,9 @@ def test_the_output_path_is_checked_before_the_model_runs(
     assert main(["record", "none", "--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / out)]) == 1
     assert expected in capsys.readouterr().err
     for change in (["--first", "64"], ["--tokens", "1"], ["--keep", "-1"]):
-        assert (
-            main(
-                [
-                    "record",
-                    "none",
-                    "--texts",
-                    str(tmp_path / "texts.json"),
-                    "--out",
-                    str(tmp_path / "r"),
-                    *change,
-                ]
-            )
-            == 1
-        )
+        files = ["--texts", str(tmp_path / "texts.json"), "--out", str(tmp_path / "r")]
+        assert main(["record", "none", *files, *change]) == 1
         assert "expected" in capsys.readouterr().err
-
-
-def test_every_function_has_the_defaults_of_the_readme() -> None:
-    readme = Path(sinkscope.__file__).parents[2] / "README.md"
-    assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()
-    defaults = {
-        "tokens": 64,
-        "eps": (0.1, 0.2, 0.3),
-        "keep": 2,
-        "maps": "auto",
-        "first": 0,
-        "mask": None,
-        "part": None,
-        "batch": 1,
-        "tolerance": 1e-3,
-        "concurrency": 1,
-        "num_gpus": 0,
-    }
-    study_defaults = defaults | {"keep": 1, "batch": 8}
-    for function, expected in (
-        (sinkscope.record, defaults),
-        (sinkscope.record_maps, defaults),
-        (Settings, defaults),
-        (Settings.from_arguments, defaults),
-        (sinkscope.study, study_defaults),
-    ):
-        signature_defaults = {
-            name: parameter.default
-            for name, parameter in inspect.signature(function).parameters.items()
-            if parameter.default is not parameter.empty and name in expected
-        }
-        assert signature_defaults and signature_defaults == {name: expected[name] for name in signature_defaults}, (
-            function
-        )
 
 
 @pytest.mark.parametrize("eps", ["nan", "x", "0.1,,0.2", "-1", "30"])
