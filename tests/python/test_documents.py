@@ -21,6 +21,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CLI = ["wasm/cli"]
+OLD_NODE = "the path's node may be too old"
 # Programs of the shell or of the system, whose arguments this test does not check.
 SYSTEM_PROGRAMS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
 
@@ -179,7 +180,7 @@ def old_node_environment() -> dict[str, str]:
 
 
 def refuse_node(words: list[str]) -> None:
-    raise AssertionError(f"the path's node may be too old for {words}: a document names wasm/cli or tests/node")
+    raise AssertionError(f"{OLD_NODE} for {words}: a document names wasm/cli or tests/node")
 
 
 def check_node(words: list[str]) -> None:
@@ -238,14 +239,14 @@ def check_npm(words: list[str]) -> None:
         assert script in scripts, f"{package} has no {script}"
         for command in scripts[script].split(" && "):
             finds_node = command.startswith(("../tests/node ", "npm "))
-            assert finds_node, f"{package}, {script}: the path's node may be too old"
+            assert finds_node, f"{package}, {script}: {OLD_NODE}"
     for word in words[1:]:
         if word.startswith("./"):
             assert_exists(word)
 
 
 def check_npx(words: list[str]) -> None:
-    assert words[0] == "sinkscope", f"the path's node may be too old for {words}: a document names npm's scripts"
+    assert words[0] == "sinkscope", f"{OLD_NODE} for {words}: a document names npm's scripts"
 
 
 def check_cmake(words: list[str]) -> None:
@@ -294,9 +295,7 @@ def check_program(words: list[str]) -> None:
         check_node(words[1:])
     elif program in FILES:
         assert os.access(ROOT / program, os.X_OK), f"{program} is not executable"
-        assert re.match(r"#!/bin/(ba)?sh\n", (ROOT / program).read_text()), (
-            f"the path's node may be too old for {program}"
-        )
+        assert re.match(r"#!/bin/(ba)?sh\n", (ROOT / program).read_text()), f"{OLD_NODE} for {program}"
         check_script(program, words[1:])
     else:
         assert program in SYSTEM_PROGRAMS, f"no check knows the program {program}"

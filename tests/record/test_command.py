@@ -13,7 +13,7 @@ import sinkscope
 import transformers as tf
 from families import FAMILIES
 from safetensors.torch import load_file, save_file
-from sentences import refused
+from sentences import check_sentence, refused
 from sinkscope import from_maps
 from sinkscope.__main__ import main
 from sinkscope.loading import load
@@ -41,30 +41,9 @@ def test_the_command_record_writes_the_result_of_the_function(
 ) -> None:
     texts, out = tmp_path / "texts.json", tmp_path / "r.safetensors"
     texts.write_text(json.dumps(TEXTS))
-    assert (
-        main(
-            [
-                "record",
-                str(folder),
-                "--texts",
-                str(texts),
-                "--out",
-                str(out),
-                "--tokens",
-                "16",
-                "--eps",
-                "0.1,0.4",
-                "--keep",
-                "1",
-                "--license",
-                "MIT",
-                "--id",
-                "a model",
-                "--json",
-            ]
-        )
-        == 0
-    )
+    files = ["--texts", str(texts), "--out", str(out), "--id", "a model"]
+    options = ["--tokens", "16", "--eps", "0.1,0.4", "--keep", "1", "--license", "MIT", "--json"]
+    assert main(["record", str(folder), *files, *options]) == 0
     printed = json.loads(capsys.readouterr().out)
     result = sinkscope.Recording.open(out)
     loaded = load(folder, device="cpu")
@@ -86,24 +65,8 @@ def test_study_writes_one_recording_for_each_model(folder: Path, tmp_path: Path)
     other = tmp_path / "other"
     other.symlink_to(folder)
     out = tmp_path / "study"
-    assert (
-        main(
-            [
-                "study",
-                str(folder),
-                str(other),
-                "--texts",
-                str(texts),
-                "--out",
-                str(out),
-                "--tokens",
-                "16",
-                "--prompts",
-                "3",
-            ]
-        )
-        == 0
-    )
+    options = ["--texts", str(texts), "--out", str(out), "--tokens", "16", "--prompts", "3"]
+    assert main(["study", str(folder), str(other), *options]) == 0
     result = [sinkscope.Recording.open(path) for path in sorted(out.glob("*.safetensors"))]
     assert len(result) == 2
     assert {r.conditions["prompts"]["count"] for r in result} == {3}
@@ -129,7 +92,7 @@ def test_a_folder_without_the_weights_of_a_layer_is_refused_since_transformers_w
     [
         (["--texts", "none.json"], "none.json"),
         (["--tokens", "1"], "tokens: expected 2 or more"),
-        (["--tokens", "500"], "expected one of 500 tokens or more"),
+        (["--tokens", "500"], "500 tokens or more"),
         (["--keep", "1", "--attention", "nothing"], "nothing"),
     ],
 )
@@ -224,9 +187,10 @@ def test_an_output_that_takes_nothing_ends_a_command_with_one_sentence_and_a_clo
     recorded: Path, arguments: list[str]
 ) -> None:
     file = [recorded] if arguments[0] == "measure" else []
-    sentence = "sinkscope: standard output: expected a place that can be written to, found ENOSPC\n"
     with open("/dev/full", "wb") as full:
-        assert run_into(full.fileno(), *arguments, *file) == (1, sentence)
+        status, sentence = run_into(full.fileno(), *arguments, *file)
+    assert status == 1
+    check_sentence(sentence, Path(__file__))
     end, pipe = os.pipe()
     os.close(end)
     assert run_into(pipe, *arguments, *file) == (0, "")
@@ -234,12 +198,12 @@ def test_an_output_that_takes_nothing_ends_a_command_with_one_sentence_and_a_clo
 
 
 def test_a_file_of_texts_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="/dev/zero: expected a file of texts, found a device"):
+    with refused(ValueError):
         read_texts("/dev/zero")
     monkeypatch.setattr(sinkscope.texts, "TEXT_BYTES_MAX", 4)
     file = tmp_path / "texts.txt"
     file.write_bytes(b"abcd")
     assert read_texts(file) == ["abcd"]
     file.write_bytes(b"abcde")
-    with pytest.raises(ValueError, match="expected at most 4 bytes, found more"):
+    with refused(ValueError):
         read_texts(file)

@@ -2,18 +2,15 @@
 Sinkscope's engine on the same files. The tests are skipped if `models/fetch` has not fetched these."""
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sinkscope
+from engine import NEEDS_ENGINE, ROOT, measure_lines
 from sinkscope.__main__ import main
 from truth import rounding_of
-
-ROOT = Path(__file__).resolve().parents[2]
 
 FETCHED, SHIPPED = ROOT / "models" / ".fetched", ROOT / "models" / "recordings"
 DECODER = FETCHED / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -71,41 +68,16 @@ def test_no_head_of_the_shipped_vision_model_has_a_sink() -> None:
         ),
     ],
 )
-@pytest.mark.skipif(
-    not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"), reason="the engine is not built"
-)
+@NEEDS_ENGINE
 def test_every_metric_equals_that_of_the_engine(file: Path, T: int, tmp_path: Path) -> None:
     texts = tmp_path / "texts.json"
     passages = json.loads((ROOT / "models" / "zoo" / "heldout.json").read_text())
     texts.write_text(json.dumps(passages[:3]))
     out = tmp_path / "r.safetensors"
-    assert (
-        main(["record", str(file), "--texts", str(texts), "--out", str(out), "--device", "cpu", "--tokens", str(T)])
-        == 0
-    )
-    run = subprocess.run(
-        [
-            "node",
-            "wasm/cli.js",
-            "measure",
-            file,
-            "--text-file",
-            texts,
-            "--lines",
-            "--tokens",
-            str(T),
-            "--eps",
-            "0.1,0.2,0.3",
-            "--workers",
-            "1",
-            "--json",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
+    size = ["--tokens", str(T)]
+    assert main(["record", str(file), "--texts", str(texts), "--out", str(out), "--device", "cpu", *size]) == 0
+    engine = measure_lines(file, texts, *size, "--eps", "0.1,0.2,0.3")
+    result = sinkscope.Recording.open(out)
     compared_names = []
     # The engine lists metrics that depend on eps separately for each eps.
     for e, metrics in [(0, engine["metrics"]), *enumerate(entry["metrics"] for entry in engine["byEps"])]:

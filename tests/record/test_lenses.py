@@ -134,10 +134,15 @@ def test_the_lines_for_nanogpt_record_its_maps(run: Any, tmp_path: Path, monkeyp
     assert sinkscope.open_recording("nanogpt.safetensors").model["id"] == "nanoGPT"
 
 
-def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: Any) -> None:
+def transformer_lens(major: str) -> Any:
     lens = pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
-    if not version("transformer_lens").startswith("3."):
+    if not version("transformer_lens").startswith(f"{major}."):
         pytest.skip("another version of transformer_lens is installed")
+    return lens
+
+
+def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: Any) -> None:
+    lens = transformer_lens("3")
     torch.manual_seed(3)
     config = lens.HookedTransformerConfig(
         n_layers=L, d_model=32, n_ctx=64, d_head=8, n_heads=H, d_vocab=V, act_fn="gelu_new", device="cpu"
@@ -156,9 +161,7 @@ def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: A
 
 
 def test_the_lines_for_transformer_lens_4_record_its_maps(run: Any, tokenizer: Any) -> None:
-    pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
-    if not version("transformer_lens").startswith("4."):
-        pytest.skip("another version of transformer_lens is installed")
+    transformer_lens("4")
     from transformer_lens.model_bridge import TransformerBridge
 
     model = make_gpt2()
@@ -215,9 +218,7 @@ def assert_patched(names: dict[str, Any], patch: Callable[[Any, int], tuple[nn.M
 
 
 def test_the_notebook_for_transformer_lens_patches_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("transformer_lens", reason="transformer_lens is not installed")
-    if not version("transformer_lens").startswith("4."):
-        pytest.skip("another version of transformer_lens is installed")
+    transformer_lens("4")
     pytest.importorskip("anywidget", reason="anywidget is not installed")
     names = run_notebook("patch_transformer_lens.ipynb", tmp_path, monkeypatch)
     assert_patched(names, lambda model, layer: (model.model.layers[layer].self_attn.v_proj, lambda output: output))

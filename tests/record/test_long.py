@@ -3,18 +3,16 @@ in float32."""
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
 import sinkscope
 import torch
+from engine import NEEDS_ENGINE, ROOT, measure_lines
 from sinkscope.__main__ import main
 from transformers import LlamaConfig, LlamaForCausalLM
 from truth import rounding_of
 
-ROOT = Path(__file__).resolve().parents[2]
 TWIN = ROOT / "models" / "zoo" / "softmax"
 T = 1024
 EPS = [0.005, 0.01, 0.02, 0.05, 0.1]
@@ -40,59 +38,17 @@ def write_model(folder: Path) -> None:
         shutil.copy(TWIN / name, folder)
 
 
-@pytest.mark.skipif(
-    not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"), reason="the engine is not built"
-)
+@NEEDS_ENGINE
 def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> None:
     model, texts, out = tmp_path / "model", tmp_path / "texts.json", tmp_path / "r.safetensors"
     write_model(model)
     passages = json.loads((ROOT / "models" / "zoo" / "heldout-long.json").read_text())
     texts.write_text(json.dumps([" ".join(passages)]))
-    eps = ",".join(map(str, EPS))
-    assert (
-        main(
-            [
-                "record",
-                str(model),
-                "--texts",
-                str(texts),
-                "--tokens",
-                str(T),
-                "--eps",
-                eps,
-                "--out",
-                str(out),
-                "--device",
-                "cpu",
-            ]
-        )
-        == 0
-    )
-    run = subprocess.run(
-        [
-            "node",
-            "wasm/cli.js",
-            "measure",
-            model,
-            "--text-file",
-            texts,
-            "--lines",
-            "--tokens",
-            str(T),
-            "--eps",
-            eps,
-            "--sequences",
-            "1",
-            "--workers",
-            "1",
-            "--json",
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
+    size = ["--tokens", str(T), "--eps", ",".join(map(str, EPS))]
+    files = ["--texts", str(texts), "--out", str(out)]
+    assert main(["record", str(model), *files, *size, "--device", "cpu"]) == 0
+    engine = measure_lines(model, texts, *size, "--sequences", "1")
+    result = sinkscope.Recording.open(out)
     assert engine["metrics"]["alpha"]["shape"] == [3, 4, T]
     alpha = np.array(engine["metrics"]["alpha"]["mean"]).reshape(12, T)[:, 0]
     bound = rounding_of(alpha, 64)  # the width of a token's vector

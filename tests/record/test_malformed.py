@@ -14,52 +14,19 @@ import numpy as np
 import pytest
 import sinkscope
 from safetensors.numpy import save
+from sentences import refused
 from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, RecordingError
 from sinkscope.schema import load_schema, parse_conditions
 
 VALUES = (
-    None,
-    True,
-    0,
-    1,
-    2,
-    3,
-    -1,
-    0.5,
-    2.0,
-    2**31 - 1,
-    2**31,
-    1e39,
-    10**400,
-    math.nan,
-    math.inf,
-    "",
-    "x",
-    "\ud800",
-    [],
-    [0],
-    [0, 1],
-    [1, 0],
-    [0, 5],
-    [None, 3],
-    ["x"],
-    [["a", "b"]],
-    [[]],
-    {},
-    {"a": 1},
-    {"a": "1"},
-    {"kind": "x"},
-    {"kind": "prefix"},
-    {"kind": "prefix", "prefix": 2},
-    {"kind": "window"},
-    {"kind": "window", "window": 2},
-    {"kind": "bidirectional"},
-    "frame",
-    [["x", "y"]],
+    *(None, True, 0, 1, 2, 3, -1, 0.5, 2.0, 2**31 - 1, 2**31, 1e39, 10**400, math.nan, math.inf),
+    *("", "x", "\ud800", "frame"),
+    *([], [0], [0, 1], [1, 0], [0, 5], [None, 3], ["x"], [["a", "b"]], [["x", "y"]], [[]]),
+    *({}, {"a": 1}, {"a": "1"}, {"kind": "x"}, {"kind": "prefix"}, {"kind": "prefix", "prefix": 2}),
+    *({"kind": "window"}, {"kind": "window", "window": 2}, {"kind": "bidirectional"}),
     {"T": 2, "keys": "patch", "tokens": [["x", "y"]]},
     {"T": 4, "keys": "frame", "tokens": [["x", "y"]] * 2},
-    [{"kind": "own"}],
-    [{"kind": "own", "label": "l"}],
+    *([{"kind": "own"}], [{"kind": "own", "label": "l"}]),
 )
 # Values of an element of `images` of four tokens.
 IMAGES = (
@@ -240,25 +207,25 @@ def test_an_image_that_does_not_fit_its_tokens_is_refused_by_its_key(
 
 
 @pytest.mark.parametrize(
-    ("version", "path", "value", "sentence"),
+    ("version", "path", "value"),
     [
-        ("1", "model.H", 32768 + 2, "model.H: expected at most 65536 heads"),
-        ("1", "model.blocks", 1, "model.layers: expected 2 numbers of blocks"),
-        ("1", "prompts.count", 1, "prompts.kept: expected at most the 1 of"),
-        ("1", "images", [{"kinds": "tttt"}], "images: expected 2, one for each"),
-        ("1", "eps", [0.1, math.nan], "NaN is no number of JSON"),
-        ("2", "cross.T", 3, "cross.tokens: expected 3 strings"),
-        ("2", "prompts.T", 4, "tokens: expected 4 strings"),
+        ("1", "model.H", 32768 + 2),
+        ("1", "model.blocks", 1),
+        ("1", "prompts.count", 1),
+        ("1", "images", [{"kinds": "tttt"}]),
+        ("1", "eps", [0.1, math.nan]),
+        ("2", "cross.T", 3),
+        ("2", "prompts.T", 4),
     ],
 )
 def test_conditions_that_contradict_each_other_are_refused_by_their_key(
-    recording: sinkscope.Recording, tmp_path: Path, version: str, path: str, value: Any, sentence: str
+    recording: sinkscope.Recording, tmp_path: Path, version: str, path: str, value: Any
 ) -> None:
     whole = recording if version == "1" else cross_recording()
     changed = change(whole.conditions, tuple(path.split(".")), value)
     file = tmp_path / "r.safetensors"
     file.write_bytes(save(whole.tensors, {VERSION_KEY: version, CONDITIONS_KEY: json.dumps(changed)}))
-    with pytest.raises(RecordingError, match=sentence):
+    with refused(RecordingError):
         sinkscope.Recording.open(file)
 
 
@@ -267,7 +234,7 @@ def test_the_first_position_lies_in_each_prompt_and_windows_by_layer_need_no_com
 ) -> None:
     conditions = {key: x for key, x in recording.conditions.items() if key != "images"}
     short = change(change(conditions, ("tokens",), [list("abcd"), list("ab")]), ("first", "position"), 2)
-    with pytest.raises(ValueError, match=r"first\.position: expected a position below 2"):
+    with refused(ValueError):
         parse_conditions(json.dumps(short))
     windows = change(change(conditions, ("model", "mask"), {"kind": "window"}), ("model", "windows"), [2, 3])
     assert parse_conditions(json.dumps(windows)) == windows

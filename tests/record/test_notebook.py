@@ -124,7 +124,7 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
     assert causal_recording.model["mask"] == {"kind": "causal"}
     for maps, tokens, expected in (
         (np.ones((2, 3, 3)), list("abc"), r"expected \[L, H, T, T\] or layers"),
-        (np.ones((2, 2, 3, 3)), list("ab"), "expected 3, one for each query"),
+        (np.ones((2, 2, 3, 3)), list("ab"), "expected 3, one for each"),
         (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps"),
     ):
         with pytest.raises(ValueError, match=expected):

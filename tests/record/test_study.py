@@ -232,7 +232,7 @@ def test_short_texts_are_rows_without_numbers(tmp_path: Path) -> None:
     result = studies.study({"llama": make_factory("llama")}, [TEXTS[0][:5], *TEXTS[1:3]], tmp_path, **SETTINGS)
     assert [row["state"] for row in studies.rows_of(tmp_path)] == ["short", "measured", "measured"]
     assert sinkscope.Recording.open(result["llama"]).conditions["prompts"]["count"] == 2
-    with pytest.warns(UserWarning, match="bloom: no text was measured"):
+    with pytest.warns(UserWarning, match="bloom: no text"):
         result = studies.study({"bloom": make_factory("bloom")}, [TEXTS[0][:5]], tmp_path / "none", **SETTINGS)
     assert result == {}
 

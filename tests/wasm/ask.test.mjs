@@ -111,11 +111,7 @@ test('a request has its method, its token and its cache mode', async (t) => {
   ]) {
     const { requests, error } = await send(t, [reply(200)], { token });
     assert.deepEqual([error.code, error.where, requests.length], ['argument', 'token', 0]);
-    assert.equal(
-      error.text,
-      `expected letters, digits and signs, found something else at place ${place}: ` +
-        'a space or a line break, perhaps',
-    );
+    assert.ok(error.text.includes(`at place ${place}: `), error.text);
   }
   assert.equal((await send(t, [reply(200)], { token: '!~' })).answer.status, 200);
   const signal = AbortSignal.abort(new Error('stopped'));
@@ -218,14 +214,9 @@ test('the error of a failed request says what to check: a file, a host, or a sit
   });
   const textOf = async (url) =>
     (await ask(new URL(url), retryOptions).catch((error) => error)).text;
-  const noAnswer = 'no answer came; see whether a.example:8000 can be reached from here';
-  for (const [origin, corsHint] of [
-    [undefined, ''],
-    ['https://a.example:8000', ''],
-    ['https://page.example', ', and whether it lets pages of https://page.example read its files'],
-  ]) {
+  for (const origin of [undefined, 'https://a.example:8000', 'https://page.example']) {
     globalThis.location = /** @type {any} */ (origin && { origin });
-    assert.equal(await textOf('https://a.example:8000/w'), `${noAnswer}${corsHint}: cut`);
+    t.assert.snapshot(await textOf('https://a.example:8000/w'));
   }
   const retries = [];
   const fileError = await ask(new URL('file:///no/such/file'), {
@@ -267,7 +258,7 @@ test('a request without a response ends after a minute, or after the caller’s 
     assert.equal(error, undefined);
     t.mock.timers.tick(1);
     await answerPromise;
-    assert.match(error.text, new RegExp(`: no answer came for ${stall} ms$`));
+    assert.match(error.text, new RegExp(` ${stall} ms$`));
   }
   const stop = new AbortController();
   const answerPromise = ask(address, { signal: stop.signal });

@@ -307,8 +307,8 @@ test('a speed below ten has two digits, and --special bos needs a start token', 
     ['<x>', ['<x>']],
   ])
     assert.deepEqual(specialOf(tokenizer, special), expectedSpecial);
-  const sentence = '--special: expected auto or none of a tokenizer without start token, got "bos"';
-  assert.throws(() => specialOf({ ...tokenizer, bos: null }, 'bos'), { message: sentence });
+  const message = /^--special: expected auto or none .*, got "bos"$/;
+  assert.throws(() => specialOf({ ...tokenizer, bos: null }, 'bos'), { message });
 });
 
 test('a summary shows each metric as its shape allows', (t) => {

@@ -109,16 +109,17 @@ test('a response without further bytes ends the file, or is rejected as another 
   const emptyReply = (total) => reply(416, { 'content-range': `bytes */${total}` });
   const result = await read(t, [() => emptyReply(10)], { from: 10 });
   assert.deepEqual([result.content, result.bytes], [[], 10]);
-  for (const [answer, from, options, text] of [
-    [() => emptyReply(10), 11, {}, 'expected byte 11, found 10 of 10'],
-    [() => emptyReply(10), 9, {}, 'expected byte 9, found 10 of 10'],
-    [() => emptyReply('x'), 9, {}, 'expected byte 9, found NaN of NaN'],
-    [() => emptyReply(12), 12, { bytes: 10 }, 'expected 10 bytes as announced, found 12'],
-    [() => partReply(5), 4, {}, 'expected byte 4, found 5 of 10'],
-    [() => wholeReply(), 11, {}, 'expected byte 11, found 0 of 10'],
+  for (const [answer, from, options] of [
+    [() => emptyReply(10), 11],
+    [() => emptyReply(10), 9],
+    [() => emptyReply('x'), 9],
+    [() => emptyReply(12), 12, { bytes: 10 }],
+    [() => partReply(5), 4],
+    [() => wholeReply(), 11],
   ]) {
     const { error } = await read(t, [answer], { from, ...options });
-    assert.deepEqual([error.code, error.where, error.text], ['read', url, text]);
+    assert.deepEqual([error.code, error.where], ['read', url]);
+    t.assert.snapshot(error.text);
   }
   const atEnd = await read(t, [() => wholeReply()], { from: 10 });
   assert.deepEqual(atEnd.content, []);

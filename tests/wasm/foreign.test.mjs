@@ -151,12 +151,13 @@ test('a folder above the folders of models names them, as the checkpoints of a T
   writeFileSync(join(out, 'README.md'), 'x');
   await assert.rejects(load(out), { code: 'read', text: /found README\.md$/ });
   for (const [step, expected] of [
-    [200, `${join(out, 'checkpoint-200')} has one`],
-    [1000, `these have one: ${join(out, 'checkpoint-200')}, ${join(out, 'checkpoint-1000')}`],
+    [200, [200]],
+    [1000, [200, 1000]],
   ]) {
     mkdirSync(join(out, `checkpoint-${step}`));
     writeFileSync(join(out, `checkpoint-${step}`, 'model.safetensors'), 'x');
-    const text = `expected the folder of a model, found a folder above it: ${expected}`;
+    const folders = expected.map((number) => join(out, `checkpoint-${number}`));
+    const text = RegExp(`: (these have one: )?${folders.join(', ')}( has one)?$`);
     await assert.rejects(load(out), { code: 'read', where: out, text });
   }
 });
@@ -164,7 +165,7 @@ test('a folder above the folders of models names them, as the checkpoints of a T
 test("a folder of the hub's cache names its snapshots, and a file of Ollama opens by its hash", async () => {
   const cache = join(folder, 'models--owner--name');
   cpSync(golden('hf-llama-tied'), join(cache, 'snapshots', 'abc'), { recursive: true });
-  const text = `expected the folder of a model, found a folder above it: ${join(cache, 'snapshots', 'abc')} has one`;
+  const text = RegExp(`: ${join(cache, 'snapshots', 'abc')} has one$`);
   await assert.rejects(load(cache), { code: 'read', where: cache, text });
   const blobs = join(folder, 'models', 'blobs');
   mkdirSync(blobs, { recursive: true });

@@ -115,17 +115,8 @@ test('the command line finds shards in a folder below, and measures ids without 
     }),
   );
   assert.deepEqual(hashes, [createHash('sha256').update(weights).digest('hex'), null]);
-  const { stdout } = await runOk(
-    'measure',
-    wholeFolder,
-    '--text',
-    '1 2 3 4 5',
-    '--tokens',
-    '5',
-    '--sequences',
-    '1',
-    '--json',
-  );
+  const options = ['--tokens', '5', '--sequences', '1', '--json'];
+  const { stdout } = await runOk('measure', wholeFolder, '--text', '1 2 3 4 5', ...options);
   assert.deepEqual(JSON.parse(stdout).metrics, outputs[0].metrics);
   await assert.rejects(runOk('measure', wholeFolder, '--text', 'a b c'), ({ stderr }) =>
     /without a tokenizer: expected token ids such as 1, 2, 3, got "a b c"/.test(stderr),

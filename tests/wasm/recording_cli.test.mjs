@@ -21,17 +21,8 @@ const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
 
 test('a recording prints the numbers of its model', async () => {
   for (const eps of ['0.1,0.2,0.3', '0.3']) {
-    const recordResult = await runCli(
-      'record',
-      zoo('softmax'),
-      ...size,
-      '--eps',
-      eps,
-      '--out',
-      file,
-      '--keep',
-      '2',
-    );
+    const options = [...size, '--eps', eps, '--out', file, '--keep', '2'];
+    const recordResult = await runCli('record', zoo('softmax'), ...options);
     assert.deepEqual([recordResult.status, recordResult.stderr], [0, '']);
     const model = await runCli('measure', zoo('softmax'), ...size, '--eps', eps);
     const read = await runCli('measure', file);
@@ -99,27 +90,10 @@ test('a recording of edited runs prints the numbers of the edited model, and the
 });
 
 test('compare takes two recordings, or one and its model, and exits with 1 if they differ', async () => {
-  await runCli(
-    'record',
-    zoo('softmax'),
-    ...size,
-    '--out',
-    file,
-    '--keep',
-    '1',
-    '--precision',
-    'single',
-  );
-  const equalResult = await runCli(
-    'compare',
-    file,
-    zoo('softmax'),
-    '--text-file',
-    text,
-    '--tolerance',
-    '0',
-    ...size.slice(2),
-  );
+  const exact = ['--out', file, '--keep', '1', '--precision', 'single'];
+  await runCli('record', zoo('softmax'), ...size, ...exact);
+  const options = ['--text-file', text, '--tolerance', '0', ...size.slice(2)];
+  const equalResult = await runCli('compare', file, zoo('softmax'), ...options);
   assert.deepEqual([equalResult.status, equalResult.stderr], [0, '']);
   assert.match(equalResult.stdout, /\d+ tensors agree within 0\n$/);
   const otherFile = join(folder, 'sigmoid.safetensors');

@@ -8,16 +8,9 @@ import { searchSuffix } from '../../wasm/internal.ts';
 import { files, root, runCli, softmax, withEngine } from './helper.mjs';
 
 const path = (name) => fileURLToPath(new URL(name, root));
-const textArgs = [
-  '--text-file',
-  path('models/zoo/heldout.json'),
-  '--lines',
-  '--tokens',
-  '20',
-  '--sequences',
-  '3',
-];
-const size = ['--length', '2', '--steps', '2', '--width', '4', '--seed', '5', '--prompt', '8'];
+const textOptions = '--lines --tokens 20 --sequences 3'.split(' ');
+const textArgs = ['--text-file', path('models/zoo/heldout.json'), ...textOptions];
+const size = '--length 2 --steps 2 --width 4 --seed 5 --prompt 8'.split(' ');
 
 const run = (...args) => runCli('suffix', ...args);
 

@@ -155,9 +155,6 @@ test('a file of unknown size is stored if it fits in memory', async (t) => {
 
 test('an error about a truncated file names its source', async (t) => {
   const movedError = Object.assign(new Error('it moved'), { name: 'NotReadableError' });
-  const movedSentence =
-    'expected a file that can be read to its end, found one that was moved, changed or removed since it ' +
-    'was chosen (NotReadableError)';
   const file = Object.assign(new Blob([BYTES]), {
     name: 'own.gguf',
     stream: () => streamOf(movedError),
@@ -168,7 +165,8 @@ test('an error about a truncated file names its source', async (t) => {
     [Object.assign(new Blob([BYTES]), { stream: () => streamOf(movedError) }), 'weights'],
   ]) {
     const { error, module } = await load(source);
-    assert.deepEqual([error.code, error.where, error.text], ['read', where, movedSentence]);
+    assert.deepEqual([error.code, error.where], ['read', where]);
+    t.assert.snapshot(error.text);
     assert.deepEqual(module.log, [
       ['reserve', 12],
       ['release', 10],
@@ -187,10 +185,7 @@ test('weights are compared with the hash from the hub, and freed if it differs',
   const wrongHash = '0'.repeat(64);
   const { error, module } = await load({ url, sha256: wrongHash });
   assert.deepEqual([error.code, error.where], ['read', url]);
-  assert.equal(
-    error.text,
-    `expected the bytes that the hub lists, sha256 ${wrongHash}, found ${hash}`,
-  );
+  assert.match(error.text, RegExp(`sha256 ${wrongHash}, found ${hash}$`));
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
