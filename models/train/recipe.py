@@ -80,9 +80,9 @@ BASE_CONFIG: dict[str, Any] = {
 class Training:
     steps: int = 4000
     learning_rate: float = 3e-3
-    # Strong decay of the matrices causes the sink. The embedding decays less. Otherwise a rare token's vector would
-    # decay between its few appearances, but not that of the first token, which is in every sequence; the first token
-    # would then be the longest vector of the stream whatever the attention does.
+    # With strong decay of the matrices the sink is larger (the claim `weight-decay`). The embedding decays less: a rare
+    # token's vector would decay between its few appearances, but not that of the first token, which is in every
+    # sequence and was then the longest vector of the stream with softmax and sigmoid alike (models/README.md).
     weight_decay: float = 1.0
     embedding_decay: float = 0.1
     embedding_deviation: float = 0.02  # initial standard deviation of the embedding; matrices have 0.02
