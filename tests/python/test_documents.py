@@ -139,11 +139,13 @@ def check_python(words: list[str]) -> None:
     file = next((f for f in files if f.exists()), None)
     assert file, f"there is no module {module}"
     options, choices, takes_any = arguments_of(file)
-    if file.name == "__main__.py":  # a package may have its parser in another file
-        for script in file.parent.glob("*.py"):
-            script_options, script_choices, script_takes_any = arguments_of(script)
-            options, choices = options | script_options, choices + script_choices
-            takes_any = takes_any or script_takes_any
+    # A package may have its parser in another file, and the commands of training share two options.
+    others = list(file.parent.glob("*.py")) if file.name == "__main__.py" else []
+    others += [file.with_name("corpus.py")] * ("add_folders(parser)" in file.read_text())
+    for script in others:
+        script_options, script_choices, script_takes_any = arguments_of(script)
+        options, choices = options | script_options, choices + script_choices
+        takes_any = takes_any or script_takes_any
     has_cases = "write_cases" in file.read_text()
     for option in options_in(words):
         assert option in options, f"{module} has no option {option}"
