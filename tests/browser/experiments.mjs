@@ -111,12 +111,12 @@ export const experiments = {
     await settled(page);
     const sentence = await findingOf(page);
     const [, window, kept] =
-      /4,000 tokens, 31 times the context of the softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
+      /4,000 tokens, 31 times the context of the softmax model, with the last 24 tokens.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
         sentence,
       );
     assert.ok(Number(window) - Number(kept) > 0.1, sentence);
     const [, held, all] =
-      /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(sentence);
+      /the run needs ([\d.]+) MB of memory; keeping every token would need (\d+) MB/.exec(sentence);
     assert.ok(Number(held) < 3 && Number(all) > 25, sentence);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
     // The embed code would run with all keys, so the figure offers none.

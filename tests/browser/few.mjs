@@ -11,7 +11,7 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [30, 119],
   training: [21, 105],
-  purpose: [19, 99],
+  purpose: [19, 98],
   lab: [26, 119],
 };
 

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import {
   MODEL_PATH,
+  measureReading,
   openWriter,
   RECORDED_PATH,
   writeBeginnings,
@@ -39,9 +40,20 @@ test(
   },
 );
 
-test('the script writes and measures the recorded recipe again', { skip }, async () => {
-  await withEngine({}, async (engine) => {
-    const texts = await writeBeginnings(await openWriter(engine), ['recipe']);
-    assert.deepEqual(texts.recipe, recorded.texts.recipe);
-  });
-});
+test(
+  'the script writes and measures the recorded recipe and the passages again',
+  { skip },
+  async () => {
+    await withEngine({}, async (engine) => {
+      const writer = await openWriter(engine);
+      const texts = await writeBeginnings(writer, ['recipe']);
+      assert.deepEqual(texts.recipe, recorded.texts.recipe);
+      // Every row of softmax sums to 1: the attention on the tokens in the cache is 100%.
+      for (const shares of Object.values(texts.recipe.looks)) {
+        assert.equal(shares.length, recorded.budget);
+        assert.ok(Math.abs(shares.reduce((sum, share) => sum + share) - 100) < 1);
+      }
+      assert.deepEqual(await measureReading(writer), recorded.reading);
+    });
+  },
+);

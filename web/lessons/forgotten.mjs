@@ -1,8 +1,8 @@
 /**
  * Records what SmolLM2-135M-Instruct writes after three beginnings if its cache holds 24 tokens: the last 24, or the first
  * and the last 23. Controls keep all tokens, the second token instead of the first, or all but one in the middle. The room
- * "Why it matters" shows the texts. The losses after 10 passages of books say how often that is so. All texts are
- * greedy: the likeliest token each time. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'`
+ * "Why it matters" shows the texts, and the attention on each token in the cache. The losses after 10 passages of books say
+ * how often that is so; those of 8 passages compare the model with the small ones of the room. All texts are greedy: the likeliest token each time. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'`
  * writes the same. The script takes some minutes:
  *
  *     models/fetch/smollm2 && tests/node web/lessons/forgotten.mjs
@@ -19,6 +19,8 @@ const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 export const MODEL_PATH = join(root, 'models/.fetched', FILE);
 export const RECORDED_PATH = join(import.meta.dirname, 'pictures/forgotten.json');
 const [EPS, COUNT, BUDGET, PASSAGES, PASSAGE_TOKENS] = [0.3, 60, 24, 10, 64];
+/** The room's passages, and how many tokens of each it measures. */
+const READ = { passages: 8, tokens: 120 };
 
 /**
  * The story was tried before this script was written; the news and the recipe were written down before the model read
@@ -52,13 +54,17 @@ export async function openWriter(engine) {
   return { model, tokenizer: await planTokenizer(plan, model), describe: engine.describe };
 }
 
+const round = (value) => Number(value.toFixed(3));
+const editsOf = ({ describe }, name, T) =>
+  CONDITIONS[name](T).map((text) => readEdit(text, describe));
+const passages = JSON.parse(readFileSync(join(root, 'models/zoo/heldout-long.json'), 'utf8'));
+
 /** Writes a text under each condition, and measures it: its loss under the unedited model. */
-async function writeOn({ describe, ...writer }, prompt, names = Object.keys(CONDITIONS)) {
+async function writeOn(writer, prompt, names = Object.keys(CONDITIONS)) {
   const job = { prompt, count: COUNT, seed: 1, sampling: { temperature: 0, topK: 1 } };
-  const round = (value) => Number(value.toFixed(3));
   const written = {};
   for (const name of names) {
-    const edits = () => CONDITIONS[name](prompt.length).map((text) => readEdit(text, describe));
+    const edits = () => editsOf(writer, name, prompt.length);
     const continuation = await continuePrompt(writer, { title: name, edits }, job);
     written[name] = {
       text: continuation.text,
@@ -77,6 +83,23 @@ async function sinksOf({ model }, prompt) {
   return [Math.round(share * heads), heads];
 }
 
+/**
+ * Returns the attention of a prompt's last token, which the model continues from: on each token in the cache, in percent,
+ * as a mean over all heads.
+ */
+async function looksOf(writer, prompt, name) {
+  const run = await writer.model.run(prompt, {
+    ...{ edits: editsOf(writer, name, prompt.length), fields: ['att'] },
+    capacity: prompt.length + COUNT,
+  });
+  const { data, shape } = await run.field('att');
+  await run.close();
+  const [T, heads] = [prompt.length, shape[0] * shape[1]];
+  const rows = Array.from({ length: heads }, (_, i) => data.subarray((i * T + T - 1) * T));
+  const means = prompt.map((_, t) => rows.reduce((sum, row) => sum + (row[t] || 0), 0) / heads);
+  return means.filter((mean) => mean > 0).map((mean) => Number((100 * mean).toFixed(1)));
+}
+
 /** Returns the texts after beginnings, and which parts of each the caches keep, in characters. */
 export async function writeBeginnings(writer, names = Object.keys(BEGINNINGS)) {
   const texts = {};
@@ -84,22 +107,22 @@ export async function writeBeginnings(writer, names = Object.keys(BEGINNINGS)) {
     const beginning = BEGINNINGS[name];
     const prompt = await promptOf(writer, beginning, Infinity);
     const pieces = prompt.map((id) => writer.tokenizer.piece(id));
-    const lengthOf = (list) => list.join('').length;
     texts[name] = {
       ...{ beginning, tokens: prompt.length, first: pieces[0], second: pieces[1] },
       sinks: await sinksOf(writer, prompt),
       middle: pieces[Math.floor(prompt.length / 2)],
-      // Characters before the last 24 and the last 23 tokens.
-      before: [BUDGET, BUDGET - 1].map((kept) => lengthOf(pieces.slice(0, -kept))),
+      recent: pieces.slice(-BUDGET),
+      looks: {},
       written: await writeOn(writer, prompt),
     };
+    for (const kept of ['last', 'first', 'second'])
+      texts[name].looks[kept] = await looksOf(writer, prompt, kept);
   }
   return texts;
 }
 
 /** Returns the losses of texts after passages, as a list for each condition. */
 async function measurePassages(writer) {
-  const passages = JSON.parse(readFileSync(join(root, 'models/zoo/heldout-long.json'), 'utf8'));
   const losses = { last: [], first: [], all: [] };
   for (const passage of passages.slice(0, PASSAGES)) {
     const prompt = await promptOf(writer, passage, PASSAGE_TOKENS);
@@ -107,6 +130,23 @@ async function measurePassages(writer) {
     for (const [name, { loss }] of Object.entries(written)) losses[name].push(loss);
   }
   return losses;
+}
+
+/** Returns the mean loss of the room's passages under each condition, as the room measures it. */
+export async function measureReading(writer) {
+  const losses = { last: 0, first: 0, all: 0 };
+  for (const passage of passages.slice(0, READ.passages)) {
+    const prompt = await promptOf(writer, passage, READ.tokens);
+    for (const name of Object.keys(losses)) {
+      const run = await writer.model.run(prompt, {
+        edits: editsOf(writer, name, prompt.length),
+        fields: ['loss'],
+      });
+      losses[name] += (await run.metric('loss_mean')).data[0] / READ.passages;
+      await run.close();
+    }
+  }
+  return { ...READ, ...Object.fromEntries(Object.entries(losses).map(([k, v]) => [k, round(v)])) };
 }
 
 if (import.meta.main) {
@@ -124,7 +164,12 @@ if (import.meta.main) {
     },
     texts: await writeBeginnings(writer),
     passages: await measurePassages(writer),
+    reading: await measureReading(writer),
   };
   await engine.close();
-  writeFileSync(RECORDED_PATH, `${JSON.stringify(recorded, null, 2)}\n`);
+  // Lists of numbers are on one line each.
+  const json = JSON.stringify(recorded, null, 2).replace(/\[[\d\s.,]+\]/g, (list) =>
+    list.replace(/\s+/g, ' '),
+  );
+  writeFileSync(RECORDED_PATH, `${json}\n`);
 }

@@ -438,61 +438,32 @@ describe('the fragility experiment', () => {
     ]).toEqual([{ input: 'repeat', T: 5 }, {}]);
   });
 
-  it('says how many copies have the norm of a first token', () => {
-    const T = 20;
-    const textFrame = (ratio: number) =>
-      settingFrame(
-        2,
-        undefined,
-        { T },
-        {
-          hidden_ratio: tensor([2], [1, ratio]),
-          hidden_norm: tensor(
-            [2, T],
-            [...new Float32Array(T).fill(1), 8, 4, ...new Float32Array(T - 2).fill(1)],
-          ),
-          sink_ratio: tensor([1], [0.5]),
-        },
-      );
-    const copiesFrame = (count: number, repeatedToken?: 'first', first = ['<s>']) =>
-      settingFrame(
-        2,
-        undefined,
-        { T, first, question: { ...frameOf().question, input: 'repeat', repeatedToken } },
-        {
-          hidden_norm: tensor(
-            [2, T],
-            [
-              ...new Float32Array(T).fill(1),
-              8,
-              ...Array.from({ length: T - 1 }, (_, t) => (t < count ? 8 : 1)),
-            ],
-          ),
-          sink_ratio: tensor([1], [0.25]),
-        },
-      );
+  it('says how many heads have a sink on copies of the start token and of a word', () => {
+    const frameWith = (share: number, change: object = {}) =>
+      settingFrame(2, undefined, { T: 20, ...change }, { sink_ratio: tensor([1], [share]) });
+    const copiesFrame = (share: number, repeatedToken?: 'first', first = ['<s>']) =>
+      frameWith(share, {
+        first,
+        question: { ...frameOf().question, input: 'repeat', repeatedToken },
+      });
     const says = (...frames: Frame[]) => fragility.says([groupOf('A', ...frames)], stateOf());
-    const frames = [textFrame(4), copiesFrame(7), copiesFrame(9, 'first')];
+    const frames = [frameWith(0.5), copiesFrame(0.375), copiesFrame(0.125, 'first')];
     const finding = says(...frames);
     expect(finding).toMatchSnapshot();
     const group = groupOf('A', ...frames);
     expect(notesOf(finding, [group])).toEqual([]);
     expect(notesOf(finding, [group, group])).toEqual([
-      'A, heads with a sink: on text 50.0%; on a random word, repeated 25.0%; on “<s>”, repeated 25.0%.',
+      'A, heads with a sink: on text 50.0%; on copies of a word 37.5%; on copies of <s> 12.5%.',
     ]);
-    for (const frames of [
-      [textFrame(4), copiesFrame(6), copiesFrame(7, 'first')],
-      [textFrame(4), copiesFrame(6), copiesFrame(6, 'first')],
-      // A first token that is less than twice as long as the others does not stand out.
-      [textFrame(1.5), copiesFrame(19)],
-      [textFrame(2), copiesFrame(19)],
-    ])
-      expect(says(...frames)).toMatchSnapshot();
-    // Without a start token there is none to repeat.
-    expect(says(textFrame(4), copiesFrame(7), copiesFrame(9, 'first', [])).text).not.toContain(
-      '9 of 19',
+    // Half of the sinks is no fall.
+    expect(says(frameWith(0.5), copiesFrame(0), copiesFrame(0.25, 'first')).heading).toBe(
+      '19 copies of <s>: heads with a sink go from 50% to 25%',
     );
-    expect([says(textFrame(4)).text, says(copiesFrame(3)).text]).toEqual(['', '']);
+    // Without a start token there is none to repeat.
+    expect(says(frameWith(0.5), copiesFrame(0), copiesFrame(0, 'first', [])).heading).toBe(
+      '19 copies of a word: heads with a sink fall from 50% to 0%',
+    );
+    expect([says(frameWith(0.5)).text, says(copiesFrame(0)).text]).toEqual(['', '']);
   });
 
   it('compares one channel or weight with random ones', () => {

@@ -107,7 +107,8 @@ describe('the room', () => {
       measures: ['loss_at', 'loss_mean', 'sink_ratio', 'sink_ratio_raw'],
     });
     expect(asked()).toMatchObject({
-      subjects: ['softmax~evict(window,24)', 'softmax~evict(first,24,1)'],
+      // The unedited model is run as well: its strongest head is shown in all settings.
+      subjects: ['softmax', 'softmax~evict(window,24)', 'softmax~evict(first,24,1)'],
       question: { T: 120, n: 1 },
     });
     // The map has at most 256 tokens, since the cells of a larger one would be invisible.
@@ -119,6 +120,7 @@ describe('the room', () => {
     expect(Math.max(...turns)).toBeGreaterThan(1);
     expect(turns.filter((turn) => turn === 1)).toHaveLength(16);
     expect(sweep.asked().subjects).toEqual([
+      'softmax',
       ...['softmax~quantize(hidden,6,tensor)', 'softmax~quantize(hidden,6,tensor,first=1)'],
     ]);
   });
@@ -130,7 +132,7 @@ describe('the room', () => {
       '<s> marks the start of a text and means nothing, yet many heads give it much attention: a sink. With only the ' +
         'last 24 tokens the softmax model predicts 172% worse, as if it guessed among 20 tokens, not 7.4.',
     );
-    expect(room.texts('.experiment-notes p')).toEqual([
+    expect(room.texts('.experiment-notes p').slice(0, -1)).toEqual([
       'The sigmoid model loses about as much: last 24 (no first) 172% worse and 172% worse.',
     ]);
     // The curves are above that of all keys, which is 0.
@@ -199,7 +201,7 @@ describe('the room', () => {
     });
     expect([room.pressed('.chosen'), room.asked().subjects]).toEqual([
       ['Sigmoid model'],
-      ['sigmoid~evict(window,24)', 'sigmoid~evict(first,24,1)'],
+      ['sigmoid', 'sigmoid~evict(window,24)', 'sigmoid~evict(first,24,1)'],
     ]);
     room.click('Remove Sigmoid model');
     expect(room.state.value).toMatchObject({ shown: ['softmax'], at: 0 });

@@ -38,14 +38,13 @@ import { selectedHead, type Frame } from '../frame';
 import { INPUTS } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
 import type { State } from '../ask/state';
-import { withoutEdits } from '../ask/subject';
 import { addElement, addFold, type View } from '../page/view';
 import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
 import { queryWithoutFirst } from '../views/loss';
-import { settingName } from '../views/settings';
+import { isUnedited, settingName } from '../views/settings';
 import { firstName, headWords, wholePercent } from '../words';
 
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
@@ -77,7 +76,7 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
 }
 
 /** What a chosen experiment shows first: all its numbers are losses, and both its maps are of one model. */
-const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'repeat' } as const;
+const FIRST_LOOK = { measure: 'loss', sweep: 'some', perturbation: 'tag' } as const;
 
 function experimentButtons({ state, set }: Context): TemplateResult[] {
   return experiments.map(
@@ -104,24 +103,27 @@ function remarkWords(frame: Frame, frames: readonly Frame[]): string {
     : `${name} gets ${wholePercent(got)}, ${othersWords}`;
 }
 
+/** Returns the head of a map: the strongest of the model's unedited run, in all settings. */
+const strongestHead = (frame: Frame) => selectedHead(frame.base ?? frame, { layer: -1, head: -1 });
+
 /** Returns how the maps of a broken and a repaired case are drawn: the same head, its first column framed, with its number. */
 function pairLook(frames: () => readonly Frame[]): FigureLook {
   const isPair = () => new Set(frames().map(({ model }) => model.id)).size < 2;
-  const headOf = (frame: Frame) =>
-    selectedHead((isPair() && frames().at(-1)) || frame, { layer: -1, head: -1 });
   const isBroken = (frame: Frame) => frames().length > 1 && frame === frames()[0];
   return {
-    headOf,
+    headOf: strongestHead,
     about: (frame) => ({
-      text: html`<strong class="setting">${settingName(frame)}</strong>
+      text: html`<strong class="setting"
+          >${isUnedited(frame) && frame.question.input !== 'repeat' ? 'unchanged' : settingName(frame)}</strong
+        >
         <span class="hint"
           >${frame.model.title},
-          ${headWords(headOf(frame), frame)}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
-        >${textStrip(frame, headOf(frame))}`,
+          ${explainTerms(headWords(strongestHead(frame), frame))}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
+        >${textStrip(frame, strongestHead(frame))}`,
       color: isBroken(frame) ? '--sink' : isPair() ? '--query' : '--ink',
     }),
     extra: (frame) => {
-      const { attention: share } = claimOf(frame, headOf(frame));
+      const { attention: share } = claimOf(frame, strongestHead(frame));
       return {
         ...{ isPlain: true, isTitled: true },
         remark: {
@@ -174,12 +176,10 @@ function requestPlans(context: Context, scope: Scope, plans: Plans): void {
     const request = plans.requestOf(engine);
     const question = mapQuestionOf?.(request) ?? request.question;
     const maps = plans.mapSubjects(engine);
-    // Both maps show the head that is strongest in the repaired case.
-    const isPair = maps.every((subject) => withoutEdits(subject) === withoutEdits(maps[0]!));
-    const { frame } = entriesOf(context, maps.slice(-1))[0] ?? {};
-    const at = isPair && frame && selectedHead(frame, { layer: -1, head: -1 });
     return {
-      heads: at ? Object.fromEntries(maps.map((subject) => [subject, at])) : {},
+      heads: Object.fromEntries(
+        framesOf(entriesOf(context, maps)).map((frame) => [frame.subject, strongestHead(frame)]),
+      ),
       views: [attention, ...(planView ? [planView] : [])],
       // Evicted keys are hatched.
       more: maps.some((subject) => subject.includes('~evict')) ? ['evicted'] : [],

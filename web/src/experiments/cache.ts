@@ -3,7 +3,14 @@ import { html } from 'lit';
 import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
 import { mean, withoutNaN, type Frame } from '../frame';
-import { costOf, editFields, choiceLabels, percentWorse, worseWords } from '../views/settings';
+import {
+  costOf,
+  editFields,
+  percentWorse,
+  policyName,
+  policyWords,
+  worseWords,
+} from '../views/settings';
 import { sweep } from '../views/sweep';
 import { capitalize, formatPercent, modelName, sinkWords } from '../words';
 import type { Experiment } from './experiment';
@@ -37,7 +44,7 @@ function editOf(policy: string, budget: number, T: number): string {
   return `~evict(snapkv,${budget},prompt=${promptLength},queries=${Math.min(16, budget, promptLength)})`;
 }
 
-const DEFAULT_HEADING = 'Which keys should the cache keep?';
+const DEFAULT_HEADING = 'Which tokens should the cache keep?';
 
 const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
@@ -93,7 +100,6 @@ export const cache: Experiment = {
     });
     const [mainResult] = results;
     if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
-    const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy!;
     const { title, baseline, costs, best, worst } = mainResult;
     // States a result only if all policies that keep the first token in most heads lose less than the others.
     const keepsFirst = costs.map(({ frame }) => keptShare(frame) >= 0.5);
@@ -111,14 +117,13 @@ export const cache: Experiment = {
         `${sinkWords(baseline)}${capitalize(modelName({ title }))} keeps ${budget} tokens; ${costs.length} rules choose which. ` +
         (keepersAreBest
           ? `${count} keep ${first} in most heads. Without it: ${choiceWords(baseline, dropped!.cost)}.`
-          : `The best: ${policyLabel(best.frame)}; the worst: ${policyLabel(worst.frame)}, ${choiceWords(baseline, worst.cost)}.`),
+          : `The best: “${policyName(best.frame)}”; the worst: “${policyName(worst.frame)}”, ${choiceWords(baseline, worst.cost)}.`),
       lines: costs
-        .map(({ frame }) => policyLabel(frame))
+        .map(({ frame }) => policyName(frame))
         .map((label) =>
           settingLine(
-            `keeping ${label}`,
-            (frame) =>
-              policyLabel(frame) === label && editFields(frame, 'evict')?.budget === budget,
+            `“${label}”`,
+            (frame) => policyName(frame) === label && editFields(frame, 'evict')?.budget === budget,
           ),
         ),
     };
@@ -126,7 +131,7 @@ export const cache: Experiment = {
   caption: 'Loss by eviction policy',
   columnsOf: () => [
     { name: 'KL, nats', valueOfFrame: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4) },
-    { name: 'hits: used keys still kept', valueOfFrame: hitShare },
+    { name: 'hits: used tokens still kept', valueOfFrame: hitShare },
     {
       name: 'heads that keep the first token',
       valueOfFrame: (frame) => formatPercent(keptShare(frame), 0),
@@ -135,13 +140,18 @@ export const cache: Experiment = {
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
+    const [, keeps] = policyWords(policy);
     const main = html`${choiceField(
-      'rule',
-      policy,
-      choicesIn(context, 'evict', 'policy', policy),
-      (value) => set({ policy: value }),
-    )}
-    ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
+        'rule',
+        policy,
+        choicesIn(context, 'evict', 'policy', policy).map(([name, label]) => [
+          name,
+          policyWords(name, label)[0],
+        ]),
+        (value) => set({ policy: value }),
+      )}
+      <span class="hint">${keeps ? `keeps ${keeps}` : ''}</span>
+      ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
     const more = html`${
       sweepSize === 'all'
         ? checkbox('also KL to the baseline', measure === 'kl', (isOn) =>

@@ -8,15 +8,13 @@ import { mean, sinkShare, superWeightOf, type Frame } from '../frame';
 import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
-import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
+import { likeness } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { costOf, editFields, isUnedited, worseWords, type Cost } from '../views/settings';
 import { capitalize, firstName, formatPercent, modelName, sinkWords } from '../words';
 import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
 import { baselineOf, choiceWords, costLine, SINK_COLUMN, SINK_MEASURES, slider } from './parts';
 
-/** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
-const LARGE_RATIO = 2;
 const CONTROL_COUNT = 5;
 const MEASURES = ['loss_mean', ...SINK_MEASURES, 'hidden_ratio', 'hidden_norm'];
 
@@ -71,70 +69,49 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
   return settingsOf([editAt(row, column), ...controls]);
 }
 
-const amountWords = (count: number, of: number) =>
-  count === 0 ? 'none' : count === of ? 'all' : String(count);
+const isRepeated = ({ question }: Frame) => question.input === 'repeat';
 
-const repeatedTokenText = ({ question, first }: Frame) =>
-  question.repeatedToken ? `“${first.at(-1)}”` : 'a random word';
-
-/** States how many copies of a word, and of the start token, have at least half of the first token's hidden norm. */
+/** States how many heads keep a sink where a word repeats, and where the start token does. */
 function repeatFinding(groups: readonly Group[]): Finding {
-  const results = groups.flatMap(({ title, frames }) => {
-    const textFrame = frames.find(({ question }) => question.input !== 'repeat');
+  const [main] = groups.flatMap(({ frames }) => {
+    const textFrame = frames.find((frame) => !isRepeated(frame));
     // A model without a start token can repeat only a word.
-    const repeatedFrames = frames.filter(
-      ({ question, first }) =>
-        question.input === 'repeat' && (!question.repeatedToken || first.length),
+    const copies = frames.filter(
+      (frame) => isRepeated(frame) && (!frame.question.repeatedToken || frame.first.length),
     );
-    if (!textFrame || !repeatedFrames.length) return [];
-    const layer = peakLayerOfFirst(textFrame);
-    const ratio = textFrame.tensors.hidden_ratio!.data[layer]!;
-    const textCount = countLikeFirst(textFrame, layer);
-    const copies = repeatedFrames.map((frame) => {
-      const count = countLikeFirst(frame, layer);
-      const isLikeFirst = ratio >= LARGE_RATIO && count > 2 * textCount + 4;
-      const words = `${amountWords(count, frame.T - 1)} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`;
-      return { frame, isLikeFirst, words };
-    });
-    return [{ title, textFrame, ratio, textCount, copies }];
+    return textFrame && copies.length ? [{ textFrame, copies }] : [];
   });
-  const [mainResult] = results;
-  if (!mainResult) return { heading: 'What if one token repeats?', text: '' };
-  const { title, textFrame, ratio, textCount, copies } = mainResult;
+  if (!main) return { heading: 'What if one token repeats?', text: '' };
+  const { textFrame, copies } = main;
+  const nameOf = ({ question }: Frame) =>
+    question.repeatedToken ? firstName(textFrame) : 'a word';
   const shareWords = (frame: Frame) => formatPercent(sinkShare(frame), 0);
   const lossWords = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!).toFixed(1);
-  const [wordStandsOut, firstStandsOut] = copies.map(({ isLikeFirst }) => isLikeFirst);
-  const breaksSink = copies[1] && sinkShare(copies[1].frame) < sinkShare(textFrame) / 2;
-  const isRepeated = (frame: Frame) => frame.question.input === 'repeat';
-  const lineOf = (name: string, isMatch: (frame: Frame) => boolean): Line => ({
-    title: name,
+  const [word, last] = [copies[0]!, copies.at(-1)!];
+  const lineOf = (title: string, isMatch: (frame: Frame) => boolean): Line => ({
+    title,
     cellOf: (frames) => {
       const frame = frames.find(isMatch);
       return frame && formatPercent(sinkShare(frame));
     },
   });
   return {
-    heading: wordStandsOut
-      ? 'Copies of any token: they behave like the first'
-      : firstStandsOut
-        ? breaksSink
-          ? `${copies[1]!.frame.T - 1} copies of ${firstName(textFrame)}: heads with a sink fall from ${shareWords(textFrame)} to ${shareWords(copies[1]!.frame)}`
-          : 'Copies of the first token: each behaves like it'
-        : 'What if one token repeats?',
-    text: breaksSink
-      ? `${sinkWords(textFrame)}${firstStandsOut ? 'All copies look like the first (red): none stands out. ' : ''}` +
-        `Copies of a word do ${sinkShare(copies[0]!.frame) < sinkShare(textFrame) / 2 ? '' : 'not '}break it in this small model (${shareWords(copies[0]!.frame)}). ` +
-        `Its loss: ${lossWords(copies[1]!.frame)} nats on copies of ${firstName(textFrame)}, ${lossWords(copies[0]!.frame)} on a word’s, ${lossWords(textFrame)} on text; a blind guess has ${Math.log(textFrame.architecture.V!).toFixed(1)}.`
-      : `In ${modelName({ title })}, the first token’s hidden state is ${ratio.toFixed(1)} times as long as the others’` +
-        (ratio < LARGE_RATIO
-          ? ': no copy can stand out.'
-          : `. At least half as long: ${copies.map(({ words }) => words).join(', ')}, ${amountWords(textCount, textFrame.T - 1)} of ${textFrame.T - 1} ordinary tokens.`),
+    heading:
+      `${last.T - 1} copies of ${nameOf(last)}: heads with a sink ${sinkShare(last) < sinkShare(textFrame) / 2 ? 'fall' : 'go'} ` +
+      `from ${shareWords(textFrame)} to ${shareWords(last)}`,
+    text:
+      `${sinkWords(textFrame)}With copies of a word: ${shareWords(word)}. ` +
+      `Loss: ${[...copies]
+        .reverse()
+        .map((frame) => `${lossWords(frame)} nats on copies of ${nameOf(frame)}, `)
+        .join('')}` +
+      `${lossWords(textFrame)} on text; a blind guess has ${Math.log(textFrame.architecture.V!).toFixed(1)}.`,
     lines: [
       lineOf('on text', (frame) => !isRepeated(frame)),
-      ...copies.map(({ frame }) =>
-        lineOf(`on ${repeatedTokenText(frame)}, repeated`, (other) =>
+      ...copies.map((copy) =>
+        lineOf(`on copies of ${nameOf(copy)}`, (frame) =>
           Boolean(
-            isRepeated(other) && other.question.repeatedToken === frame.question.repeatedToken,
+            isRepeated(frame) && frame.question.repeatedToken === copy.question.repeatedToken,
           ),
         ),
       ),
@@ -144,13 +121,17 @@ function repeatFinding(groups: readonly Group[]): Finding {
 }
 
 /**
- * States whether removing the tag's directions from the stream raises the loss more than removing random ones, and
- * whether removing them from what the heads write does so, too.
+ * States how many sinks removing the tag's directions from the stream leaves where random ones leave more; else whether it
+ * raises the loss more than removing random ones, and whether removing them from what the heads write does so, too.
  */
-function tagWords(ownCost: number, isSpecial: boolean, writtenCost: number | undefined) {
+function tagWords({ baseline, ownCost, isSpecial, written, sinkShares }: Effects) {
+  const [before, own, random] = sinkShares;
+  if (own! < before! / 2 && random! > before! / 2)
+    return `Remove the tag of ${firstName(baseline)} from later tokens: heads with a sink fall from ${formatPercent(before!, 0)} to ${formatPercent(own!, 0)}`;
+  const writtenCost = written?.mean;
   if (!isSpecial) return 'The sink’s tag does not stand out from random directions';
   if (writtenCost === undefined) return 'Later tokens use the directions of the tag';
-  return writtenCost > ownCost / 2
+  return writtenCost > ownCost.mean / 2
     ? 'Later tokens use the tag that the sink writes'
     : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
 }
@@ -164,14 +145,14 @@ function effectsOf(frames: readonly Frame[], perturbation: Perturbation) {
   });
   const [own, ...others] = perturbedFrames;
   if (!baseline || !own) return undefined;
-  const costsWhere = (isMatch: (fields: (typeof perturbedFrames)[number]['fields']) => boolean) =>
-    others
-      .filter(({ fields }) => isMatch(fields))
-      .map(({ frame }) => costOf(frame, baseline))
-      .sort((a, b) => b.mean - a.mean);
-  const controls = costsWhere(({ token, direction }) =>
+  const costsOf = (some: typeof others) =>
+    some.map(({ frame }) => costOf(frame, baseline)).sort((a, b) => b.mean - a.mean);
+  const costsWhere = (isMatch: (fields: (typeof others)[number]['fields']) => boolean) =>
+    costsOf(others.filter(({ fields }) => isMatch(fields)));
+  const controlFrames = others.filter(({ fields: { token, direction } }) =>
     perturbation === 'tag' ? direction === 'random' : token === undefined,
   );
+  const controls = costsOf(controlFrames);
   const [highestControl] = controls;
   if (!highestControl) return undefined;
   const ownCost = costOf(own.frame, baseline);
@@ -181,7 +162,11 @@ function effectsOf(frames: readonly Frame[], perturbation: Perturbation) {
     fixed: costsWhere(({ to }) => to === 'value')[0],
     written: costsWhere(({ from }) => from === 'heads')[0],
     isSpecial: ownCost.mean > 0.02 && ownCost.mean > 3 * highestControl.mean,
-    sinkShares: [baseline, own.frame].map((frame) => formatPercent(sinkShare(frame))),
+    /** The shares of heads with a sink: unedited, perturbed, and the smallest of the random ones. */
+    sinkShares: [
+      ...[baseline, own.frame].map(sinkShare),
+      Math.min(...controlFrames.map(({ frame }) => sinkShare(frame))),
+    ],
   };
 }
 
@@ -200,6 +185,7 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
       heading: `What does one ${perturbation} carry?`,
       text: isUnperturbed ? noResultReason : '',
     };
+  const [before, own, random] = main.sinkShares.map((share) => formatPercent(share, 0));
   const lineOf = (title: string, costIn: (effects: Effects) => Cost | undefined): Line[] =>
     results.some(costIn)
       ? [
@@ -212,13 +198,13 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
   return {
     heading:
       perturbation === 'tag'
-        ? tagWords(main.ownCost.mean, main.isSpecial, main.written?.mean)
+        ? tagWords(main)
         : main.isSpecial
           ? `One ${perturbation} does much more than random ones`
           : `This ${perturbation} does not do much more than random ones`,
     text:
       `${capitalize(clause)}: ${modelName(main)} predicts ${choiceWords(main.baseline, main.ownCost.mean)}; ` +
-      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}. Heads with a sink: ${main.sinkShares.join(' → ')}.`,
+      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}. Heads with a sink: ${before} → ${own}; random: ${random} or more.`,
     lines: [
       ...lineOf(heading, ({ ownCost }) => ownCost),
       ...lineOf('the same at the first token alone', ({ atFirst }) => atFirst),
@@ -251,10 +237,9 @@ const PERTURBATIONS = {
   },
   tag: {
     kind: 'project',
-    heading: 'tags projected out',
-    clause:
-      'removing the first token’s tags, the direction W_O v₁ of each head, from the residual stream',
-    controlClause: (count: number) => `as many random directions, drawn ${count} times`,
+    heading: 'without the tag',
+    clause: 'removing the first token’s tag (W_O v₁, what a head writes of it) from later tokens',
+    controlClause: (count: number) => `random directions, drawn ${count} times`,
     noResultReason:
       'None of these models adds the output of its heads to the stream as W_O makes it.',
   },

@@ -3,6 +3,7 @@ import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommandButton } from '../page/command';
 import { valueOf } from '../page/controls';
+import { explainTerms } from '../page/terms';
 import { tableRegion } from '../page/room_controls';
 import type { Context } from '../page/context';
 import { drawnMap, firstKey, mean, sinkShare, type Frame, type Head } from '../frame';
@@ -138,7 +139,7 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
     const sinkNote = baseline && sinkShare(baseline) === 0 ? 'without a sink, ' : '';
     const numbers = `${worst.title} ${isSmall || /about/.test(rank) ? `${worseWords(cost)} and ${worseWords(mainCost)}` : changeWords(cost, mainCost)}.`;
     const lead = capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`);
-    return html`<p><strong>${lead}</strong> ${numbers}</p>`;
+    return html`<p><strong>${explainTerms(lead)}</strong> ${numbers}</p>`;
   });
 }
 

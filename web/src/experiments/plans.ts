@@ -8,7 +8,7 @@ import { predictsNext, type Frame } from '../frame';
 import type { Study } from '../run/request';
 import { questionOf } from '../ask/question';
 import type { State } from '../ask/state';
-import { MAX_SUBJECTS, parseSubject, printSubject } from '../ask/subject';
+import { MAX_SUBJECTS, parseSubject, printSubject, withoutEdits } from '../ask/subject';
 
 /** Returns the state for the experiment's figures, whose prompts are the experiment's own. */
 export function experimentState(state: State): State {
@@ -84,10 +84,14 @@ export class Plans {
     return subjects.length > 1 ? subjects : [...subjects, ...others].slice(0, 2);
   }
 
-  /** Returns the subjects whose first prompt is run: those of the maps, and all models if the plan needs their frames. */
+  /**
+   * Returns the subjects whose first prompt is run: those of the maps, the unedited model, whose strongest head they show, and
+   * all models if the plan needs their frames.
+   */
   runSubjects(engine: Engine): string[] {
-    const planned = this.experiment.planView ? this.bases : [];
-    return [...new Set([...this.mapSubjects(engine), ...planned])];
+    const maps = this.mapSubjects(engine);
+    const planned = this.experiment.planView ? this.bases : maps.map(withoutEdits);
+    return [...new Set([...planned, ...maps])];
   }
 
   /**

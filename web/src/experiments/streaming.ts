@@ -44,7 +44,7 @@ function editOf({ firstKeys, recentKeys, positions }: State, isFirstKept: boolea
 function memoryWords([group]: readonly Group[]): string {
   const { bytes } = group?.frames.findLast((frame) => frame.bytes) ?? {};
   return bytes
-    ? ` Besides the weights, the run needs ${sizeWords(bytes.held)} of memory; keeping every key would need ${sizeWords(bytes.all)}.`
+    ? ` Besides the weights, the run needs ${sizeWords(bytes.held)} of memory; keeping every token would need ${sizeWords(bytes.all)}.`
     : '';
 }
 
@@ -84,7 +84,7 @@ function longTextFinding(
       : `A long text without the first token: ${worseWords(recovery)} than with it`,
     text:
       `${T.toLocaleString('en')} tokens, ${Math.round(T / mainResult.baseline.T)} times the context of ${modelName(mainResult)}, with the ` +
-      `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
+      `last ${firstKeys + recentKeys} tokens in the cache, positions counted within it. ${sentences.join(' ')}${memoryWords(groups)}`,
   };
 }
 
@@ -98,7 +98,8 @@ export const streaming: Experiment = {
   title: 'Forget old words?',
   chartQuestion: HOW_MUCH_WORSE,
   view: loss,
-  pairOf: ({ state }) => [editOf(state, false), editOf(state, true)],
+  // Without a first token to keep, the repaired case is the one that forgets nothing.
+  pairOf: ({ state }) => [editOf(state, false), state.firstKeys ? editOf(state, true) : ''],
   plan: ({ state, question }) => {
     const edits = new Set(['', editOf(state, false), editOf(state, true)]);
     const settings = [...edits].map((edit) => {
@@ -130,7 +131,7 @@ export const streaming: Experiment = {
     if (mainResult.firstEvictedAt === undefined)
       return {
         heading: 'The cache holds the whole text',
-        text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
+        text: `The text fits into the cache of ${firstKeys + recentKeys} tokens: nothing is forgotten.`,
       };
     const { frames, windowCost, keptCost } = mainResult;
     const baseline = baselineOf(frames)!;
@@ -161,7 +162,7 @@ export const streaming: Experiment = {
     const { state, set } = context;
     const { positions, recompute, length } = state.value;
     const recentMax = Math.max(8, Math.min(length, 2048));
-    const sliders = html`${slider('keep first', 'firstKeys', [1, 8], context)}
+    const sliders = html`${slider('keep first', 'firstKeys', [0, 8], context)}
     ${slider('keep last', 'recentKeys', [1, recentMax], context)}`;
     const more = html`<p class="hint">
         How many first tokens? Llama-2-7B chooses as if among 11.9 tokens with one, 10.5 with two,
@@ -187,5 +188,6 @@ export const streaming: Experiment = {
       )}`;
     return [sliders, more];
   },
-  reported: () => '',
+  reported: () =>
+    'SmolLM2-135M, a larger model, on 8 such passages: 757% worse with the last 24 tokens, 22% with the first kept',
 };

@@ -171,7 +171,8 @@ export const PAGE_TERMS: readonly Term[] = [
   {
     term: 'sigmoid',
     pattern: /[Ss]igmoid/,
-    meaning: 'Turns each score into a weight between 0 and 1 on its own; a row may have any sum.',
+    meaning:
+      'Turns each score into a weight between 0 and 1 on its own; a row may have any sum. The sigmoid model is otherwise trained like the softmax model.',
   },
 ];
 

@@ -10,7 +10,7 @@ import { addElement, setText, type View } from '../page/view';
 const MIN_LIKENESS = 0.5;
 
 /** Returns the layer after which the hidden norm of the first token is largest relative to the others. */
-export function peakLayerOfFirst({ tensors }: Frame): number {
+function peakLayerOfFirst({ tensors }: Frame): number {
   const ratios = tensors.hidden_ratio!.data as Float32Array;
   return ratios.reduce((best, ratio, l) => (ratio > ratios[best]! ? l : best), 0);
 }
@@ -23,7 +23,7 @@ function likenessOf(frame: Frame, layer = peakLayerOfFirst(frame)): Float32Array
   return norms.map((norm) => norm / norms[firstKey(frame)]!);
 }
 
-export function countLikeFirst(frame: Frame, layer?: number): number {
+function countLikeFirst(frame: Frame, layer?: number): number {
   const key = firstKey(frame);
   return likenessOf(frame, layer).reduce((n, x, t) => n + Number(t > key && x >= MIN_LIKENESS), 0);
 }

@@ -35,7 +35,7 @@ function costsOf(settings: readonly Frame[]) {
 export const perturbations: View = {
   name: 'perturbations',
   title: 'Loss by perturbation',
-  question: 'Is this one special, or would any other do the same?',
+  question: 'Worse than random ones?',
   how:
     'The first bar is the perturbed channel, weight or tag; the last ones are random ones of the same kind (set by the seed). ' +
     'Height: loss above the baseline, mean over prompts.',

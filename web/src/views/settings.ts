@@ -8,6 +8,19 @@ export const lastWords = (count: number): string => `last ${count} (no first)`;
 export const firstAndLastWords = (first: number, last: number): string =>
   `first ${first} + last ${last}`;
 
+/** What each eviction policy is called at its line, in its menu, over its map and in sentences, and what it keeps. */
+const POLICIES: Readonly<Record<string, readonly [name: string, keeps: string]>> = {
+  window: ['last (no first)', 'the most recent tokens'],
+  first: ['first + last', 'the first token and the most recent ones'],
+  h2o: ['most attended', 'the most attended tokens so far (H2O)'],
+  tova: ['attended by the last', 'the tokens that the last one attends to most (TOVA)'],
+  lru: ['recently used', 'the tokens that last got more than an even share (LRU)'],
+};
+
+/** Returns a policy's name, which is the package's label for rare ones, and what it keeps. */
+export const policyWords = (policy: string, label = policy): readonly [string, string] =>
+  POLICIES[policy] ?? [label.replace('keys', 'tokens'), ''];
+
 /** Short names of some kinds of edits; other kinds have the package's labels. */
 const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFields) => string>> = {
   evict: ({ policy, budget, first, positions }, labels) => {
@@ -15,7 +28,7 @@ const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFie
     if (policy === 'window') return `${lastWords(Number(budget))}${positionsNote}`;
     if (policy === 'first')
       return `${firstAndLastWords(Number(first), Number(budget) - Number(first))}${positionsNote}`;
-    return `${labels.policy}, ${budget} keys${positionsNote}`;
+    return `${policyWords(String(policy), labels.policy as string)[0]}, ${budget} tokens${positionsNote}`;
   },
   quantize: ({ bits, by = 'token', first = 0 }) =>
     `${bits} bits${by === 'tensor' ? '' : ` per ${by}`}${first ? `, first ${first} exact` : ''}`,
@@ -44,6 +57,10 @@ export function choiceLabels(
 ): Readonly<Record<string, string>> {
   return choices[edits.findIndex((edit) => edit.kind === kind)] ?? {};
 }
+
+/** Returns the name of the policy by which a frame's cache evicts. */
+export const policyName = (frame: Frame): string =>
+  policyWords(String(editFields(frame, 'evict')!.policy), choiceLabels(frame, 'evict').policy)[0];
 
 export function settingName(frame: Frame): string {
   const { window, input, repeatedToken } = frame.question;

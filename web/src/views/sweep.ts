@@ -10,7 +10,7 @@ import {
   costOf,
   editFields,
   isUnedited,
-  choiceLabels,
+  policyName,
   settingName,
   type Cost,
   WORSE_DOMAIN,
@@ -117,21 +117,9 @@ function lookOf(
   return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
 }
 
-/** Names of eviction policies beside their lines; others have the package's labels. */
-const POLICY_NAMES: Readonly<Record<string, string>> = {
-  window: 'last (no first)',
-  first: 'first + last',
-  h2o: 'most attended',
-  tova: 'attended last',
-  lru: 'recently used',
-};
-
 /** Returns the name of the line that a point belongs to: its setting without the varied parameter. */
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
-  if (axis.kind === 'evict') {
-    const { policy } = editFields(frame, 'evict')!;
-    return POLICY_NAMES[policy!] ?? choiceLabels(frame, 'evict').policy!;
-  }
+  if (axis.kind === 'evict') return policyName(frame);
   return settingName(frame).replace(new RegExp(`^${at} bits,? ?`), '');
 }
 
@@ -236,7 +224,7 @@ export const sweep: View = {
         named: true,
         worse,
         xLabel: axisLabel,
-        yLabel: worse ? WORSE_LABEL : measure.label,
+        yLabel: `${worse ? WORSE_LABEL : measure.label}${barsNote(series)}`,
         ...(isPlain && points[0] ? { xDomain: points[0].axis.range } : {}),
         label: `${frame.model.title}. ${caption}`,
         percent: measure.percent,
@@ -246,6 +234,12 @@ export const sweep: View = {
     };
   },
 };
+
+/** Says what the bars are, where a chart has any. */
+const barsNote = (series: readonly Series[]): string =>
+  series.some(({ spread = [] }) => Array.from(spread).some((x) => x > 0))
+    ? '; bars: ± over prompts'
+    : '';
 
 function formatLast(values: ArrayLike<number>): string {
   const value = values[values.length - 1] ?? NaN;
