@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from logs import log_of
 from sentences import check_sentence, refused
 
 from models.reference.operations import Parameters
@@ -23,22 +24,8 @@ POINTS = [step for step in protocol.MEASURED_STEPS if step <= protocol.B_STEPS]
 
 def make_log(recipe: Recipe, seed: int, end: float, until: int = protocol.B_STEPS) -> dict[str, Any]:
     """Makes a log whose alpha rises linearly, with the mean `end` over the last steps."""
-    log = protocol.empty_log(recipe, seed)
-    log["points"] = [
-        {
-            "step": step,
-            "alpha": end * step / mean(protocol.B_MEAN_STEPS),
-            "alpha_share": end * step / mean(protocol.B_MEAN_STEPS),
-            "row_mass": 1.0,
-            **dict.fromkeys(decide.SINK_OUTCOMES, 100 * end),
-            "value_ratio": 0.5,
-            "eviction": 0.1,
-            "loss": 4.0,
-        }
-        for step in POINTS
-        if step <= until
-    ]
-    return log
+    alphas = {step: end * step / mean(protocol.B_MEAN_STEPS) for step in POINTS if step <= until}
+    return log_of(recipe, seed, alphas, **dict.fromkeys(decide.SINK_OUTCOMES, 100 * end))
 
 
 def make_decision(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logs import log_of
 from sentences import check_sentence, refused
 
 from models.train import factors, protocol
@@ -17,30 +18,11 @@ SOFTMAX, SIGMOID = RUNS_BY_ID["long-softmax"], RUNS_BY_ID["long-sigmoid"]
 
 
 def make_log(
-    recipe: Recipe,
-    seed: int,
-    alphas: dict[int, float],
-    losses: dict[int, float] | None = None,
+    recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[int, float] | None = None
 ) -> dict[str, Any]:
-    log = protocol.empty_log(recipe, seed)
-    log["points"] = [
-        {
-            "step": step,
-            "train_loss": None,
-            "alpha": alpha,
-            "alpha_share": alpha,
-            "value_ratio": 0.5,
-            "eviction": 0.1,
-            "loss": (losses or {}).get(step, 4 - step / 1e4),
-            "alpha_max": alpha,
-            "hidden_ratio": 1.0,
-            "row_mass": 1.0,
-            "sink_0.2": 10.0,
-            "sink_0.3": 5.0,
-            "sink_0.4": 1.0,
-        }
-        for step, alpha in alphas.items()
-    ]
+    log = log_of(recipe, seed, alphas, **{"sink_0.2": 10.0, "sink_0.3": 5.0, "sink_0.4": 1.0})
+    for point in log["points"]:
+        point["loss"] = (losses or {}).get(point["step"], 4 - point["step"] / 1e4)
     return log
 
 

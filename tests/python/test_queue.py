@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from logs import log_of
 from sentences import check_sentence, refused
 
 from models.reference.model import architecture
@@ -21,17 +22,9 @@ Logs = dict[tuple[str, int], dict[str, Any]]
 def make_log(
     recipe: Recipe, seed: int, alpha: float, share: float | None = None, until: int = protocol.B_STEPS
 ) -> dict[str, Any]:
-    log = protocol.empty_log(recipe, seed)
-    log["points"] = [
-        {
-            "step": step,
-            "alpha": alpha if step else 0.0,
-            "row_mass": 1.0,
-            "alpha_share": (alpha if share is None else share) if step else 0.0,
-        }
-        for step in protocol.MEASURED_STEPS
-        if step <= until
-    ]
+    log = log_of(recipe, seed, {step: alpha if step else 0.0 for step in protocol.MEASURED_STEPS if step <= until})
+    for point in log["points"][1:] if share is not None else []:
+        point["alpha_share"] = share
     return log
 
 
