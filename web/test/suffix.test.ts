@@ -1,7 +1,6 @@
 import type { SuffixResult } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
-import { sentence, suffix, type Search } from '../src/views/suffix';
-import type { Frame } from '../src/frame';
+import { sentence, type Search } from '../src/views/suffix';
 
 const result: SuffixResult = {
   suffix: [5, 6],
@@ -14,14 +13,6 @@ const result: SuffixResult = {
   shuffled: 4.485,
   others: null,
 };
-
-const frameWith = (change: object) =>
-  ({
-    architecture: { mask: { kind: 'causal' } },
-    T: 8,
-    tokens: [],
-    ...change,
-  }) as unknown as Frame;
 
 describe('the sentence about a suffix search', () => {
   it('compares the suffix with random ones, and with the best of equally many', () => {
@@ -58,20 +49,5 @@ describe('the sentence about a suffix search', () => {
 
   it('is empty before the search has ended', () => {
     expect(sentence({ goal: 'loss', scores: [1, 2] })).toBe('');
-  });
-});
-
-describe('the view of a suffix search', () => {
-  it('applies to causal models that can be run, and to texts with two halves', () => {
-    expect(suffix.fits!(frameWith({}))).toBe(true);
-    expect(suffix.fits!(frameWith({ T: 3 }))).toBe(false);
-    expect(suffix.fits!(frameWith({ recording: {} }))).toBe(false);
-    expect(suffix.fits!(frameWith({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(
-      false,
-    );
-  });
-
-  it('has no numbers before a search', () => {
-    expect(suffix.numbers(frameWith({}), { layer: 0, head: 0 })).toEqual([]);
   });
 });

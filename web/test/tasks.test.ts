@@ -1,7 +1,8 @@
 import type { TaskResult, TaskScores } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
-import type { Frame } from '../src/frame';
+import { suffix } from '../src/views/suffix';
 import { sentence, tasks } from '../src/views/tasks';
+import { frameOf } from './fixture';
 
 const score = (mean: number, change = 0, error: number | null = 0.02) => ({
   mean,
@@ -66,25 +67,29 @@ describe('the sentence about tasks', () => {
   });
 });
 
-describe('the view of tasks', () => {
+describe.each([
+  ['tasks', tasks, 4],
+  ['a suffix search', suffix, 3],
+])('the view of %s', (_, view, tooFew) => {
   const frameWith = (change: object) =>
-    ({
-      architecture: { mask: { kind: 'causal' } },
+    frameOf({
       T: 8,
-      tokens: [],
+      architecture: { ...frameOf().architecture, mask: { kind: 'causal' } },
       ...change,
-    }) as unknown as Frame;
+    });
 
-  it('applies to causal models that can be run', () => {
-    expect(tasks.fits!(frameWith({}))).toBe(true);
-    expect(tasks.fits!(frameWith({ T: 4 }))).toBe(false);
-    expect(tasks.fits!(frameWith({ recording: {} }))).toBe(false);
-    expect(tasks.fits!(frameWith({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(
+  it('applies to texts with two halves of causal models that can be run', () => {
+    const architecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
+    const changes = [{}, { T: tooFew }, { recording: {} }, { architecture }];
+    expect(changes.map((change) => view.fits!(frameWith(change)))).toEqual([
+      true,
       false,
-    );
+      false,
+      false,
+    ]);
   });
 
   it('has no numbers before a measurement', () => {
-    expect(tasks.numbers(frameWith({}), { layer: 0, head: 0 })).toEqual([]);
+    expect(view.numbers(frameWith({}), { layer: 0, head: 0 })).toEqual([]);
   });
 });
