@@ -96,6 +96,31 @@ test('results have the order of the items, whichever worker is faster', async ()
     assert.deepEqual(replica, { name: 'alone' });
 });
 
+test('each item goes to a replica with the fewest items, whatever order they end in', async () => {
+  const model = modelOfReplicas(2);
+  const loads = Object.fromEntries(model.replicas.map((replica) => [replica, 0]));
+  const ends = [];
+  const work = (replica, item) => {
+    assert.equal(loads[replica], Math.min(...Object.values(loads)), `item ${item}`);
+    loads[replica]++;
+    return new Promise((resolve) => {
+      ends[item] = () => resolve(loads[replica]--);
+    });
+  };
+  const results = spread(model, [...Array(12).keys()], work);
+  const first = results.next();
+  // Both replicas become idle, one after the other, since the results wait for a reader.
+  for (const item of [0, 2, 1, 3, 4, 5, 6, 7]) {
+    ends[item]();
+    await resolveLater(0, 1);
+  }
+  await first;
+  for (let i = 1; i < 4; i++) await results.next();
+  assert.deepEqual(Object.values(loads), [2, 1]);
+  for (const end of ends.slice(8)) end();
+  await results.return();
+});
+
 test('a failure in one replica ends the whole study, at its place', async () => {
   const values = [];
   const work = async (replica, item) => {

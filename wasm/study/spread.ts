@@ -37,19 +37,22 @@ export async function* spread<Item, Result>(
   checkOptions(options, { signal: 'signal' });
   const { signal } = options;
   const replicas = model.replicas ?? [model];
-  const idleReplicas = Array.from({ length: ITEMS_PER_REPLICA }, () => replicas).flat();
-  const aheadMax = RESULTS_AHEAD * idleReplicas.length;
+  /** Number of items that each replica is at work on. */
+  const loads = replicas.map(() => 0);
+  const aheadMax = RESULTS_AHEAD * ITEMS_PER_REPLICA * replicas.length;
   let startedCount = 0;
   let yieldedCount = 0;
   const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
   const pendingResults: ReturnType<typeof start>[] = [];
   const startIdle = () => {
     for (; startedCount < Math.min(items.length, yieldedCount + aheadMax); startedCount++) {
-      const replica = idleReplicas.shift();
-      if (!replica) return;
-      const result = start(replica, startedCount);
+      const load = Math.min(...loads);
+      if (load === ITEMS_PER_REPLICA) return;
+      const replica = loads.indexOf(load);
+      loads[replica]++;
+      const result = start(replicas[replica], startedCount);
       const release = () => {
-        idleReplicas.push(replica);
+        loads[replica]--;
         startIdle();
       };
       pendingResults.push(result);
