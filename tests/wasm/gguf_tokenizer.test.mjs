@@ -1,7 +1,10 @@
 // Tests which part of a tokenizer.json each key in the metadata of a GGUF file becomes.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { planFiles } from '../../wasm/index.ts';
+import { openPlan } from '../../wasm/internal.ts';
 import { tokenizerOfGguf } from '../../wasm/text/gguf_tokenizer.ts';
+import { headerOf } from '../gguf.mjs';
 import { errorOf, sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
@@ -15,7 +18,8 @@ function read(values) {
   // As in a tokenizer.json, which has a table and no ranks.
   const { ranks, vocab, ...model } = json.model;
   assert.equal(ranks === undefined, values.merges === undefined);
-  return { json: { ...json, model: { ...model, vocab: Object.fromEntries(vocab) } }, config };
+  const table = Object.fromEntries(vocab.texts.map((token, id) => [token, id]));
+  return { json: { ...json, model: { ...model, vocab: table } }, config };
 }
 const assertRefused = (t, values) => t.assert.snapshot(errorOf(() => read(values)));
 
@@ -229,4 +233,53 @@ test("Gemma's merges follow its ids, and its symbols of spaces are runs of block
   const llamaResult = read({ ...gemma, 'general.architecture': 'llama', scores: Array(9).fill(0) });
   assert.ok('  ' in llamaResult.json.model.vocab);
   assert.equal(llamaResult.json.added_tokens[1].normalized, false);
+});
+
+/** Returns two- and three-letter tokens, whose merges have the order of their ids. */
+function makeWords(count) {
+  const letters = Array.from({ length: 52 }, (_, i) =>
+    String.fromCharCode(i < 26 ? 65 + i : 71 + i),
+  );
+  const pairs = letters.flatMap((a) => letters.map((b) => [a, b]));
+  const merges = [...pairs, ...pairs.flatMap(([a, b]) => letters.map((c) => [a + b, c]))];
+  const words = merges.slice(0, count).map((merge) => merge.join(''));
+  return {
+    tokens: [...letters, ...words],
+    merges: merges.slice(0, count).map((merge) => merge.join(' ')),
+  };
+}
+
+test('a tokenizer reports its progress as often as its size asks, once its model is open', async () => {
+  for (const count of [1, 4096, 4097, 20_000]) {
+    const { tokens, merges } = makeWords(count);
+    const expectedReports = Array.from({ length: Math.floor((count - 1) / 4096) }, (_, i) => [
+      4096 * (i + 1),
+      count,
+    ]);
+    const values = { [`${key}model`]: 'gpt2', [`${key}tokens`]: tokens, [`${key}merges`]: merges };
+    const header = headerOf(values);
+    const [plan] = await planFiles([{ path: 'm.gguf', file: new Blob([header]) }]);
+    const reports = [];
+    const engine = { open: async () => ({ header, close: async () => {} }) };
+    const onProgress = ({ stage, done, total }) => reports.push([stage, done, total]);
+    const { tokenizer } = await openPlan(engine, plan, { onProgress });
+    assert.deepEqual(reports, [
+      ['tokenizer', 0, NaN],
+      ...expectedReports.map((report) => ['tokenizer', ...report]),
+    ]);
+    assert.equal(tokenizer.size, tokens.length);
+    tokenizer.close();
+  }
+  const { tokens } = makeWords(9000);
+  const scores = tokens.map((_, i) => -i);
+  const values = { model: 'llama', tokens, scores, token_type: tokens.map(() => NORMAL) };
+  const reports = [];
+  tokenizerOfGguf(
+    (name) => values[name.replace(key, '')],
+    (...report) => reports.push(report),
+  );
+  assert.deepEqual(
+    reports,
+    [4096, 8192].map((done) => [done, 9052]),
+  );
 });

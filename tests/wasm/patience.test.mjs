@@ -33,7 +33,7 @@ function stage() {
   return { workers, guard: createGuard(start) };
 }
 
-async function open({ source = SMALL_SOURCE, benchmarkMs = 30, ...options } = {}) {
+async function open({ source = SMALL_SOURCE, benchmarkMs = 15, ...options } = {}) {
   const { workers, guard } = stage();
   const guardPromise = guard(source, options);
   await settle();
@@ -62,17 +62,17 @@ async function endsAfter(worker, ms) {
 
 onClock('a call has five seconds, more for long inputs, and more on a slow machine', async () => {
   for (const [title, ms, source, benchmarkMs, options] of [
-    ['a small one', 5000, SMALL_SOURCE, 30],
-    ['a fast machine', 5000, SMALL_SOURCE, 3],
+    ['a small one', 5000, SMALL_SOURCE, 15],
+    ['a fast machine', 5000, SMALL_SOURCE, 1],
     ['a silent machine', 5000, SMALL_SOURCE, undefined],
-    ['a slow one', 7500, SMALL_SOURCE, 45],
-    ['a slower one', 50_000, SMALL_SOURCE, 300],
-    ['half as long files', 7500, { tokenizer: 'x'.repeat(2 ** 21) }, 30],
-    ['two files', 10_000, { vocab: 'x'.repeat(2 ** 21), merges: 'x'.repeat(2 ** 21) }, 30],
-    ['a missing file', 5000, { tokenizer: '', config: undefined }, 30],
-    ['both', 30_000, { tokenizer: 'x'.repeat(2 ** 22) }, 90],
-    ['the bytes of a header', 10_000, { gguf: new Uint8Array(2 ** 22) }, 30],
-    ['a limit', 700, SMALL_SOURCE, 30, { limit: 700 }],
+    ['a slow one', 7500, SMALL_SOURCE, 22.5],
+    ['a slower one', 50_000, SMALL_SOURCE, 150],
+    ['half as long files', 7500, { tokenizer: 'x'.repeat(2 ** 21) }, 15],
+    ['two files', 10_000, { vocab: 'x'.repeat(2 ** 21), merges: 'x'.repeat(2 ** 21) }, 15],
+    ['a missing file', 5000, { tokenizer: '', config: undefined }, 15],
+    ['both', 30_000, { tokenizer: 'x'.repeat(2 ** 22) }, 45],
+    ['the bytes of a header', 10_000, { gguf: new Uint8Array(2 ** 22) }, 15],
+    ['a limit', 700, SMALL_SOURCE, 15, { limit: 700 }],
   ]) {
     const { workers, guard } = stage();
     const error = failure(guard(source, options));
@@ -94,7 +94,7 @@ onClock('a worker loads while its source is read, and ends if that fails', async
   let give = () => {};
   const error = failure(guard(new Promise((resolve) => (give = resolve))));
   await settle();
-  await workers[0].say({ isAlive: true, benchmarkMs: 60 });
+  await workers[0].say({ isAlive: true, benchmarkMs: 30 });
   mock.timers.tick(1e6);
   // A slow file is no fault of the tokenizer.
   assert.ok(!workers[0].isEnded);
@@ -106,14 +106,21 @@ onClock('a worker loads while its source is read, and ends if that fails', async
   assert.ok(workers[1].isEnded);
 });
 
-onClock('each report of a worker restarts the timeout', async () => {
+onClock('each step of a worker restarts the timeout, and its progress does not', async () => {
   const { workers, guard } = stage();
-  const error = failure(guard(SMALL_SOURCE));
+  const built = [];
+  const onBuilt = (...progress) => built.push(progress);
+  const error = failure(guard(SMALL_SOURCE, { onBuilt }));
   await settle();
-  await workers[0].say({ isAlive: true, benchmarkMs: 60 });
+  await workers[0].say({ isAlive: true, benchmarkMs: 30 });
   mock.timers.tick(9000);
   await workers[0].say({ isAlive: true });
-  await endsAfter(workers[0], 10_000);
+  mock.timers.tick(1000);
+  await workers[0].say({ built: [1, 2] });
+  mock.timers.tick(1000);
+  assert.deepEqual([workers[0].isEnded, built], [false, [[1, 2]]]);
+  // Progress is no sign of an end.
+  await endsAfter(workers[0], 8000);
   assert.equal((await error).code, 'too_slow');
 });
 
@@ -156,9 +163,9 @@ onClock(
 
 onClock('the error states the duration, how slow the machine is, and what to do', async (t) => {
   for (const [benchmarkMs, limit] of [
-    [30, 1_000_000],
-    [45, 90],
-    [75, 60],
+    [15, 1_000_000],
+    [22.5, 90],
+    [37.5, 60],
   ]) {
     const { workers, guard } = stage();
     const error = failure(guard(SMALL_SOURCE, { limit }));
@@ -184,7 +191,7 @@ onClock(
     const secondTokens = tokenizer.encode('ab', { special: 'none' });
     await settle();
     assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL_SOURCE }]);
-    await workers[1].say({ isAlive: true, benchmarkMs: 30 });
+    await workers[1].say({ isAlive: true, benchmarkMs: 15 });
     mock.timers.tick(9999);
     await workers[1].say({ value: OPEN_ANSWER });
     assert.deepEqual(workers[1].asked.at(-1), {
@@ -271,7 +278,7 @@ onClock('a signal stops opening, and has no listener afterwards', async () => {
     await settle();
     assert.equal(listeners.size, 1);
     if (isLate) {
-      await workers[0].say({ isAlive: true, benchmarkMs: 30 });
+      await workers[0].say({ isAlive: true, benchmarkMs: 15 });
       await workers[0].say({ value: OPEN_ANSWER });
       await guardPromise;
     } else {

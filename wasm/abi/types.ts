@@ -334,10 +334,11 @@ export interface Architecture {
 }
 
 export interface Progress {
-  /** The current stage: 'read', 'open', 'run', 'generate' or 'measure'. */
+  /** The current stage: 'read', 'open', 'tokenizer', 'run', 'generate' or 'measure'. */
   readonly stage: string;
   /**
-   * Progress in bytes for 'read', tokens for 'run' and 'generate', runs for 'measure', else 0..1.
+   * Progress in bytes for 'read', merges for 'tokenizer', tokens for 'run' and 'generate', runs for 'measure', else
+   * 0..1.
    */
   readonly done: number;
   /** NaN when unknown. */

@@ -17,7 +17,8 @@ interface OpenPlanOptions extends Options {
 
 /**
  * Opens the model and the tokenizer of a plan. The tokenizer of a GGUF file is built while the weights are read, which
- * come after it in the file; its worker loads before. If one of the two fails, the other is closed.
+ * come after it in the file; its worker loads before. Its progress is reported once the model is open. If one of
+ * the two fails, the other is closed.
  */
 export async function openPlan(
   engine: Pick<Engine, 'open'>,
@@ -29,19 +30,25 @@ export async function openPlan(
   const { limit, onProgress, signal, ...access } = options;
   let onHeader: OpenOptions['onHeader'];
   let failHeader: ((error: unknown) => void) | undefined;
+  let model: Model | undefined;
+  let built = { done: 0, total: NaN };
+  const report = () => model && onProgress?.({ stage: 'tokenizer', ...built });
+  const onBuilt = (done: number, total: number) => {
+    built = { done, total };
+    report();
+  };
   const build = (header: Parameters<typeof planTokenizer>[1]['header']) =>
-    planTokenizer(plan, { header }, { ...access, signal, limit });
+    planTokenizer(plan, { header }, { ...access, signal, limit, onBuilt });
   const files = modelFiles(plan, access);
   const building =
     plan.format === 'gguf'
       ? build(new Promise((resolve, reject) => ([onHeader, failHeader] = [resolve, reject])))
       : undefined;
   building?.catch(() => {});
-  let model: Model | undefined;
   try {
     model = await engine.open(files, { signal, onProgress, onHeader });
     onHeader?.(model.header as Uint8Array);
-    onProgress?.({ stage: 'tokenizer', done: 0, total: NaN });
+    report();
     return { model, tokenizer: await (building ?? build(model.header)) };
   } catch (error) {
     failHeader?.(error);

@@ -17,12 +17,12 @@ type Section = { text: AlignedText; token: AddedToken | null };
  */
 export function readAddedTokens(
   addedTokens: readonly AddedToken[] | undefined = [],
-  { tokens, idOf }: Model,
+  { ids, idOf }: Model,
 ): AddedToken[] {
   if (!Array.isArray(addedTokens))
     refuse('added_tokens', `expected an array, got ${typeof addedTokens}`);
   const byContent: Map<string, AddedToken> = new Map();
-  let nextId = tokens.length;
+  let nextId = ids.count;
   addedTokens.forEach((token, i) => {
     const content = token?.content;
     if (typeof content !== 'string' || content === '') {

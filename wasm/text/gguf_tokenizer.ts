@@ -7,10 +7,19 @@
  */
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
+import { TokenIds } from './merges.ts';
 import { GPT2_WORDS, isolate } from './pre_tokenizers.ts';
 import { spellToken } from './surface.ts';
-import { checkId, makeByteLevelFile, makeTemplate, rankMerges, refuse } from './vocabulary.ts';
+import {
+  ITEMS_PER_REPORT,
+  checkId,
+  makeByteLevelFile,
+  makeTemplate,
+  rankMerges,
+  refuse,
+} from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
+import type { OnRanked } from './vocabulary.ts';
 
 const NORMAL = 1;
 const UNKNOWN = 2;
@@ -126,13 +135,14 @@ const SPLITTING_RULES: readonly SplittingRule[] = [
 /**
  * Converts the tokenizer inside a GGUF file, of kind "gpt2" (byte-level BPE) or "llama"
  * (SentencePiece BPE). Throws for an unknown tokenizer.ggml.pre, with its name.
+ * @param onRanked see `rankMerges`
  * @example const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
  */
-export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
+export function tokenizerOfGguf(read: GgufReader, onRanked?: OnRanked): TokenizerFiles {
   check(read, 'call', 'read');
   const model = read('tokenizer.ggml.model');
-  if (model === 'gpt2') return readByteLevel(read);
-  if (model === 'llama') return readSentencePiece(read);
+  if (model === 'gpt2') return readByteLevel(read, onRanked);
+  if (model === 'llama') return readSentencePiece(read, onRanked);
   throw new SinkscopeError(
     'unsupported',
     'tokenizer.ggml.model',
@@ -140,16 +150,16 @@ export function tokenizerOfGguf(read: GgufReader): TokenizerFiles {
   );
 }
 
-function readByteLevel(read: GgufReader): TokenizerFiles {
+function readByteLevel(read: GgufReader, onRanked?: OnRanked): TokenizerFiles {
   const rule = findRule(read('tokenizer.ggml.pre') ?? 'default');
   const { split, letterSplit, normalForm, ignoreMerges, bos } = rule;
   const { tokens, types } = readTokens(read);
   const vocabTokens = tokens.map((token, i) => (isAddedType(types[i]) ? token : spellToken(token)));
-  const vocab = createIdMap(vocabTokens);
-  const { merges, ranks } = readMerges(read, vocab, vocabTokens);
+  const vocab = createIds(vocabTokens);
+  const { merges, ranks } = readMerges(read, vocab, onRanked);
   const roles = readRoles(read, tokens, bos ?? false);
   const json = makeByteLevelFile({
-    vocab: vocab,
+    vocab,
     merges,
     ranks,
     addedTokens: listAddedTokens(tokens, types),
@@ -173,7 +183,7 @@ function findRule(name: unknown) {
   );
 }
 
-function readSentencePiece(read: GgufReader): TokenizerFiles {
+function readSentencePiece(read: GgufReader, onRanked?: OnRanked): TokenizerFiles {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
   const { tokens: storedTokens, types } = readTokens(read);
   // The converter of GGUF files writes runs of 2 to 31 block signs of Gemma as spaces.
@@ -182,7 +192,7 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
   const tokens = storedTokens.map((token, i) =>
     isSpaceRun(i) ? token.replaceAll(' ', SPACE_BLOCK) : token,
   );
-  const vocab = createIdMap(tokens);
+  const vocab = createIds(tokens);
   const roles = readRoles(read, tokens, true);
   const storedMerges = read('tokenizer.ggml.merges');
   // Gemma's scores do not follow the order in which its merges were learned, but its ids do.
@@ -191,8 +201,8 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
     : readNumbers(read, 'tokenizer.ggml.scores', tokens.length);
   const ranked =
     storedMerges === undefined
-      ? { merges: listMerges(tokens, types, scores, vocab) }
-      : readMerges(read, vocab, tokens);
+      ? { merges: listMerges(tokens, types, scores, vocab, onRanked) }
+      : readMerges(read, vocab, onRanked);
   const unknownToken = roles.config.unk_token ?? tokens[types.indexOf(UNKNOWN)] ?? null;
   const addsPrefix = readFlag(read, 'tokenizer.ggml.add_space_prefix') ?? true;
   const json = {
@@ -209,7 +219,7 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
       unk_token: unknownToken,
       fuse_unk: true,
       byte_fallback: types.includes(BYTE),
-      vocab: vocab,
+      vocab,
       ...ranked,
     },
   };
@@ -243,13 +253,15 @@ function listMerges(
   tokens: readonly string[],
   types: ArrayLike<number>,
   scores: ArrayLike<number>,
-  vocab: Map<string, number>,
+  vocab: TokenIds,
+  onRanked?: OnRanked,
 ) {
   const isPiece = (id: number | undefined) =>
     id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
   const candidates: { pair: string[]; score: number; leftCount: number; characterCount: number }[] =
     [];
   tokens.forEach((token, id) => {
+    if (id && id % ITEMS_PER_REPORT === 0) onRanked?.(id, tokens.length);
     if (!isPiece(id)) return;
     const characters = [...token];
     if (characters.length > PIECE_LENGTH_MAX) {
@@ -259,12 +271,9 @@ function listMerges(
     let offset = 0;
     characters.forEach((character, i) => {
       offset += character.length;
-      const left = token.slice(0, offset);
-      if (!isPiece(vocab.get(left))) return;
-      const right = token.slice(offset);
-      if (!isPiece(vocab.get(right))) return;
+      if (!isPiece(vocab.idOf(token, 0, offset)) || !isPiece(vocab.idOf(token, offset))) return;
       candidates.push({
-        pair: [left, right],
+        pair: [token.slice(0, offset), token.slice(offset)],
         score: scores[id],
         leftCount: i,
         characterCount: characters.length,
@@ -311,10 +320,10 @@ function readNumbers(read: GgufReader, key: string, n: number): number[] {
   return numbers as number[];
 }
 
-function readMerges(read: GgufReader, vocab: Map<string, number>, tokens: readonly string[]) {
+function readMerges(read: GgufReader, vocab: TokenIds, onRanked?: OnRanked) {
   const key = 'tokenizer.ggml.merges';
   const merges = readStrings(read, key);
-  return { merges, ranks: rankMerges(merges, (token) => vocab.get(token), key, 0, tokens) };
+  return { merges, ranks: rankMerges(merges, vocab, key, 0, onRanked) };
 }
 
 function readFlag(read: GgufReader, key: string): boolean | undefined {
@@ -323,18 +332,12 @@ function readFlag(read: GgufReader, key: string): boolean | undefined {
   return refuse(key, `expected true or false, got ${JSON.stringify(value)?.slice(0, 80)}`);
 }
 
-function createIdMap(tokens: readonly string[]) {
-  const ids: Map<string, number> = new Map();
+function createIds(tokens: readonly string[]) {
   checkId(tokens.length - 1, 'tokenizer.ggml.tokens');
-  tokens.forEach((token, id) => {
-    const firstId = ids.get(token);
-    if (firstId !== undefined) {
-      const text = `"${token.slice(0, 80)}" is also token ${firstId}`;
-      refuse(`tokenizer.ggml.tokens ${id}`, text);
-    }
-    ids.set(token, id);
+  return new TokenIds(tokens, (id, firstId) => {
+    const text = `"${tokens[id].slice(0, 80)}" is also token ${firstId}`;
+    refuse(`tokenizer.ggml.tokens ${id}`, text);
   });
-  return ids;
 }
 
 function isAddedType(type: number) {
@@ -342,13 +345,13 @@ function isAddedType(type: number) {
 }
 
 function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
-  const entries = tokens.map((content, id) => ({
+  const ids = [...tokens.keys()].filter((id) => isAddedType(types[id]));
+  return ids.map((id) => ({
     id,
-    content,
+    content: tokens[id],
     normalized: false,
     special: types[id] !== USER_DEFINED,
   }));
-  return entries.filter(({ id }) => isAddedType(types[id]));
 }
 
 /**

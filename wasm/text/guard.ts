@@ -14,6 +14,8 @@ import type {
 } from './types.ts';
 import type { Answer, OpenedTokenizer, EncodedText, Question } from './worker.ts';
 
+type OnBuilt = (done: number, total: number) => void;
+
 interface Worker {
   onmessage(event: { data: Answer }): void;
   onerror(event: { message: string }): void;
@@ -30,7 +32,7 @@ const TEXT_UNITS_PER_LIMIT = 2 ** 20;
 const FILE_UNITS_PER_LIMIT = 2 ** 22;
 
 /** Milliseconds that the benchmark of worker.ts takes on an idle machine. */
-const BENCHMARK_MS = 30;
+const BENCHMARK_MS = 15;
 
 const SOURCE_OPTIONS = {
   tokenizer: 'text',
@@ -46,7 +48,8 @@ const SOURCE_OPTIONS = {
  * Opens an untrusted tokenizer, whose patterns may never end. Each step (reading the files,
  * building the tables, each text) has `limit` milliseconds, 5000 by default, and as many again per
  * 2^22 units of the files or 2^20 of a text, multiplied by the slowness of this machine, which the
- * worker measures with a benchmark at its start. After 'too_slow' the next step has twice the time.
+ * worker measures with a benchmark at its start. After 'too_slow' the next step has twice the time. `onBuilt` receives
+ * the progress of a GGUF file's merges.
  * @throws SinkscopeError 'too_slow', 'bad_tokenizer', 'unsupported'
  * @example
  * const tokenizer = await guardTokenizer({ tokenizer: await file.text() });
@@ -59,17 +62,21 @@ export const guardTokenizer = createGuard(startWorker);
 export function createGuard(startWorker: () => Worker) {
   return async (
     source: Source | Promise<Source>,
-    options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
+    options: {
+      readonly limit?: number;
+      readonly signal?: AbortSignal;
+      readonly onBuilt?: OnBuilt;
+    } = {},
   ): Promise<GuardedTokenizer> => {
     if (!(source instanceof Promise)) checkOptions(source, SOURCE_OPTIONS, 'source');
-    checkOptions(options, { signal: 'signal', limit: 'count' });
-    const { signal, limit = LIMIT_MS } = options;
+    checkOptions(options, { signal: 'signal', limit: 'count', onBuilt: 'call' });
+    const { signal, limit = LIMIT_MS, onBuilt } = options;
     signal?.throwIfAborted();
     const workerQueue = new WorkerQueue(source, limit, startWorker);
     const close = () => workerQueue.close(signal?.reason);
     signal?.addEventListener('abort', close);
     try {
-      return new WorkerTokenizer(workerQueue, await workerQueue.open());
+      return new WorkerTokenizer(workerQueue, await workerQueue.open(onBuilt));
     } catch (error) {
       workerQueue.close(closedError('tokenizer'));
       throw error;
@@ -118,8 +125,8 @@ class WorkerQueue {
     this.#startWorker = start;
   }
 
-  open() {
-    return this.#enqueue(() => this.#openWorker()) as Promise<OpenedTokenizer>;
+  open(onBuilt?: OnBuilt) {
+    return this.#enqueue(() => this.#openWorker(onBuilt)) as Promise<OpenedTokenizer>;
   }
 
   close(reason: unknown) {
@@ -143,7 +150,7 @@ class WorkerQueue {
     return result;
   }
 
-  #openWorker() {
+  #openWorker(onBuilt?: OnBuilt) {
     this.#worker = this.#startWorker();
     const questionOf = (source: Source): Question => {
       this.#size = sizeOf(source);
@@ -151,10 +158,14 @@ class WorkerQueue {
     };
     const source = this.#source;
     const question = source instanceof Promise ? source.then(questionOf) : questionOf(source);
-    return this.#send(question, false);
+    return this.#send(question, false, onBuilt);
   }
 
-  #send(question: Question | Promise<Question>, isLoaded: boolean): Promise<unknown> {
+  #send(
+    question: Question | Promise<Question>,
+    isLoaded: boolean,
+    onBuilt?: OnBuilt,
+  ): Promise<unknown> {
     const worker = this.#worker as Worker;
     const where = isLoaded ? 'text' : 'tokenizer';
     return new Promise((resolve, reject) => {
@@ -180,7 +191,8 @@ class WorkerQueue {
         this.#endWorker();
         reject(reason);
       };
-      worker.onmessage = ({ data: { isAlive, benchmarkMs, error, value } }) => {
+      worker.onmessage = ({ data: { isAlive, benchmarkMs, built, error, value } }) => {
+        if (built) return onBuilt?.(...built);
         if (benchmarkMs !== undefined) this.#slowness = Math.max(1, benchmarkMs / BENCHMARK_MS);
         isLoaded ||= isAlive === true;
         if (isAlive) return startTimer();

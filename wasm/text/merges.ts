@@ -1,7 +1,7 @@
 /**
- * Stores the merges of a BPE model: pairs of tokens with ranks; the lowest rank merges first.
- * Large vocabularies have half a million merges, so a table holds each pair as two ids instead of a
- * string.
+ * Stores the tokens and the merges of a model in hash tables. A merge is a pair of tokens with a rank; the
+ * lowest rank merges first. Large vocabularies have half a million merges, so a table holds each pair as
+ * two ids, and finds a token by a range of a text: neither needs a string of its own.
  */
 import type { Piece } from './shapes.ts';
 
@@ -11,52 +11,96 @@ import type { Piece } from './shapes.ts';
  */
 const HASH_FACTOR = 0x9e3779b1;
 
-const EMPTY_RANK = -1;
+/** Returns the number of slots for `count` entries: at most half are used, so that a search soon meets an empty one. */
+const slotCountFor = (count: number) => 2 ** Math.ceil(Math.log2(2 * count + 2));
 
-export class MergeRanks {
+export class TokenIds {
+  /** Tokens by id; without entries at the ids that no token has. */
+  readonly texts;
+  /** Number of tokens. */
+  count = 0;
   #lastSlot;
-  #lefts;
-  #rights;
-  #ranks;
-  /** Id of the merged token, by rank. */
-  #mergedIds;
+  /** Each an id + 1; 0 if the slot is empty. */
+  #slots;
 
-  constructor(count: number) {
-    // At most half of the slots are used, so that a search soon meets an empty one.
-    const slotCount = 2 ** Math.ceil(Math.log2(2 * count + 2));
-    this.#lastSlot = slotCount - 1;
-    this.#lefts = new Int32Array(slotCount);
-    this.#rights = new Int32Array(slotCount);
-    this.#ranks = new Int32Array(slotCount).fill(EMPTY_RANK);
-    this.#mergedIds = new Int32Array(count);
+  /** @param onRepeated called with both ids of equal tokens; `idOf` returns the last one */
+  constructor(
+    texts: readonly string[],
+    onRepeated: (id: number, firstId: number) => void = () => {},
+  ) {
+    this.texts = texts;
+    this.#slots = new Int32Array(slotCountFor(texts.length));
+    this.#lastSlot = this.#slots.length - 1;
+    texts.forEach((text, id) => {
+      const slot = this.#findSlot(text, 0, text.length);
+      if (this.#slots[slot]) onRepeated(id, this.#slots[slot] - 1);
+      this.#slots[slot] = id + 1;
+      this.count++;
+    });
   }
 
-  /** Finds the slot that holds a pair, or else the empty slot where the pair belongs. */
-  #findSlot(left: number, right: number) {
-    const hash = Math.imul(Math.imul(left, HASH_FACTOR) ^ right, HASH_FACTOR);
-    // The slot comes from the upper bits of the product, which are mixed best.
-    let slot = hash >>> Math.clz32(this.#lastSlot);
-    while (
-      this.#ranks[slot] !== EMPTY_RANK &&
-      (this.#lefts[slot] !== left || this.#rights[slot] !== right)
-    ) {
+  #findSlot(text: string, start: number, end: number) {
+    let hash = 0;
+    for (let i = start; i < end; i++) hash = Math.imul(hash ^ text.charCodeAt(i), HASH_FACTOR);
+    let slot = Math.imul(hash ^ (hash >>> 15), HASH_FACTOR) >>> Math.clz32(this.#lastSlot);
+    while (this.#slots[slot] && !this.#isAt(this.#slots[slot] - 1, text, start, end)) {
       slot = slot === 0 ? this.#lastSlot : slot - 1;
     }
     return slot;
   }
 
+  #isAt(id: number, text: string, start: number, end: number) {
+    const token = this.texts[id];
+    let i = token.length;
+    if (i !== end - start) return false;
+    while (i > 0 && token.charCodeAt(i - 1) === text.charCodeAt(start + i - 1)) i--;
+    return i === 0;
+  }
+
+  /** Returns the id of the token at [start, end) of a text; undefined if there is none. */
+  idOf(text: string, start: number = 0, end: number = text.length): number | undefined {
+    const id = this.#slots[this.#findSlot(text, start, end)];
+    return id ? id - 1 : undefined;
+  }
+}
+
+export class MergeRanks {
+  #lastSlot;
+  /** Each slot is a left id, a right id and a rank + 1, which lie side by side; the last is 0 if the slot is empty. */
+  #slots;
+  /** Id of the merged token, by rank. */
+  #mergedIds;
+
+  constructor(count: number) {
+    const slotCount = slotCountFor(count);
+    this.#lastSlot = slotCount - 1;
+    this.#slots = new Int32Array(3 * slotCount);
+    this.#mergedIds = new Int32Array(count);
+  }
+
+  /** Finds the slot that holds a pair, or else the empty slot where the pair belongs; returns its index in `#slots`. */
+  #findSlot(left: number, right: number) {
+    const hash = Math.imul(Math.imul(left, HASH_FACTOR) ^ right, HASH_FACTOR);
+    // The slot comes from the upper bits of the product, which are mixed best.
+    let at = 3 * (hash >>> Math.clz32(this.#lastSlot));
+    while (this.#slots[at + 2] && (this.#slots[at] !== left || this.#slots[at + 1] !== right)) {
+      at = at === 0 ? 3 * this.#lastSlot : at - 3;
+    }
+    return at;
+  }
+
   /** Adds a pair; a repeated pair keeps its last rank, as in the tokenizers library. */
   add(left: number, right: number, rank: number, mergedId: number) {
-    const slot = this.#findSlot(left, right);
-    this.#lefts[slot] = left;
-    this.#rights[slot] = right;
-    this.#ranks[slot] = rank;
+    const at = this.#findSlot(left, right);
+    this.#slots[at] = left;
+    this.#slots[at + 1] = right;
+    this.#slots[at + 2] = rank + 1;
     this.#mergedIds[rank] = mergedId;
   }
 
   get(left: number, right: number): number | undefined {
-    const rank = this.#ranks[this.#findSlot(left, right)];
-    return rank === EMPTY_RANK ? undefined : rank;
+    const rank = this.#slots[this.#findSlot(left, right) + 2];
+    return rank ? rank - 1 : undefined;
   }
 
   mergedIdOf(rank: number) {

@@ -4,13 +4,13 @@
  */
 import { SinkscopeError } from '../abi/errors.ts';
 import { widthAt } from './aligned.ts';
-import { MergeRanks, mergePairs } from './merges.ts';
-import { checkVocab, rankMerges, refuse, unknownTypeError } from './vocabulary.ts';
+import { MergeRanks, TokenIds, mergePairs } from './merges.ts';
+import { idsOfTable, rankMerges, refuse, unknownTypeError } from './vocabulary.ts';
 import type { Piece, TokenizerFile } from './shapes.ts';
 
 type ModelFile = TokenizerFile['model'];
 export interface Model {
-  tokens: readonly (readonly [string, number])[];
+  ids: TokenIds;
   idOf: (token: string) => number | undefined;
   tokenize: (word: string) => Piece[];
 }
@@ -26,11 +26,10 @@ export function createModel(file: ModelFile | undefined): Model {
     return refuse('model.vocab', 'expected a table of tokens');
   }
   const type = modelTypeOf(file);
-  const tokens = type === 'Unigram' ? readScoredPieces(vocab) : readVocabTable(vocab);
-  const ids = vocab instanceof Map ? (vocab as Map<string, number>) : new Map(tokens);
-  const idOf = (token: string) => ids.get(token);
+  const ids = type === 'Unigram' ? new TokenIds(readScoredPieces(vocab)) : readVocabTable(vocab);
+  const idOf = (token: string) => ids.idOf(token);
   const tokenize = MODELS[type](file, idOf, ids);
-  return { tokens, idOf, tokenize: cacheWords(tokenize) };
+  return { ids, idOf, tokenize: cacheWords(tokenize) };
 }
 
 /** Determines the type of a model; older files have none, but their keys identify it. */
@@ -42,18 +41,18 @@ function modelTypeOf(file: ModelFile) {
   throw unknownTypeError('model', type);
 }
 
-function readVocabTable(vocab: object): [string, number][] {
+function readVocabTable(vocab: object): TokenIds {
   if (Array.isArray(vocab)) return refuse('model.vocab', 'expected a table of tokens, got a list');
-  // A converted file has a Map whose ids are those of a list.
-  if (vocab instanceof Map) return [...vocab];
-  return checkVocab(vocab as Record<string, unknown>, 'model.vocab');
+  // A converted file has the ids that its merges were ranked by.
+  if (vocab instanceof TokenIds) return vocab;
+  return idsOfTable(vocab as Record<string, unknown>, 'model.vocab');
 }
 
-function readScoredPieces(vocab: object): [string, number][] {
+function readScoredPieces(vocab: object): string[] {
   if (!Array.isArray(vocab)) return refuse('model.vocab', 'expected a list of tokens and scores');
   return vocab.map((piece, id) => {
     const isPiece = typeof piece?.[0] === 'string' && Number.isFinite(piece[1]);
-    return isPiece ? [piece[0], id] : refuse(`model.vocab ${id}`, 'expected a token and its score');
+    return isPiece ? piece[0] : refuse(`model.vocab ${id}`, 'expected a token and its score');
   });
 }
 
@@ -92,7 +91,7 @@ const encoder = new TextEncoder();
 
 const MODELS: Record<
   string,
-  (file: ModelFile, idOf: Model['idOf'], ids: Map<string, number>) => Model['tokenize']
+  (file: ModelFile, idOf: Model['idOf'], ids: TokenIds) => Model['tokenize']
 > = {
   WordLevel({ unk_token = '<unk>' }, idOf) {
     return (word) => wholeWordPiece(word, idOf(word) ?? idOf(String(unk_token)));
@@ -107,7 +106,7 @@ const MODELS: Record<
     };
   },
 
-  BPE(file, idOf) {
+  BPE(file, idOf, ids) {
     const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
     if (!Array.isArray(merges)) {
       return refuse('model.merges', `expected an array, got ${typeof merges}`);
@@ -118,7 +117,7 @@ const MODELS: Record<
     const ranks =
       file.ranks instanceof MergeRanks
         ? file.ranks
-        : rankMerges(merges, idOf, 'model.merges', prefix.length);
+        : rankMerges(merges, ids, 'model.merges', prefix.length);
     return (word) => {
       const wordId = ignore_merges ? idOf(word) : undefined;
       if (wordId !== undefined) return wholeWordPiece(word, wordId);
@@ -165,7 +164,7 @@ const MODELS: Record<
     // Math.min(...scores) would exceed the number of arguments that a call may have.
     const lowestScore = scores.reduce((lowest, score) => Math.min(lowest, score), Infinity);
     let maxLength = 0;
-    for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
+    for (const token of ids.texts) maxLength = Math.max(maxLength, token.length);
     const penalty = lowestScore - UNKNOWN_PENALTY;
     const scoredVocab = { idOf, scores, maxLength, penalty, unknownId };
     return (word) =>

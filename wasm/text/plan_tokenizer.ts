@@ -24,11 +24,12 @@ export async function planTokenizer(
     readonly signal?: AbortSignal;
     /** See `guardTokenizer`. */
     readonly limit?: number;
+    readonly onBuilt?: (done: number, total: number) => void;
   } = {},
 ): Promise<GuardedTokenizer> {
   checkPlan(plan);
   if (plan.format === 'gguf') check(model, 'object', 'model');
-  checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal', limit: 'count' });
+  checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal', limit: 'count', onBuilt: 'call' });
   const reading = readSource(plan, model, options);
   reading.catch(() => {});
   // The tokenizer's worker loads while the header is read.

@@ -65,10 +65,10 @@ export interface AddedToken {
 export interface TokenizerFile {
   readonly model: {
     readonly type?: string;
-    /** A Map where a GGUF file was converted: a table of 50,000 keys takes as long as all else. */
+    /** TokenIds where a GGUF file was converted: a table of 50,000 keys takes as long as all else. */
     readonly vocab:
       | Readonly<Record<string, number>>
-      | ReadonlyMap<string, number>
+      | { readonly texts: readonly string[] }
       | readonly (readonly [string, number])[];
     readonly merges?: readonly (string | readonly string[])[];
     /** What rankMerges gave, where these files were converted: ranking again would take as long as the rest. */

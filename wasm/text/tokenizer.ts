@@ -76,7 +76,7 @@ function hostError(error: unknown) {
 class Tokenizer implements TokenizerShape {
   #model;
   #addedIds: Map<string, number>;
-  #names: string[] = [];
+  #names;
   /** Cache of `piece`, by id. */
   #pieces: Record<number, string> = {};
   #specialNames;
@@ -96,7 +96,7 @@ class Tokenizer implements TokenizerShape {
     this.#model = createModel(file.model);
     const addedTokens = readAddedTokens(file.added_tokens, this.#model);
     this.#addedIds = new Map(addedTokens.map(({ content, id }) => [content, id]));
-    for (const [token, id] of this.#model.tokens) this.#names[id] = token;
+    this.#names = this.#model.ids.texts.slice();
     for (const { content, id } of addedTokens) this.#names[id] = content;
     const specialTokens = addedTokens.filter((token) => token.special);
     this.#specialNames = new Set(specialTokens.map(({ content }) => content));

@@ -5,7 +5,7 @@
  *     vocab.json, merges.txt, tokenizer_config.json -> { json, config } -> openTokenizer
  */
 import { SinkscopeError } from '../abi/errors.ts';
-import { MergeRanks } from './merges.ts';
+import { MergeRanks, TokenIds } from './merges.ts';
 import type { Settings } from './shapes.ts';
 import type { TokenizerFiles } from './types.ts';
 
@@ -22,6 +22,11 @@ export const ROLES = [
   ['cls_token', 'cls'],
   ['mask_token', 'mask'],
 ] as const;
+
+export type OnRanked = (done: number, total: number) => void;
+
+/** Merges that are ranked, or tokens whose merges are found, between two reports. */
+export const ITEMS_PER_REPORT = 2 ** 12;
 
 export function refuse(where: string, text: string): never {
   throw new SinkscopeError('bad_tokenizer', where, text);
@@ -84,10 +89,9 @@ export function tokenizerOfVocabulary(
   const vocab = parseObject(vocabJson, 'vocab.json') as Record<string, number>;
   const names = parseObject(specialTokensMap, 'special_tokens_map.json');
   const settings = { ...names, ...parseObject(config, 'tokenizer_config.json') };
-  checkVocab(vocab, 'vocab.json');
+  const ids = idsOfTable(vocab, 'vocab.json');
   const merges = readMerges(mergesText);
-  const idOf = (token: string) => (Object.hasOwn(vocab, token) ? vocab[token] : undefined);
-  const ranks = rankMerges(merges, idOf, 'merges.txt');
+  const ranks = rankMerges(merges, ids, 'merges.txt');
   // The files of GPT-2 name no token, but GPT-2 begins and ends texts with this one.
   const defaultName = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = tokenNameOf(settings, 'bos_token') ?? defaultName;
@@ -205,7 +209,8 @@ export function makeTemplate(bos: string | null, eos: string | null) {
 function readMerges(text: unknown) {
   if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
   const lines = indexLines(text.replace(/^#version[^\n]*/, ''), 'merges.txt');
-  return [...lines].map(([line, i]) => splitPair(line, 'merges.txt line', i + 1));
+  for (const [line, i] of lines) findSpace(line, 'merges.txt line', i + 1);
+  return [...lines.keys()];
 }
 
 /** Returns the index of each line that is not empty; throws for a repeated line. */
@@ -221,11 +226,13 @@ export function indexLines(text: string, file: string) {
   return lines;
 }
 
-/** Splits a line into its two tokens. Only a refusal names the place: 50,000 names would take as long as the rest. */
-export function splitPair(line: string, where: string, i: number) {
+/**
+ * Returns the index of the space between the two tokens of a line. Only a refusal names the place: 50,000
+ * names would take as long as the rest.
+ */
+export function findSpace(line: string, where: string, i: number) {
   const space = line.indexOf(' ');
-  if (space > 0 && space < line.length - 1 && !line.includes(' ', space + 1))
-    return [line.slice(0, space), line.slice(space + 1)];
+  if (space > 0 && space < line.length - 1 && !line.includes(' ', space + 1)) return space;
   return refuse(`${where} ${i}`, `expected two tokens, got "${line.slice(0, 80)}"`);
 }
 
@@ -246,6 +253,13 @@ export function checkVocab(
   return tokens as [string, number][];
 }
 
+/** Returns the tokens of a table of ids, which it checks. */
+export function idsOfTable(vocab: Readonly<Record<string, unknown>>, where: string) {
+  const texts: string[] = [];
+  for (const [token, id] of checkVocab(vocab, where)) texts[id] = token;
+  return new TokenIds(texts);
+}
+
 export function checkId(id: unknown, where: string, token?: string): asserts id is number {
   if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < TOKENS_MAX) return;
   const place = token === undefined ? where : `${where} "${token.slice(0, 80)}"`;
@@ -258,42 +272,53 @@ export function checkId(id: unknown, where: string, token?: string): asserts id 
  * @param merges each "a b" or, since tokens may hold spaces, ["a", "b"]
  * @param prefixLength length of the prefix that marks a token as continuing a word and is dropped when
  * merged
- * @param tokens the vocabulary by id if its order may be that of the merges: then most merged tokens come one after
- * another, and comparing takes less than half of the time of a search
+ * @param onRanked receives the progress after each ITEMS_PER_REPORT merges
  */
 export function rankMerges(
   merges: readonly unknown[],
-  idOf: (token: string) => number | undefined,
+  ids: TokenIds,
   where: string,
   prefixLength: number = 0,
-  tokens: readonly string[] = [],
+  onRanked?: OnRanked,
 ) {
+  const { texts } = ids;
   const ranks = new MergeRanks(merges.length);
   let next = 0;
-  merges.forEach((merge, i) => {
-    const [left, right] = readPair(merge, where, i);
-    const tail = right.slice(prefixLength);
+  const add = (i: number, left: string, leftEnd: number, right: string, rightStart: number) => {
+    const a = ids.idOf(left, 0, leftEnd);
+    const b = ids.idOf(right, rightStart);
+    const start = a === undefined ? left.slice(0, leftEnd) : texts[a];
+    const end = b === undefined ? right.slice(rightStart) : texts[b];
+    const tail = end.slice(prefixLength);
+    // Most merged tokens come one after another, and comparing takes less than half of the time of a search.
     const isNext =
-      tokens[next]?.length === left.length + tail.length &&
-      tokens[next].startsWith(left) &&
-      tokens[next].endsWith(tail);
-    // An array of the three would be half of the time of half a million merges.
-    const a = idOf(left);
-    const b = idOf(right);
-    const mergedId = isNext ? next : idOf(left + tail);
+      texts[next]?.length === start.length + tail.length &&
+      texts[next].startsWith(start) &&
+      texts[next].endsWith(tail);
+    const mergedId = isNext ? next : ids.idOf(start + tail);
     if (a === undefined || b === undefined || mergedId === undefined) {
-      const missingToken = [left, right, left + tail].find((token) => idOf(token) === undefined);
-      const text = `"${left} ${right}" needs "${missingToken}", which is not in the vocabulary`;
+      const missingToken = [start, end, start + tail].find(
+        (token) => ids.idOf(token) === undefined,
+      );
+      const text = `"${start} ${end}" needs "${missingToken}", which is not in the vocabulary`;
       return refuse(`${where} ${i}`, text);
     }
     next = mergedId + 1;
     return ranks.add(a, b, i, mergedId);
+  };
+  merges.forEach((merge, i) => {
+    if (i && i % ITEMS_PER_REPORT === 0) onRanked?.(i, merges.length);
+    if (typeof merge === 'string') {
+      const space = findSpace(merge, where, i);
+      return add(i, merge, space, merge, space + 1);
+    }
+    const [left, right] = readPair(merge, where, i);
+    return add(i, left, left.length, right, 0);
   });
   return ranks;
 }
 
 function readPair(merge: unknown, where: string, i: number): readonly string[] {
-  if (typeof merge === 'string') return splitPair(merge, where, i);
   const isPair =
     Array.isArray(merge) && merge.length === 2 && merge.every((part) => typeof part === 'string');
   return isPair ? merge : refuse(`${where} ${i}`, 'expected two tokens');

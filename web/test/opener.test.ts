@@ -256,6 +256,8 @@ describe('a model of a hub', () => {
     ]);
     report('tokenizer', 0, NaN);
     expect([isBarFull(), text('.open-loaded')]).toEqual([false, 'building the tokenizer']);
+    report('tokenizer', 36_863, 48_900);
+    expect(opener.work).toBe('Loading: building the tokenizer, 75%');
     await press('Cancel');
     expect(models.stop).toHaveBeenCalledWith('hub:owner/name');
     expect(models.unpin).toHaveBeenCalledWith('hub:owner/name');

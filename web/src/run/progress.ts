@@ -23,8 +23,11 @@ const STAGE_WORDS: Readonly<Record<string, string>> = {
   tokenizer: 'building the tokenizer',
 };
 
-/** Returns the words of a stage without bytes; undefined while bytes are read. */
-export const stageWords = ({ stage = '' }: LoadProgress): string | undefined => STAGE_WORDS[stage];
+/** Returns the words of a stage without bytes, with its share if the stage has parts; undefined while bytes are read. */
+export function stageWords({ stage = '', done, total }: LoadProgress): string | undefined {
+  const words = STAGE_WORDS[stage];
+  return words && total > 1 ? `${words}, ${Math.floor((100 * done) / total)}%` : words;
+}
 
 /** Describes the progress of opening a model: the bytes while they are read, then what is done with them. */
 export const loadWords = (progress: LoadProgress): string =>
