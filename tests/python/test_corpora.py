@@ -87,16 +87,8 @@ def make_repository(path: Path, files: dict[str, bytes]) -> str:
         (path / name).write_bytes(data)
 
     def run_git(*arguments: str) -> str:
-        options = [
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b.c",
-            "-c",
-            "core.autocrlf=false",
-            "-c",
-            "commit.gpgsign=false",
-        ]
+        settings = ("user.name=a", "user.email=a@b.c", "core.autocrlf=false", "commit.gpgsign=false")
+        options = (word for setting in settings for word in ("-c", setting))
         command = ["git", "-C", str(path), *options, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 

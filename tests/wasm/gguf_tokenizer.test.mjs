@@ -210,17 +210,7 @@ test("Gemma's merges follow its ids, and its symbols of spaces are runs of block
     bos_token_id: undefined,
   };
   const { json } = read(gemma);
-  assert.deepEqual(Object.keys(json.model.vocab), [
-    '<unk>',
-    ' ',
-    'a',
-    'b',
-    '▁▁',
-    'ba',
-    'ab',
-    '<x>',
-    'c d',
-  ]);
+  assert.equal(Object.keys(json.model.vocab).join('|'), '<unk>| |a|b|▁▁|ba|ab|<x>|c d');
   assert.deepEqual(json.model.merges, [
     ['b', 'a'],
     ['a', 'b'],

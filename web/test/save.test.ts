@@ -134,15 +134,7 @@ describe('a file of numbers', () => {
     ]);
     // Means over prompts belong to no token in particular.
     const meanNumbers = [{ frame: frameOf({ sequences: 9 }), quantities: [weightQuantity] }];
-    expect(dataRows(toCsv(meanNumbers, facts))[2]).toEqual([
-      'softmax',
-      'weight',
-      '1',
-      '0',
-      '',
-      '',
-      '-0.25',
-    ]);
+    expect(dataRows(toCsv(meanNumbers, facts))[2]!.join()).toBe('softmax,weight,1,0,,,-0.25');
     expect(placesOf(3, weightQuantity)).toEqual([1, 1]);
   });
 
@@ -283,17 +275,7 @@ describe('the table', () => {
 
   it('is saved as numbers with a row for each prompt, and without a date', () => {
     const lines = dataRows(tableCsv([fullFrame()], table, facts));
-    expect(lines[0]).toEqual([
-      'subject',
-      'class',
-      'metric',
-      'mean',
-      'deviation',
-      'layer',
-      'head',
-      'key',
-      'prompts',
-    ]);
+    expect(lines[0]!.join()).toBe('subject,class,metric,mean,deviation,layer,head,key,prompts');
     expect(lines).toHaveLength(1 + metricsOf([fullFrame()], table).length);
     const prompts = dataRows(promptsCsv([fullFrame()], facts));
     expect(prompts.map((record) => record.slice(2, 4))).toEqual([

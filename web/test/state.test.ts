@@ -228,6 +228,10 @@ describe('a subject', () => {
     expect(toggleSubject(['1', '2', '3', '4', '5', '6'], '7')).toHaveLength(6);
   });
 
+  const parameter = (name: string, type: string, change: object) => ({
+    ...{ name, type, required: true, default: null, meaning: '' },
+    ...change,
+  });
   const describe_ = {
     operations: [
       { name: 'softmax', label: 'softmax', parameters: [], features: 'none' },
@@ -246,48 +250,17 @@ describe('a subject', () => {
         meaning: '',
         counterfactual: false,
         parameters: [
-          {
-            name: 'policy',
-            type: 'choice',
-            required: true,
-            default: null,
-            choices: ['window', 'h2o'],
-            meaning: '',
-          },
-          {
-            name: 'budget',
-            type: 'integer',
-            required: true,
-            default: null,
-            min: 1,
-            max: 99,
-            meaning: '',
-          },
+          parameter('policy', 'choice', { choices: ['window', 'h2o'] }),
+          parameter('budget', 'integer', { min: 1, max: 99 }),
         ],
       },
       {
         name: 'mask',
         meaning: 'first and recent keys',
         parameters: [
-          {
-            name: 'first',
-            type: 'integer',
-            required: true,
-            default: null,
-            min: 0,
-            max: 99,
-            meaning: '',
-          },
-          {
-            name: 'recent',
-            type: 'integer',
-            required: true,
-            default: 8,
-            min: 1,
-            max: 99,
-            meaning: '',
-          },
-          { name: 'layer', type: 'index', required: false, default: null, meaning: '' },
+          parameter('first', 'integer', { min: 0, max: 99 }),
+          parameter('recent', 'integer', { default: 8, min: 1, max: 99 }),
+          parameter('layer', 'index', { required: false }),
         ],
       },
     ],
