@@ -37,20 +37,15 @@ test('each kind of argument accepts its values, and a rejected value is reported
       [new AbortController().signal, signal],
       [{ throwIfAborted: call }, { addEventListener: call }, {}],
     ],
-    ['model', 'a model', [{ run: call }], [{}, Object.assign(() => {}, { run: call })]],
-    ['training', 'a training', [{ read: call }], [{}, Object.assign(() => {}, { read: call })]],
-    [
-      'recording',
-      'a recording',
-      [{ pooled: call }],
-      [{}, Object.assign(() => {}, { pooled: call })],
-    ],
-    [
-      'tokenizer',
-      'a tokenizer',
-      [{ encode: call }],
-      [{}, Object.assign(() => {}, { encode: call })],
-    ],
+    ...Object.entries({
+      model: 'run',
+      training: 'read',
+      recording: 'pooled',
+      tokenizer: 'encode',
+    }).map(([kind, method]) => {
+      const like = { [method]: call };
+      return [kind, `a ${kind}`, [like], [{}, Object.assign(() => {}, like)]];
+    }),
     ['abacus', 'abacus', [], [{}]],
   ]) {
     for (const value of good)

@@ -113,36 +113,20 @@ test('failures to record, read or compare are reported in a sentence', async () 
   const brokenFile = join(folder, 'broken.safetensors');
   const bytes = readFileSync(file);
   writeFileSync(brokenFile, bytes.subarray(0, bytes.length - 5));
+  const record = ['record', zoo('softmax'), ...size];
+  const compare = ['compare', file, zoo('softmax')];
   const refusals = [
-    [['record', zoo('softmax'), ...size], /--out: expected a file to write/],
-    [
-      ['record', zoo('softmax'), ...size, '--out', file, '--precision', 'quarter'],
-      /--precision: expected half or single/,
-    ],
-    [
-      ['record', zoo('softmax'), ...size, '--out', file, '--fields', 'attention'],
-      /field: expected one of/,
-    ],
-    [
-      ['record', zoo('softmax'), ...size, '--out', file, '--edit', 'melt'],
-      /edit: expected one of softmax, .*silence/,
-    ],
+    [record, /--out: expected a file to write/],
+    [[...record, '--out', file, '--precision', 'quarter'], /--precision: expected half or single/],
+    [[...record, '--out', file, '--fields', 'attention'], /field: expected one of/],
+    [[...record, '--out', file, '--edit', 'melt'], /edit: expected one of softmax, .*silence/],
     [['measure', file, '--eps', '0.7'], /eps: expected one of 0\.3/],
     [['measure', brokenFile], /expected data inside/],
     [['compare', file], /A B: expected two/],
     [['compare', zoo('softmax'), zoo('sigmoid')], /A B: expected a recording/],
-    [
-      ['compare', file, zoo('softmax'), '--tokens', '9'],
-      /--tokens: expected \d+, as in the recording, got "9"/,
-    ],
-    [
-      ['compare', file, zoo('softmax'), '--sequences', '1'],
-      /--sequences: expected at least \d+, as in the recording/,
-    ],
-    [
-      ['compare', file, zoo('softmax'), '--eps', '0.1'],
-      /--eps: expected 0\.3, as in the recording, got "0\.1"/,
-    ],
+    [[...compare, '--tokens', '9'], /--tokens: expected \d+, as in the recording, got "9"/],
+    [[...compare, '--sequences', '1'], /--sequences: expected at least \d+, as in the recording/],
+    [[...compare, '--eps', '0.1'], /--eps: expected 0\.3, as in the recording, got "0\.1"/],
     [['compare', file, file, '--tokens', '9'], /--tokens: needs a model, and both are recordings/],
     [['compare', file, file, '--tolerance=-1'], /--tolerance: expected a number/],
   ];
