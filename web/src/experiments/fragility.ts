@@ -300,10 +300,10 @@ export const fragility: Experiment = {
     const { state, set } = context;
     const { perturbation, length } = state.value;
     return [
-      html`${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
-      choiceField('break it', perturbation, CHOICES, (value) =>
+      html`${choiceField('break it', perturbation, CHOICES, (value) =>
         set({ perturbation: value as State['perturbation'] }),
-      ),
+      )}
+      ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
     ];
   },
   reported: ({ perturbation }) =>

@@ -13,7 +13,7 @@ const POLICIES: Readonly<Record<string, readonly [name: string, keeps: string]>>
   window: ['last (no first)', 'the most recent tokens'],
   first: ['first + last', 'the first token and the most recent ones'],
   h2o: ['most attended', 'the most attended tokens so far (H2O)'],
-  tova: ['attended by the last', 'the tokens that the last one attends to most (TOVA)'],
+  tova: ['attended last', 'the tokens that the last one attends to most (TOVA)'],
   lru: ['recently used', 'the tokens that last got more than an even share (LRU)'],
 };
 
