@@ -550,14 +550,16 @@ describe('messages', () => {
       vi.advanceTimersByTime(milliseconds);
       return text('.progress');
     };
-    expect([0, 1000, 2000].map(wordsAfter)).toEqual([
-      ...['Running … Stop', 'Running … 1 s Stop', 'Running … 3 s Stop'],
+    expect([0, 499, 1, 500, 2000].map(wordsAfter)).toEqual([
+      ...['Running … Stop', 'Running … Stop', 'Running … 0.5 s Stop', 'Running … 1.0 s Stop'],
+      'Running … 3.0 s Stop',
     ]);
-    // The first second begins with the words, not with a tick of the words before.
-    vi.advanceTimersByTime(600);
+    // The first half second begins with the words, not with a tick of the words before.
+    vi.advanceTimersByTime(300);
     at.value = { ...work, text: 'Running 2 of 3 prompts' };
-    expect([0, 1000].map(wordsAfter)).toEqual([
-      ...['Running 2 of 3 prompts … Stop', 'Running 2 of 3 prompts … 1 s Stop'],
+    expect([0, 499, 1].map(wordsAfter)).toEqual([
+      ...['Running 2 of 3 prompts … Stop', 'Running 2 of 3 prompts … Stop'],
+      'Running 2 of 3 prompts … 0.5 s Stop',
     ]);
     at.value = undefined;
     expect(vi.getTimerCount()).toBe(0);

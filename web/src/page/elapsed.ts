@@ -2,6 +2,9 @@
 import { AsyncDirective, directive } from 'lit/async-directive.js';
 import { html, nothing } from 'lit';
 
+/** Half a second, since a busy page is late: with a whole one, a tick would often come after more than a second. */
+const TICK_MS = 500;
+
 class Elapsed extends AsyncDirective {
   #words: string | undefined;
   #since = 0;
@@ -24,15 +27,16 @@ class Elapsed extends AsyncDirective {
   }
 
   override reconnected(): void {
-    this.#timer ??= window.setInterval(() => this.setValue(this.#seconds()), 1000);
+    this.#timer ??= window.setInterval(() => this.setValue(this.#seconds()), TICK_MS);
   }
 
   /** Screen readers, which read the words, would read the seconds again and again. */
   #seconds(): unknown {
-    const seconds = Math.floor((performance.now() - this.#since) / 1000);
-    return seconds > 0 ? html`<span aria-hidden="true"> ${seconds} s</span>` : nothing;
+    const ticks = Math.floor((performance.now() - this.#since) / TICK_MS);
+    const seconds = ((ticks * TICK_MS) / 1000).toFixed(1);
+    return ticks > 0 ? html`<span aria-hidden="true"> ${seconds} s</span>` : nothing;
   }
 }
 
-/** Draws for how many seconds these words, which say what the page does, have not changed; nothing in the first second. */
+/** Draws for how many seconds these words, which say what the page does, have not changed; nothing before the first tick. */
 export const elapsed = directive(Elapsed);
