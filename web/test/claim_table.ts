@@ -227,3 +227,43 @@ export function falseModelClaims(
     }),
   );
 }
+
+/**
+ * Returns what is untrue of the heading of a row of models.
+ * @param models for each name the number of heads with a sink, of `heads`, and whether its rows must sum to 1
+ */
+export function falseRowHeading(
+  heading: string,
+  models: ReadonlyMap<string, { readonly count: number; readonly normalizes: boolean }>,
+  heads: number,
+): string[] {
+  const counts = (isIn: (name: string) => boolean) =>
+    [...models].filter(([name]) => isIn(name)).map(([, { count }]) => count);
+  const all = counts(() => true);
+  const [, least, most] = /(\d+)(?: to (\d+))? of \d+ heads/.exec(heading) ?? [];
+  const [, where = '', few = '', ofWhich] =
+    /^Sinks come (where each row must sum to 100%|with .*): .*?, with the others (none|at most (\d+))/.exec(
+      heading.replace(
+        /^Fewest sinks come with (.*): (.*?), with the others (.*)\.$/,
+        (_, names, rest, range) =>
+          `Sinks come with ${[...models.keys()].filter((name) => !names.split(/, | and /).includes(name)).join(', ')}: ${range}, with the others ${rest}.`,
+      ),
+    ) ?? [];
+  if (!where) {
+    const isTold =
+      (/^None of/.test(heading) && Math.max(...all) === 0) ||
+      (/^All|heads? (?:has|have) a sink/.test(heading) && Math.min(...all) > 0);
+    return isTold ? [] : [`no claim: ${heading}`];
+  }
+  const names = where.replace('with ', '').split(/, | and /);
+  const isAbove = (name: string) =>
+    where.startsWith('where') ? models.get(name)!.normalizes : names.includes(name);
+  const [above, below] = [counts(isAbove), counts((name) => !isAbove(name))];
+  const isTrue =
+    Math.min(...above) === Number(least) &&
+    Math.max(...above) === Number(most ?? least) &&
+    Math.max(...below) === (few === 'none' ? 0 : Number(ofWhich)) &&
+    Math.min(...above) >= 2 * Math.max(...below) &&
+    heading.includes(` of ${heads} heads`);
+  return isTrue ? [] : [`${heading} ${JSON.stringify([...models])}`];
+}

@@ -1,4 +1,6 @@
 /** The sentences of Compare, and the claims that it states. */
+import { readFileSync } from 'node:fs';
+import type { Describe } from 'sinkscope';
 import { describe, expect, it } from 'vitest';
 import { testedClaims } from '../ship/facts';
 import { defaults } from '../src/ask/state';
@@ -19,12 +21,14 @@ import {
   nearWords,
   obstacleOf,
   rawWords,
+  rowHeading,
   topicsOf,
 } from '../src/rooms/compared';
 import { differencesOf } from '../src/rooms/differs';
-import { fewerWords, lossesWords, lossWords } from '../src/rooms/model_list';
+import { lossWords } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
-import { frameOf, tensor } from './fixture';
+import { falseRowHeading } from './claim_table';
+import { frameOf, isBuilt, tensor } from './fixture';
 
 const frameWith = (share: number, change: Partial<Frame> = {}) =>
   frameOf(change, { sink_ratio: tensor([3], [share, 0, 0]) });
@@ -59,6 +63,55 @@ describe('the heading', () => {
       expect(obstacleOf([frameWith(0.5), frame])).toMatch(words);
     }
     expect(obstacleOf([frameWith(0.5), frameWith(0)])).toBe('');
+  });
+});
+
+describe('the heading of a row', () => {
+  const operation = (name: string, normalizes: boolean) =>
+    ({ operation: { ...frameOf().operation, name, normalizes } }) as never;
+
+  it('says where the sinks are, and is true of any counts', () => {
+    // A linear congruential generator: the same rows in every run.
+    let seed = 1;
+    const draw = (below: number) =>
+      Math.floor((below * (seed = (1103515245 * seed + 12345) % 2 ** 31)) / 2 ** 31);
+    const kinds = new Set<string>();
+    for (let row = 0; row < 2000; row++) {
+      const areRules = draw(2) === 1;
+      const models = Array.from({ length: 3 + draw(4) }, (_, i) => {
+        const normalizes = areRules ? draw(2) === 1 : true;
+        const count = areRules && !normalizes ? draw(2) : draw(5);
+        return { name: `m${i}`, normalizes, count };
+      });
+      const frames = models.map(({ name, normalizes, count }) =>
+        frameOf(operation(areRules ? name : 'softmax', normalizes), {
+          sink_ratio: tensor([3], [count / 4, 0, 0]),
+          sink_ratio_raw: tensor([3], [count / 4, 0, 0]),
+        }),
+      );
+      const names = models.map(({ name }) => name);
+      const heading = rowHeading(frames, names);
+      const table = new Map(models.map(({ name, ...model }) => [name, model]));
+      expect(falseRowHeading(heading, table, 4)).toEqual([]);
+      kinds.add(/^(?:Sinks come )?\w+/.exec(heading)![0]);
+    }
+    expect([...kinds].sort()).toEqual([
+      'All',
+      'Fewest',
+      'None',
+      'Sinks come where',
+      'Sinks come with',
+      'With',
+    ]);
+  });
+
+  it('has percentages where models differ in their heads, and those of headings where heads are not counted', () => {
+    const other = frameWith(0.25, { architecture: { ...frameOf().architecture, H: 8 } });
+    expect(rowHeading([frameWith(0.75), other, frameWith(0)], ['a', 'b', 'c'])).toBe(
+      'Sinks come with a: 75% of the heads, with the others at most 25%.',
+    );
+    const unknown = [frameWith(0.5), frameWith(NaN), frameWith(0)];
+    expect(rowHeading(unknown, ['a', 'b', 'c'])).toBe('What makes a sink?');
   });
 });
 
@@ -181,6 +234,18 @@ describe('what differs', () => {
 describe('chapters and claims', () => {
   const claims = testedClaims();
 
+  it.skipIf(!isBuilt)('say in few words what rows of an attention rule must sum to', () => {
+    const file = `${import.meta.dirname}/../../wasm/sinkscope.describe.json`;
+    const { operations } = JSON.parse(readFileSync(file, 'utf8')) as Pick<Describe, 'operations'>;
+    for (const [id, , what] of CHAPTERS[0]!.members) {
+      const { operation } = modelsOfZoo().find((card) => card.id === id)!;
+      const { normalizes } = operations.find(({ name }) => name === operation)!;
+      expect([id, /100%/.test(what)]).toEqual([id, normalizes]);
+    }
+    for (const { members } of CHAPTERS)
+      for (const [, , what] of members) expect(what.split(' ').length).toBeLessThanOrEqual(6);
+  });
+
   it('change one thing of a model of the zoo, and are found by what is shown', () => {
     const cards = modelsOfZoo();
     for (const { title, members } of CHAPTERS) {
@@ -232,32 +297,12 @@ describe('chapters and claims', () => {
   });
 });
 
-it('models of which far fewer heads have a sink over longer passages than on the text are named', () => {
-  const card = modelsOfZoo().find(({ id }) => id === 'softmax')!;
-  const wordsOf = (sink_1_raw: number, change: Partial<Frame> = {}) => {
-    const measured = { ...card.measured, sink_1_raw };
-    const frame = frameWith(0.5, change);
-    return fewerWords([{ subject: 'a', name: 'a model', card: { ...card, measured }, frame }]);
-  };
-  expect(wordsOf(30)).toBe(
-    'A model: in the longer passages, fewer heads give the first token over 30% than on this text.',
-  );
-  for (const words of [wordsOf(40), wordsOf(70), wordsOf(30, { T: 64 }), wordsOf(30, { eps: 0.2 })])
-    expect(words).toBe('');
-});
-
 it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
-    'similar',
-    'similar',
+    'nearly equal',
+    'nearly equal',
     'worse',
     'much better',
     '',
   ]);
-});
-
-it('losses that are both above a blind guess are not compared', () => {
-  const frame = frameOf({ architecture: { ...frameOf().architecture, V: 1000 } });
-  expect(lossesWords([23, 19], frame)).toBe('both worse than a blind guess');
-  expect(lossesWords([7, 6.5], frame)).toBe('much worse');
 });

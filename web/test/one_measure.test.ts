@@ -9,7 +9,7 @@ import { render, type TemplateResult } from 'lit';
 import { answerOf } from '../src/answers';
 import { canCount, claimOf, hasSink } from '../src/claims';
 import { selectedHead, type Frame } from '../src/frame';
-import { headingOf } from '../src/rooms/compared';
+import { headingOf, rowHeading } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
 import { sinkCountWords } from '../src/rooms/story';
@@ -24,6 +24,7 @@ import {
   truthFrom,
   uniformOf,
   falseModelClaims,
+  falseRowHeading,
   type Truth,
 } from './claim_table';
 import { openPage, stubScreen } from './engine';
@@ -282,6 +283,17 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
             truthFrom(frame, selectedHead(frame, state), drawnCells(frame)),
           ]),
         );
+        const counts = frames.map((frame) => ({
+          count: sinksOf(truthFrom(frame, selectedHead(frame, state), drawnCells(frame))),
+          normalizes: frame.operation.normalizes,
+        }));
+        const row = rowHeading(frames, ids);
+        if (verdictOf(frames[0]!).conclusive)
+          problems.push(
+            ...falseRowHeading(row, new Map(ids.map((id, n) => [id, counts[n]!])), 24).map(
+              (what) => `“${prompt}”: ${what}`,
+            ),
+          );
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
         for (const words of [heading, numbersSentence(pair)])
           problems.push(

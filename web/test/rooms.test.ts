@@ -8,7 +8,6 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
-import { lossWords } from '../src/rooms/model_list';
 import { sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
@@ -847,10 +846,7 @@ describe('Compare', () => {
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
-    expect([waitingRoom.text('.lead'), waitingRoom.all('.runs')]).toMatchObject([
-      'Measuring …',
-      [{}],
-    ]);
+    expect(waitingRoom.text('.lead')).toBe('Measuring …');
     waitingRoom.know({ softmax: { error: 'broken' } });
     expect(waitingRoom.text('.lead')).toBe('');
   });
@@ -866,14 +862,15 @@ describe('Compare', () => {
     expect((await compareRoom({}, [softmax({}, ratios), plain])).asked().heads).toEqual({});
   });
 
-  it('lists every model of the chapter with its stored numbers, before any is measured', async () => {
-    const card = cardOf('softmax');
-    const measured = { ...card.measured, sink_1_raw: 12 };
-    const cards = [{ ...card, measured, further_seeds: seeds }, cardOf('sigmoid')];
-    const room = await compareRoom({}, [], { cards });
-    const rows = room.all('.runs tbody tr');
-    const names = rows.map((row) => room.words(row.querySelector('.model-row')!));
-    expect(names).toEqual([
+  const RULES = ['softmax', 'sigmoid', 'sigmoid-norm', 'softpick', 'elu1', 'relu'];
+  const ruleCards = () => RULES.map((id) => cardOf(id));
+  const framesOfRules = (...ids: readonly string[]) =>
+    ids.map((subject) => (subject === 'softmax' ? softmax : sigmoid)({ subject }, ratios));
+
+  it('has a small map of every model of the chapter; the others are measured after the shown ones, one by one', async () => {
+    const room = await compareRoom({}, [], { cards: ruleCards() });
+    const askedFor = () => room.asked().subjects;
+    expect(room.texts('.model strong')).toEqual([
       'softmax',
       'sigmoid',
       'normalized sigmoid',
@@ -881,50 +878,63 @@ describe('Compare', () => {
       'ELU+1',
       'ReLU',
     ]);
-    // The bar is the shown training by weight, and each further training has a dot.
-    expect(rows[0]!.querySelector<HTMLElement>('.run-bar b')!.style.width).toBe('12%');
-    const dots = [...rows[0]!.querySelectorAll<HTMLElement>('.run-bar i')];
-    expect(dots.map(({ style }) => style.left)).toEqual(['20%', '40%']);
-    expect(rows.slice(0, 3).map((row) => room.words(row.querySelector('td')!))).toEqual([
-      '12% retrained 20%, 40%',
-      '60%',
-      'not measured',
-    ]);
-    // The losses of all runs, and the difference of their means in words.
-    const measuredRoom = await compareRoom({ shown: ['softmax@40', 'sigmoid'] }, pair(), { cards });
-    expect(measuredRoom.texts('.runs thead th')).toEqual([
-      'heads with a sink, 100 longer passages',
-      expect.stringContaining('loss, this text'),
-    ]);
-    const losses = [card.measured.loss, ...seeds.map(({ loss }) => loss)];
-    const difference = card.measured.loss - losses.reduce((a, b) => a + b) / losses.length;
-    const chapter = await compareRoom({}, pair(), {
-      cards: [...cards, ...['sigmoid-norm', 'softpick', 'elu1', 'relu'].map((id) => cardOf(id))],
+    expect(askedFor()).toEqual(['softmax', 'sigmoid']);
+    room.know(framesOfRules('softmax', 'sigmoid'));
+    expect(askedFor()).toEqual(RULES.slice(0, 3));
+    expect(room.asked().ahead).toEqual(['sigmoid-norm']);
+    expect(room.texts('.model').slice(0, 3)).toMatchSnapshot();
+    expect(room.text('h1')).toMatch(/^With softmax /);
+    room.know(framesOfRules(...RULES));
+    expect(askedFor()).toEqual(RULES);
+    expect(room.all('.model canvas')).toHaveLength(6);
+    expect(room.text('h1')).toMatchSnapshot();
+    // Another text: all maps stay, and are measured again in this order.
+    room.know(
+      Object.fromEntries(
+        framesOfRules(...RULES).map((frame) => [frame.subject, { frame, isStale: true }]),
+      ),
+    );
+    expect([askedFor(), room.all('.model.stale').length]).toEqual([RULES, 6]);
+    expect(room.texts('.model .sinks').join('')).toBe('');
+    expect(room.text('h1')).toBe('What makes a sink?');
+    const hidden = await compareRoom({ hide: ['subjects'] }, framesOfRules(...RULES.slice(0, 2)));
+    expect([hidden.asked().subjects, hidden.all('.model')]).toEqual([RULES.slice(0, 2), []]);
+  });
+
+  it('loads the others on a press where data are saved or one failed', async () => {
+    const frames = framesOfRules('softmax', 'sigmoid');
+    const room = await compareRoom({}, frames, { cards: ruleCards() });
+    room.know({
+      ...Object.fromEntries(frames.map((frame) => [frame.subject, { frame }])),
+      'sigmoid-norm': { error: 'broken' },
     });
-    expect(chapter.texts('.runs tbody td:last-child').slice(0, 2)).toEqual([
-      `${Math.min(...losses).toFixed(2)}–${Math.max(...losses).toFixed(2)}`,
-      `${card.measured.loss.toFixed(2)} ${lossWords(difference)}`,
-    ]);
+    const waiting = () => room.texts('.model .hint');
+    expect(waiting()).toEqual(Array(4).fill('press to load'));
+    expect(room.asked().subjects).toEqual(RULES.slice(0, 3));
+    room.click('normalized sigmoid');
+    expect(room.queue.retry).toHaveBeenCalled();
+    expect(room.state.value.shown).toEqual(['softmax', 'sigmoid-norm']);
+    vi.stubGlobal('navigator', { ...navigator, connection: { saveData: true } });
+    const savingRoom = await compareRoom({}, frames, { cards: ruleCards() });
+    vi.unstubAllGlobals();
+    expect(savingRoom.asked().subjects).toEqual(['softmax', 'sigmoid']);
+    expect(savingRoom.texts('.model .hint')).toEqual(Array(4).fill('press to load'));
+    expect(savingRoom.text('h1')).toMatch(/^With softmax /);
   });
 
   it('changes one thing at a time: a chapter shows its baseline and a contrast, and a press another contrast', async () => {
     const room = await compareRoom();
     const shown = () => room.state.value.shown;
     expect(room.texts('.chapters [aria-current]')).toEqual(['Attention rule']);
-    expect(room.pressed('.model-row')).toEqual(['softmax', 'sigmoid']);
+    expect(room.pressed('.model')).toEqual([
+      expect.stringMatching(/^softmax/),
+      expect.stringMatching(/^sigmoid/),
+    ]);
     room.click('ELU+1');
     expect(shown()).toEqual(['softmax', 'elu1']);
-    // A pressed row of two stays; a third model is shown beside them, and a press takes it away.
-    room.click('ELU+1');
+    // A press on the baseline leaves the other one.
+    room.click('softmax');
     expect(shown()).toEqual(['softmax', 'elu1']);
-    room
-      .all('.beside')
-      .find((button) => /sigmoid/.test(button.ariaLabel ?? button.getAttribute('aria-label')!))!
-      .click();
-    expect(shown()).toEqual(['softmax', 'elu1', 'sigmoid']);
-    room.click('ELU+1');
-    expect(shown()).toEqual(['softmax', 'sigmoid']);
-    // The baseline comes first again.
     room.state.value = { ...room.state.value, shown: ['sigmoid'] };
     room.click('softmax');
     expect(shown()).toEqual(['softmax', 'sigmoid']);
@@ -940,12 +950,7 @@ describe('Compare', () => {
     expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Other models']);
     expect(ownRoom.text('h1')).toMatchSnapshot();
     expect(ownRoom.all('.verdict')).toEqual([]);
-    // A checkpoint was not measured on the passages, so both losses are of this text.
-    expect(ownRoom.texts('.runs tr')).toMatchObject(
-      [/loss, this text/, /not measured 2\.00$/, /60% 2\.00 similar$/].map((words) =>
-        expect.stringMatching(words),
-      ),
-    );
+    expect(ownRoom.all('.model')).toEqual([]);
   });
 
   it('opens the section that a link names, before the engine is loaded', () => {

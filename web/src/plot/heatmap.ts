@@ -171,7 +171,7 @@ function describeMatrix(plot: HTMLElement, readout: HTMLElement): void {
 }
 
 /** Returns the cell under the pointer; undefined beside the map. */
-function cellAt(
+export function cellAt(
   plot: Element,
   { clientX, clientY }: MouseEvent,
   { rows, cols }: Pick<HeatmapData, 'rows' | 'cols'>,

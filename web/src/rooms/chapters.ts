@@ -5,9 +5,10 @@
 import { parseSubject } from '../ask/subject';
 
 /**
- * A model of the zoo, and what it has in its chapter: "with softmax", "with no start token".
+ * A model of the zoo, what it has in its chapter ("with softmax", "with no start token"), and that in a few words: of an
+ * attention rule what its formula lets a row sum to, of others what changes.
  */
-type Member = readonly [id: string, phrase: string];
+type Member = readonly [id: string, phrase: string, what: string];
 
 export interface Chapter {
   readonly title: string;
@@ -19,61 +20,61 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     members: [
-      ['softmax', 'softmax'],
-      ['sigmoid', 'sigmoid'],
-      ['sigmoid-norm', 'normalized sigmoid'],
-      ['softpick', 'softpick'],
-      ['elu1', 'ELU+1'],
-      ['relu', 'ReLU'],
+      ['softmax', 'softmax', 'each row must sum to 100%'],
+      ['sigmoid', 'sigmoid', 'each score alone, any sum'],
+      ['sigmoid-norm', 'normalized sigmoid', 'sigmoid, rows sum to 100%'],
+      ['softpick', 'softpick', 'softmax, may sum to less'],
+      ['elu1', 'ELU+1', 'no upper limit, any sum'],
+      ['relu', 'ReLU', 'negative is zero, any sum'],
     ],
   },
   {
     title: 'Extra key, gate',
     members: [
-      ['softmax', 'softmax'],
-      ['key-bias', 'a key bias'],
-      ['sink-logit', 'a sink logit'],
-      ['softmax1', 'softmax1'],
-      ['gated', 'gates'],
-      ['gated-head', 'a gate per head'],
+      ['softmax', 'softmax', 'each row must sum to 100%'],
+      ['key-bias', 'a key bias', 'one more key, no token'],
+      ['sink-logit', 'a sink logit', 'a learned share goes nowhere'],
+      ['softmax1', 'softmax1', 'a share may go nowhere'],
+      ['gated', 'gates', 'gates on what heads write'],
+      ['gated-head', 'a gate per head', 'one gate for each head'],
     ],
   },
   {
     title: 'Positions',
     members: [
-      ['softmax', 'softmax (rotary)'],
-      ['no-positions', 'no positions'],
-      ['learned-positions', 'learned positions'],
-      ['alibi', 'ALiBi'],
+      ['softmax', 'softmax (rotary)', 'rotates queries and keys'],
+      ['no-positions', 'no positions', 'only later tokens are hidden'],
+      ['learned-positions', 'learned positions', 'a learned vector per position'],
+      ['alibi', 'ALiBi', 'distance lowers the score'],
     ],
   },
   {
     title: 'First token',
     members: [
-      ['short', 'a start token'],
-      ['no-bos', 'no start token'],
-      ['fixed-first', 'a fixed first token'],
-      ['random-first', 'a random first token'],
+      ['short', 'a start token', 'each text begins with <s>'],
+      ['no-bos', 'no start token', 'texts begin with any token'],
+      ['fixed-first', 'a fixed first token', 'texts begin with <|endoftext|>'],
+      ['random-first', 'a random first token', 'a token drawn at random'],
     ],
   },
   {
     title: 'Training recipe',
     members: [
-      ['softmax', 'softmax'],
-      ['decay-0', 'no weight decay'],
-      ['lr-1e-3', 'a third of the learning rate'],
-      ['lr-3e-4', 'a tenth of the learning rate'],
-      ['little-text', 'little text'],
-      ['short', 'half the steps'],
+      ['softmax', 'softmax', 'this page’s usual recipe'],
+      ['decay-0', 'no weight decay', 'nothing pulls weights to 0'],
+      ['lr-1e-3', 'a third of the learning rate', 'smaller steps'],
+      ['lr-3e-4', 'a tenth of the learning rate', 'much smaller steps'],
+      ['little-text', 'little text', '100,000 tokens again and again'],
+      ['short', 'half the steps', '2,000 steps instead of 4,000'],
     ],
   },
   {
     title: 'Size',
     members: [
-      ['softmax', 'softmax (4 heads)'],
-      ['heads-1', '1 head a layer'],
-      ['heads-8', '8 heads a layer'],
-      ['experts', 'four experts'],
+      ['softmax', 'softmax (4 heads)', '4 heads of width 32'],
+      ['heads-1', '1 head a layer', 'one head of width 128'],
+      ['heads-8', '8 heads a layer', '8 heads of width 16'],
+      ['experts', 'four experts', 'each token uses two experts'],
     ],
   },
 ];

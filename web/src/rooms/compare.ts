@@ -1,10 +1,12 @@
 /**
- * The room Compare: what makes a sink? Chapters ask what one change does, and list the models that answer it. Two to six
- * of them are shown on shared scales, a card each; the verdict of a claim follows, and panels with all numbers.
+ * The room Compare: what makes a sink? Chapters ask what one change does: a row of small maps has the models that answer
+ * it, and the title is what the row shows. One of them, or up to six, are shown large beside the first, on shared scales;
+ * the verdict of a claim follows, and panels with all numbers.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { nameOf, troubleNotes, valueOf } from '../page/controls';
+import { savesData } from '../base';
+import { allows, troubleNotes, valueOf } from '../page/controls';
 import { askBar, generateControls } from '../page/room_controls';
 import {
   hideUntilDrawn,
@@ -17,33 +19,33 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
-import { MAX_SUBJECTS, modelIdOf, parseSubject } from '../ask/subject';
+import type { State } from '../ask/state';
+import { modelIdOf, parseSubject } from '../ask/subject';
 import { explainTerms, field } from '../page/terms';
 import { attention } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { capitalize, firstName, listWords, sinkWords, verdictOf } from '../words';
+import { firstName, sinkWords, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks, nameHeads } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
 import {
-  ARE_SINKS_BAD,
   besidesWords,
   differsSentence,
   extraKeyWords,
   headingOf,
   labelOf,
-  MAX_TOPICS,
   nearWords,
   obstacleOf,
   rawWords,
+  rowHeading,
   spendWords,
   topicsOf,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { modelList } from './model_list';
+import { drawModels, lossBeside, type ModelRow } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -90,43 +92,47 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
   ${chapter('Other models', !current, pickModels)}`;
 }
 
-/** Lists the models of the chapter, or else the shown ones. Those that are shown are pressed, in the colors of their cards. */
-function listTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
-  const { shown } = context.state.value;
-  const chapter = chapterOf(shown);
+/** The models of the chapter; none where the reader chose others, or where the row is hidden. */
+const membersOf = (state: State): readonly string[] =>
+  allows(state, 'subjects') ? (chapterOf(state.shown)?.members.map(([id]) => id) ?? []) : [];
+
+const isFresh = ({ frame, isStale }: SubjectEntry): boolean => frame !== undefined && !isStale;
+
+/**
+ * Returns the models of the chapter that are to be measured beside the shown ones: those that were requested before, and
+ * the next one when all before it are drawn. Where data are saved, or one failed to load, the others wait for a press.
+ */
+function othersToMeasure(context: Context, state: State) {
+  const subjects = membersOf(state).filter((subject) => !state.shown.includes(subject));
+  const entries = entriesOf(context, subjects);
+  const areWaiting = savesData() || entries.some(({ error }) => error);
+  const known = entries.filter(({ frame, error }) => frame ?? error);
+  const isNextDue = [...entriesOf(context, state.shown), ...known].every(isFresh) && !areWaiting;
+  const next = isNextDue ? entries.find((entry) => !known.includes(entry)) : undefined;
+  const requested = entries.filter((entry) => entry === next || known.includes(entry));
+  return { areWaiting, requested: requested.map(({ subject }) => subject) };
+}
+
+/** Returns the cards of the row. Models that are shown large have the colors of their large cards. */
+function modelRows(context: Context, state: State): ModelRow[] {
+  const { shown } = state;
+  const members = membersOf(state);
+  const chapter = chapterOf(shown)!;
   const { zoo, describe } = context.engine.value!.models;
+  const { areWaiting } = othersToMeasure(context, state);
+  const cardOf = (id: string) => zoo.cards.find((card) => card.id === id);
   const colors = colorsOfSubjects(shown);
-  const subjects = chapter?.members.map(([id]) => id) ?? shown;
-  const rows = subjects.map((subject) => {
-    const at = shown.indexOf(subject);
-    const entry = entries[at];
+  return entriesOf(context, members).map(({ subject, frame, isStale }, i) => {
+    const [, name, what] = chapter.members[i]!;
+    const besides = besidesWords(chapter, subject, zoo.cards, describe.letters);
+    const loss = lossBeside(cardOf(subject), cardOf(members[0]!));
     return {
-      subject,
-      name: phraseOf(chapter, subject) ?? nameOf(entry!, context),
-      card: zoo.cards.find(({ id }) => id === subject),
-      frame: entry?.isStale ? undefined : entry?.frame,
-      color: colors[at],
-      besides: chapter && besidesWords(chapter, subject, zoo.cards, describe.letters),
+      ...{ subject, name, what, frame, isStale },
+      note: besides || (loss && `loss: ${loss}`),
+      waits: areWaiting && !shown.includes(subject),
+      color: colors[shown.indexOf(subject)],
     };
   });
-  const show = (subject: string, others: readonly string[]) => {
-    const isBaseline = subject === subjects[0];
-    context.set({ shown: isBaseline ? [subject, ...others] : [...others, subject] });
-  };
-  const press = (subject: string) => {
-    if (!shown.includes(subject))
-      return show(subject, shown.slice(0, Math.max(1, shown.length - 1)));
-    // Two models are left, since one alone answers nothing.
-    if (shown.length > 2) context.set({ shown: shown.filter((other) => other !== subject) });
-  };
-  const stepsOf = (id: string) => Number(zoo.cards.find((card) => card.id === id)?.training?.steps);
-  const [steps, usualSteps] = [stepsOf(subjects[0]!), stepsOf('softmax')];
-  const note =
-    chapter && steps < usualSteps
-      ? `All trained for ${steps.toLocaleString('en')} steps, softmax elsewhere for ${usualSteps.toLocaleString('en')}.`
-      : '';
-  const add = shown.length < MAX_SUBJECTS ? (subject: string) => show(subject, shown) : undefined;
-  return modelList(rows, press, add, note);
 }
 
 const colorsOfSubjects = (subjects: readonly string[]): string[] =>
@@ -140,27 +146,28 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set }: Context): TemplateResult {
+function panelButtons({ state, set, link }: Context): TemplateResult {
   const open = panelOf(state.value);
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-    <summary>How sure?</summary>
-    <p class=${claim ? 'verdict' : 'hint'}>
-      ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
-    </p>
-    <div class="numbers" role="group" aria-label="Evidence">
-      ${PANELS.map(
-        ([name, title]) =>
-          html`<button
-            type="button"
-            aria-expanded=${name === open}
-            @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
-          >
-            ${title}
-          </button>`,
-      )}
-    </div>
-  </details>`;
+      <summary>How sure?</summary>
+      <p class=${claim ? 'verdict' : 'hint'}>
+        ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
+      </p>
+      <div class="numbers" role="group" aria-label="Evidence">
+        ${PANELS.map(
+          ([name, title]) =>
+            html`<button
+              type="button"
+              aria-expanded=${name === open}
+              @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
+            >
+              ${title}
+            </button>`,
+        )}
+      </div>
+    </details>
+    <p class="next">→ <a href=${link({ room: 'purpose' })}>Are sinks bad?</a></p>`;
 }
 
 /** What a model with an extra key has besides the others. */
@@ -207,45 +214,49 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
   return { stage, update };
 }
 
-/** Returns the heading, and the sentences on what differs, why softmax makes a sink, and what counts as one. */
-function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
-  const { shown, hide } = context.state.value;
-  const frames = framesOf(entries.filter(({ isStale }) => !isStale));
-  const isWhole = frames.length === entries.length;
-  const phrases = entries.map(({ subject }) => phraseOf(chapterOf(shown), subject));
-  const isFailed = entries.some(({ error }) => error);
-  const { sentence, topics } = isWhole ? leadOf(frames, context) : { sentence: '', topics: [] };
-  const fold = (title: string, text: unknown) =>
-    html`<details class="aside">
-      <summary>${title}</summary>
-      <p>${text}</p>
-    </details>`;
-  return html`<h1>${isWhole ? headingOf(frames, phrases) : 'What makes a sink?'}</h1>
-    <p class="lead" data-finding role="status" ?hidden=${hide.includes('finding')}>
-      ${isWhole ? explainTerms(sentence, true) : isFailed ? nothing : 'Measuring …'}
-    </p>
-    ${topics.length > MAX_TOPICS ? fold(`What are the ${topics.length} differences?`, `${capitalize(listWords(topics))}.`) : nothing}
-    ${
-      frames.some((frame) => verdictOf(frame).sink > 0)
-        ? fold(
-            'Are sinks bad?',
-            html`${ARE_SINKS_BAD} <a href=${context.link({ room: 'purpose' })}>Why it matters</a>`,
-          )
-        : nothing
-    }
-    ${troubleNotes(entries, context)}`;
+/**
+ * Returns the frames that the title is about: those of the chapter once all of them are drawn, or else the shown ones;
+ * none while one of these is measured.
+ */
+function titleFrames(entries: readonly SubjectEntry[], context: Context): readonly Frame[] {
+  const state = context.state.value;
+  const members = entriesOf(context, membersOf(state));
+  const { areWaiting } = othersToMeasure(context, state);
+  if (!entries.every(isFresh)) return [];
+  const drawn = members.filter(isFresh);
+  const isRow = drawn.length > 2 && (areWaiting || drawn.length === members.length);
+  return framesOf(isRow ? drawn : entries);
 }
 
-function leadOf(frames: readonly Frame[], context: Context) {
+/** Returns the heading, and the sentences on what differs, why softmax makes a sink, and what counts as one. */
+function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
+  const state = context.state.value;
+  const chapter = chapterOf(state.shown);
+  const frames = titleFrames(entries, context);
+  const phrases = frames.map(({ subject }) => phraseOf(chapter, subject));
+  const isRow = frames.length > 2 && membersOf(state).length > 0;
+  const isFailed = entries.some(({ error }) => error);
+  return html`<h1>
+      ${isRow ? rowHeading(frames, phrases as string[]) : headingOf(frames, phrases)}
+    </h1>
+    ${troubleNotes(entries, context)}
+    <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
+      ${frames.length ? explainTerms(leadOf(frames, context), true) : isFailed ? nothing : 'Measuring …'}
+    </p>`;
+}
+
+function leadOf(frames: readonly Frame[], context: Context): string {
   const { letters } = context.engine.peek()!.models.describe;
-  const topics =
-    frames.length > 1 ? topicsOf(differencesBetween(frames, context).differences, letters) : [];
-  const differs = frames.length > 1 ? differsSentence(topics) : 'Add another model to compare.';
+  const differs =
+    frames.length > 1
+      ? differsSentence(topicsOf(differencesBetween(frames, context).differences, letters))
+      : 'Add another model to compare.';
   const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
   const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
   const reason =
-    obstacleOf(frames) || `${spendWords(frames)}${extraKeyWords(frames)}${rawWords(frames)}`;
-  return { sentence: `${sink}${nearWords(frames)}${differs} ${reason}`.trim(), topics };
+    obstacleOf(frames) ||
+    `${spendWords(frames)}${extraKeyWords(frames)}${frames.length > 2 ? '' : rawWords(frames)}`;
+  return `${sink}${nearWords(frames)}${differs} ${reason}`.trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
@@ -253,13 +264,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
   const headingPlace = addElement(root, 'room-head');
-  const side = addElement(root, 'rail');
-  const listPlace = addElement(side, 'list-place');
-  const askPlace = addElement(side, 'bar');
+  const askPlace = addElement(root, 'bar');
+  const rowPlace = addElement(root, 'model-row');
   const answers = addElement(root, 'middle');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
   const { stage, update } = addCards(answers, context, scope);
-  const panelsPlace = addElement(side, 'panels-place');
+  const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
   addNumbers(evidence, context, scope, currentEntries);
   const panelPlace = addElement(evidence, 'below');
@@ -269,12 +279,16 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const panel = panelOf(state);
     const more =
       panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : [];
+    const { requested } = othersToMeasure(context, state);
     const frames = framesOf(currentEntries());
-    const extraHeads = frames
+    const extraHeads = [...frames, ...framesOf(entriesOf(context, requested))]
       .filter(({ architecture }) => architecture.bias_key)
       .map((frame) => [frame.subject, headOnCard(frame, state)] as const);
     return {
-      views: [sinks, ...stage.choiceFor(frames).views],
+      subjects: [...state.shown, ...requested],
+      ahead: requested,
+      // The small maps are there whatever is shown large.
+      views: [sinks, attention, ...stage.choiceFor(frames).views],
       heads: Object.fromEntries(extraHeads),
       more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw', ...EXTRA_KEY],
     };
@@ -289,8 +303,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(entries);
     render(chapterList(context), chaptersPlace);
     render(headingTemplate(entries, context), headingPlace);
-    const isListed = context.engine.value && !state.hide.includes('subjects');
-    render(isListed ? listTemplate(entries, context) : nothing, listPlace);
+    const press = (subject: string) => {
+      const first = membersOf(state)[0]!;
+      const second = subject === first ? state.shown.find((one) => one !== first) : subject;
+      // Loads what has failed once more.
+      context.engine.peek()!.queue.retry();
+      context.set({ shown: second ? [first, second] : [first] });
+    };
+    if (context.engine.value && membersOf(state).length)
+      drawModels(rowPlace, modelRows(context, state), press, {
+        state,
+        theme: context.theme.value,
+      });
+    else render(nothing, rowPlace);
     update(entries);
     // Once drawn it stays, open or not as the reader left it.
     hasDrawn ||= frames.length > 0;

@@ -58,7 +58,7 @@ const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
 const DERIVED = /^(parameters|family|V|rotary_width)$/;
 
 /** More differences than these are counted, not listed, in the lead. */
-export const MAX_TOPICS = 3;
+const MAX_TOPICS = 3;
 
 /**
  * Returns in words what differs between models.
@@ -198,6 +198,61 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
+/**
+ * Splits models by the share of their heads with a sink where the gap is widest: those above have at least twice the share
+ * of those below; undefined without such a gap.
+ */
+function splitBySinks(frames: readonly Frame[]) {
+  const sinkOf = (frame: Frame) => verdictOf(frame).sink;
+  const sorted = [...frames].sort((a, b) => sinkOf(b) - sinkOf(a));
+  const gaps = sorted.slice(1).map((frame, i) => {
+    const [above, below] = [sinkOf(sorted[i]!), sinkOf(frame)];
+    return above >= 2 * below ? above - below : 0;
+  });
+  const widest = Math.max(...gaps);
+  const at = gaps.indexOf(widest) + 1;
+  return widest > 0 ? { above: sorted.slice(0, at), below: sorted.slice(at) } : undefined;
+}
+
+/** Returns a function that states the heads with a sink of sorted models: "11 to 19"; in percent where models differ in heads. */
+function countRanges(frames: readonly Frame[]) {
+  const [heads, ...others] = new Set(frames.map(({ architecture: { L, H } }) => L * H));
+  const isCount = !others.length && frames[0]!.sequences === 1;
+  const rangeOf = (sorted: readonly Frame[]): string => {
+    const ends = [sorted.at(-1)!, sorted[0]!].map((frame) => {
+      const { sink } = verdictOf(frame);
+      return isCount ? (sink * heads!).toFixed(0) : formatPercent(sink, 0);
+    });
+    return [...new Set(ends)].join(' to ');
+  };
+  return { rangeOf, unit: `of ${isCount ? `${heads} heads` : 'the heads'}` };
+}
+
+/**
+ * Returns the heading of a row of models: where the sinks are. If the models differ in the attention rule, and rows must
+ * sum to 100% exactly in those with many sinks, it says that; otherwise it names the models.
+ * @param phrases what each model has: "softmax"
+ */
+export function rowHeading(frames: readonly Frame[], phrases: readonly string[]): string {
+  const split = obstacleOf(frames) ? undefined : splitBySinks(frames);
+  if (!split) return headingOf(frames, phrases);
+  const { above, below } = split;
+  const list = (some: readonly Frame[]) =>
+    listWords(some.map((frame) => phrases[frames.indexOf(frame)]!));
+  const { rangeOf, unit } = countRanges(frames);
+  const most = `${rangeOf(above)} ${unit}`;
+  const atMost = verdictOf(below[0]!).sink > 0 ? `at most ${rangeOf(below.slice(0, 1))}` : 'none';
+  const rules = new Set(frames.map(({ operation }) => operation.name));
+  const isRule =
+    rules.size === frames.length &&
+    frames.every((frame) => frame.operation.normalizes === above.includes(frame));
+  if (above.length > MAX_LISTED && !isRule)
+    return `Fewest sinks come with ${list(below)}: ${atMost}, with the others ${most}.`;
+  const where =
+    isRule && above.length > 1 ? 'where each row must sum to 100%' : `with ${list(above)}`;
+  return `Sinks come ${where}: ${most}, with the others ${atMost}.`;
+}
+
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */
 export function extraKeyWords(frames: readonly Frame[]): string {
   const frame = frames.find(({ architecture }) => architecture.bias_key);
@@ -214,10 +269,6 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
     ? mustSpendWords(first, '')
     : '';
 }
-
-/** Answers whether sinks do harm; Why it matters measures it. */
-export const ARE_SINKS_BAD =
-  'Not by themselves: a sink is where a head puts attention that it must give away. But who drops old tokens to save memory must keep the first one.';
 
 /** Returns the label inside a map: what its first column is, and what its rows sum to where they need not sum to 100%. */
 export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['remark'] {

@@ -1,193 +1,117 @@
 /**
- * Compare's list of models: a row for each model of the chapter, with the share of its heads that have a sink over other
- * passages in each training run, and its loss. These numbers are stored; a press shows the model's maps.
+ * Compare's row of models: a card for each model of a chapter, with the map of one head on the reader's text, how many of
+ * its heads have a sink there, what the model changes, and how well it predicts. A press shows the model large.
  */
-import { html, nothing, type TemplateResult } from 'lit';
-import { mean, type Frame } from '../frame';
+import { html, nothing, render, type TemplateResult } from 'lit';
+import { cellsOf, firstKey, isCommonToken, mapsOf, mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
-import { capitalize, formatPercent, formatValue, listWords, lossNote, verdictOf } from '../words';
+import type { DrawOptions } from '../page/view';
+import { cellAt, paint } from '../plot/heatmap';
+import { cellWords, weightScale } from '../views/attention';
+import { firstName, verdictOf } from '../words';
+import { countWords } from './compared';
 
-/** Losses that differ by less nats per token are similar. */
-const SIMILAR = 0.05;
-/** Differences of the loss below these numbers have these words; a larger one is much. */
+/** Differences of the loss below these numbers, in nats per token, have these words; a larger one is much. */
 const LOSS_WORDS = [
-  [SIMILAR, 'similar'],
+  [0.05, 'nearly equal'],
   [0.2, ''],
   [Infinity, 'much '],
 ] as const;
 
-/** Says how large a difference of the loss is: "similar", "worse", "much worse". */
+/** Says how large a difference of the loss is: "nearly equal", "worse", "much worse". */
 export function lossWords(difference: number): string {
   if (!Number.isFinite(difference)) return '';
   const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
-  return word === 'similar' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
+  return word === 'nearly equal' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
 }
 
-const lossOf = (frame: Frame) => frame.tensors.loss_mean?.data[0] ?? NaN;
-
-/** Compares two losses; where both are above that of a blind guess among all tokens, says so in place of a size. */
-export function lossesWords(losses: readonly [number, number], { architecture: { V } }: Frame) {
-  const isBlind = losses.every((loss) => loss > Math.log(V ?? Infinity));
-  return isBlind ? 'both worse than a blind guess' : lossWords(losses[0] - losses[1]);
-}
-
-/** Returns the lowest and the highest of some losses, or the only one. */
-function spanWords(losses: readonly number[]): string {
-  const ends = [Math.min(...losses), Math.max(...losses)].map((loss) => formatValue(loss));
-  return [...new Set(ends)].join('–');
+/** Compares the mean loss of a model's trainings over the passages with that of the first model; empty if they are means over other tokens. */
+export function lossBeside(card: Card | undefined, first: Card | undefined): string {
+  if (!card || !first || card === first) return '';
+  const haveOneStart = String(card.training?.front) === String(first.training?.front);
+  const [loss, baseline] = [card, first].map((one) =>
+    mean(seedsOf(one).all.map((run) => run.loss)),
+  );
+  return haveOneStart ? lossWords(loss! - baseline!) : '';
 }
 
 export interface ModelRow {
   readonly subject: string;
   readonly name: string;
-  /** The model's card, unless its weights are edited or of another step. */
-  readonly card: Card | undefined;
-  /** The run of a shown model, once it is measured. */
-  readonly frame?: Frame | undefined;
-  /** The name of a CSS variable; absent for a model that is not shown. */
-  readonly color?: string | undefined;
-  /** What differs from the first model besides what the chapter changes. */
-  readonly besides?: string;
+  /** What the model is, in a few words. */
+  readonly what: string;
+  /** How its loss compares with the first model's, or what else differs. */
+  readonly note: string;
+  readonly frame: Frame | undefined;
+  readonly isStale: boolean;
+  /** Whether the model is measured only if the reader presses its card. */
+  readonly waits: boolean;
+  /** The name of a CSS variable; absent for a model that is not shown large. */
+  readonly color: string | undefined;
 }
 
-/**
- * Returns the share of heads with a sink in the shown training, in percent. Of that run the count by weight is known, of
- * other seeds only that by shares.
- */
-const percentOf = ({ measured }: Card): number => Number(measured.sink_1_raw ?? measured.sink_1);
-
-/** A count on the text is said to be larger than that of the passages from this difference on. */
-const MUCH_MORE = 0.15;
-
-/** Names the models of which far fewer heads have a sink over the longer passages than on the text. */
-export function fewerWords(rows: readonly ModelRow[]): string {
-  const fewer = rows.filter(
-    ({ frame, card }) =>
-      frame &&
-      card &&
-      isLonger(frame, card) &&
-      verdictOf(frame).sink - percentOf(card) / 100 > MUCH_MORE,
-  );
-  return fewer.length
-    ? `${capitalize(listWords(fewer.map(({ name }) => name)))}: in the longer passages, fewer heads give the first token over ${formatPercent(fewer[0]!.frame!.eps, 0)} than on this text.`
-    : '';
+/** Says how many heads have a sink on the text; empty where heads are not counted. */
+function sinkWords(frame: Frame): TemplateResult | typeof nothing {
+  const { conclusive, sink } = verdictOf(frame);
+  if (!conclusive || !Number.isFinite(sink)) return nothing;
+  const { L, H } = frame.architecture;
+  const count = countWords(frame).replace('none', `0 of ${L * H}`);
+  return html`<b>${count}</b> heads ${/^1 /.test(count) ? 'has' : 'have'} a sink`;
 }
 
-/** Whether the passages are longer than the text, and judged by the same threshold. */
-const isLonger = ({ T, eps, sequences }: Frame, { measured }: Card): boolean =>
-  sequences === 1 && T < Number(measured.T) && eps === measured.eps;
-
-/** Draws the share of heads with a sink in the shown training as a bar, and a dot for each further training. */
-function runsCell(card: Card | undefined): TemplateResult | string {
-  if (!card) return 'not measured';
-  const [shown, ...others] = seedsOf(card).all;
-  const share = percentOf(card);
-  const words = (percent: number) => `${percent.toFixed(0)}%`;
-  const seeds = others.map(({ sink_1 }) => sink_1).sort((a, b) => a - b);
-  // By weight, more heads count than by shares only where rows sum to more than 100%.
-  const note = seeds.length
-    ? `retrained ${seeds.map(words).join(', ')}`
-    : share > shown!.sink_1 && 'by weight';
-  return html`<span class="run-bar" aria-hidden="true"
-      ><b style="width: ${share}%"></b
-      >${seeds.map((percent) => html`<i style="left: ${percent}%"></i>`)}</span
-    ><span class="run-share">${words(share)}</span> ${
-      note
-        ? html`<small title=${seeds.length ? 'only the random start differs' : nothing}
-            >${note}</small
-          >`
-        : nothing
-    }`;
-}
-
-/** Whether the losses of two models are means over the same tokens of the passages. */
-const haveOneStart = (a: Card, b: Card) => String(a.training?.front) === String(b.training?.front);
-
-/** Draws each model's loss, of all trainings, and compares their mean with that of the first model. */
-function lossCells(rows: readonly ModelRow[]): { cells: TemplateResult[]; note: string } {
-  const areCards = rows.every(({ card }) => card);
-  const note = lossNote(rows.flatMap(({ frame }) => frame ?? []));
-  const losses = rows.map(({ frame, card }) =>
-    areCards ? seedsOf(card!).all.map(({ loss }) => loss) : [frame ? lossOf(frame) : NaN],
-  );
-  const [first = NaN, ...others] = losses.map((own) => mean(own));
-  const words = others.map((loss, i) => {
-    const { frame, card, besides } = rows[i + 1]!;
-    if (areCards)
-      return haveOneStart(card!, rows[0]!.card!) && !besides ? lossWords(loss - first) : '';
-    return frame && !note ? lossesWords([loss, first], frame) : '';
-  });
-  return {
-    cells: losses.map(
-      (own, i) =>
-        html`${spanWords(own)} ${i && words[i - 1] ? html`<small>${words[i - 1]}</small>` : nothing}`,
-    ),
-    note: words.includes('similar') ? `Similar: less than ${SIMILAR} apart.` : '',
+function modelCard(
+  { subject, name, what, note, frame, isStale, waits, color }: ModelRow,
+  press: () => void,
+  options: Pick<DrawOptions, 'state' | 'theme'>,
+): TemplateResult {
+  const maps = frame && mapsOf(frame);
+  const point = (event: PointerEvent) => {
+    const canvas = (event.currentTarget as Element).querySelector('canvas');
+    const cell = maps && canvas && cellAt(canvas, event, { rows: maps.rows, cols: maps.side });
+    const card = event.currentTarget as HTMLElement;
+    card.title = cell ? cellWords(frame!, maps, cell, { ...options, frames: [frame!] }) : '';
   };
+  const state = waits ? 'press to load' : 'loading …';
+  return html`<button
+    type="button"
+    class="model ${isStale ? 'stale' : ''}"
+    style="--own: var(${color ?? '--ink'})"
+    aria-pressed=${Boolean(color)}
+    @click=${press}
+    @pointermove=${point}
+  >
+    <strong>${name}</strong>
+    <span class="small-map"
+      >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${state}</i>`}</span
+    >
+    <span class="first" aria-hidden="true"
+      >${frame && isCommonToken(frame, firstKey(frame)) ? firstName(frame) : ''}</span
+    >
+    <span class="sinks">${frame && !isStale ? sinkWords(frame) : nothing}</span>
+    <span class="what">${what}</span>
+    <small>${note}</small>
+  </button>`;
 }
 
-/**
- * Draws the list.
- * @param press is called with a model whose row is pressed
- * @param add is called with a model that is to be shown beside the others; absent if they are as many as can be
- * @param note follows the list
- */
-export function modelList(
+/** Draws the row. @param press is called with the model of a pressed card */
+export function drawModels(
+  place: HTMLElement,
   rows: readonly ModelRow[],
   press: (subject: string) => void,
-  add?: (subject: string) => void,
-  note = '',
-): TemplateResult {
-  const losses = lossCells(rows);
-  const areCards = rows.every(({ card }) => card);
-  const areLonger = rows.some(({ frame, card }) => frame && card && isLonger(frame, card));
-  const otherStarts = areCards && rows.some(({ card }) => !haveOneStart(card!, rows[0]!.card!));
-  const notes = [
-    losses.note,
-    fewerWords(rows),
-    otherStarts ? 'Losses over different tokens have no words.' : '',
-    note,
-  ];
-  const row = ({ subject, name, card, frame, color, besides }: ModelRow, i: number) =>
-    html`<tr class=${frame?.class ?? ''} style="--own: var(${color ?? '--ink-3'})">
-      <th scope="row">
-        <button
-          type="button"
-          class="model-row"
-          aria-pressed=${Boolean(color)}
-          title=${card?.what ?? nothing}
-          @click=${() => press(subject)}
-        >
-          ${name}</button
-        >${
-          color || !add
-            ? nothing
-            : html`<button
-                type="button"
-                class="beside"
-                aria-label="Show ${name}, too"
-                title="Show this model, too"
-                @click=${() => add(subject)}
-              >
-                +
-              </button>`
-        }
-        ${besides ? html`<small>${besides}</small>` : nothing}
-      </th>
-      <td>${runsCell(card)}</td>
-      <td>${losses.cells[i]}</td>
-    </tr>`;
-  return html`<table class="runs">
-      <thead>
-        <tr>
-          <td></td>
-          <th scope="col">heads with a sink, ${areLonger ? '100 longer' : 'in 100'} passages</th>
-          <th scope="col">${areCards ? 'loss' : 'loss, this text'}<small>(low: good)</small></th>
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map(row)}
-      </tbody>
-    </table>
-    <p class="hint">${notes.filter(Boolean).join(' ')}</p>`;
+  options: Pick<DrawOptions, 'state' | 'theme'>,
+): void {
+  render(
+    html`<div class="models" role="group" aria-label="Models" data-count=${rows.length}>
+      ${rows.map((row) => modelCard(row, () => press(row.subject), options))}
+    </div>`,
+    place,
+  );
+  for (const canvas of place.querySelectorAll('canvas')) {
+    const { frame } = rows.find(({ subject }) => subject === canvas.dataset.subject)!;
+    const maps = mapsOf(frame!)!;
+    const data = cellsOf(maps, options.state);
+    const means = frame!.pooled ? [data] : undefined;
+    const scale = weightScale({ ...options, frames: [frame!] }, means);
+    paint(canvas, { rows: maps.rows, cols: maps.side, data, scale });
+  }
 }
