@@ -20,7 +20,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     members: [
-      ['softmax', 'softmax', 'each row must sum to 100%'],
+      ['softmax', 'softmax', 'rows must sum to 100%'],
       ['sigmoid', 'sigmoid', 'each score alone, any sum'],
       ['sigmoid-norm', 'normalized sigmoid', 'sigmoid, rows sum to 100%'],
       ['softpick', 'softpick', 'softmax, may sum to less'],
@@ -31,7 +31,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Extra key, gate',
     members: [
-      ['softmax', 'softmax', 'each row must sum to 100%'],
+      ['softmax', 'softmax', 'rows must sum to 100%'],
       ['key-bias', 'a key bias', 'one more key, no token'],
       ['sink-logit', 'a sink logit', 'a learned share goes nowhere'],
       ['softmax1', 'softmax1', 'a share may go nowhere'],
