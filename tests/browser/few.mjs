@@ -9,7 +9,7 @@ import { settled } from './stage.mjs';
 const MAX_COUNTS = {
   start: [16, 97],
   explore: [35, 160],
-  compare: [30, 119],
+  compare: [28, 119],
   training: [21, 105],
   purpose: [19, 98],
   lab: [26, 119],

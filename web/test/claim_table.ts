@@ -242,11 +242,11 @@ export function falseRowHeading(
   const all = counts(() => true);
   const [, least, most] = /(\d+)(?: to (\d+))? of \d+ heads/.exec(heading) ?? [];
   const [, where = '', few = '', ofWhich] =
-    /^Sinks come (where each row must sum to 100%|with .*): .*?, with the others (none|at most (\d+))/.exec(
+    /^Sinks come (where rows must sum to 100%|with .*): .*?, others (none|at most (\d+))/.exec(
       heading.replace(
-        /^Fewest sinks come with (.*): (.*?), with the others (.*)\.$/,
+        /^Fewest sinks come with (.*): (.*?), others (.*)\.$/,
         (_, names, rest, range) =>
-          `Sinks come with ${[...models.keys()].filter((name) => !names.split(/, | and /).includes(name)).join(', ')}: ${range}, with the others ${rest}.`,
+          `Sinks come with ${[...models.keys()].filter((name) => !names.split(/, | and /).includes(name)).join(', ')}: ${range}, others ${rest}.`,
       ),
     ) ?? [];
   if (!where) {

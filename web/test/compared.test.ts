@@ -108,7 +108,7 @@ describe('the heading of a row', () => {
   it('has percentages where models differ in their heads, and those of headings where heads are not counted', () => {
     const other = frameWith(0.25, { architecture: { ...frameOf().architecture, H: 8 } });
     expect(rowHeading([frameWith(0.75), other, frameWith(0)], ['a', 'b', 'c'])).toBe(
-      'Sinks come with a: 75% of the heads, with the others at most 25%.',
+      'Sinks come with a: 75% of the heads, others at most 25%.',
     );
     const unknown = [frameWith(0.5), frameWith(NaN), frameWith(0)];
     expect(rowHeading(unknown, ['a', 'b', 'c'])).toBe('What makes a sink?');

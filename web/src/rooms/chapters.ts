@@ -20,18 +20,18 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     members: [
-      ['softmax', 'softmax', 'rows must sum to 100%'],
-      ['sigmoid', 'sigmoid', 'each score alone, any sum'],
-      ['sigmoid-norm', 'normalized sigmoid', 'sigmoid, rows sum to 100%'],
-      ['softpick', 'softpick', 'softmax, may sum to less'],
-      ['elu1', 'ELU+1', 'no upper limit, any sum'],
-      ['relu', 'ReLU', 'negative is zero, any sum'],
+      ['softmax', 'softmax', 'rows sum to 100%'],
+      ['sigmoid', 'sigmoid', 'scores alone, any sum'],
+      ['sigmoid-norm', 'normalized sigmoid', 'rows sum to 100%'],
+      ['softpick', 'softpick', 'may be empty'],
+      ['elu1', 'ELU+1', 'unlimited, any sum'],
+      ['relu', 'ReLU', 'negatives zero, any sum'],
     ],
   },
   {
     title: 'Extra key, gate',
     members: [
-      ['softmax', 'softmax', 'rows must sum to 100%'],
+      ['softmax', 'softmax', 'rows sum to 100%'],
       ['key-bias', 'a key bias', 'one more key, no token'],
       ['sink-logit', 'a sink logit', 'a learned share goes nowhere'],
       ['softmax1', 'softmax1', 'a share may go nowhere'],

@@ -17,7 +17,7 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure } from '../page/figure';
+import { Figure, type FigureLook } from '../page/figure';
 import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
 import type { State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
@@ -27,7 +27,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { firstName, sinkWords, verdictOf } from '../words';
+import { sinkWords, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks, nameHeads } from './cards';
 import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
@@ -192,15 +192,20 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
     const { shown } = context.state.peek();
     const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
     const color = colorsOfSubjects(shown)[shown.indexOf(frame.subject)] ?? '--ink';
-    // The first card says of what its head is the strongest.
-    const on = hasExtraKey(frame) ? '∗' : i ? '' : firstName(frame);
-    return { title, hint: headWords(frame, headOf(frame), on), color };
+    // The first card says which of its heads it shows.
+    const words = headWords(frame, headOf(frame), hasExtraKey(frame) ? '∗' : '');
+    return { title, hint: i ? words.replace(/^strongest head: /, '') : words, color };
   };
   const looks = cardLooks(wordsOf, headOf, (frame) =>
     labelOf(frame, headOf(frame), context.state.peek()),
   );
+  // The row has the numbers of heads with a sink.
+  const about: FigureLook['about'] = (frame, i) => {
+    const words = looks.heads.about!(frame, i);
+    return membersOf(context.state.peek()).length ? { ...words, title: ' ' } : words;
+  };
   const stage = createStage(addElement(pictures, 'stage'), context, scope, looks.map);
-  const sinkMap = new Figure(pictures, sinks, context, scope, looks.heads);
+  const sinkMap = new Figure(pictures, sinks, context, scope, { ...looks.heads, about });
   const update = (entries: readonly SubjectEntry[]): void => {
     const frames = framesOf(entries);
     const isMap = stage.choiceFor(frames).views[0] === attention;
@@ -253,10 +258,11 @@ function leadOf(frames: readonly Frame[], context: Context): string {
       : 'Add another model to compare.';
   const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
   const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
-  const reason =
-    obstacleOf(frames) ||
-    `${spendWords(frames)}${extraKeyWords(frames)}${frames.length > 2 ? '' : rawWords(frames)}`;
-  return `${sink}${nearWords(frames)}${differs} ${reason}`.trim();
+  const reason = `${spendWords(frames)}${extraKeyWords(frames)}${frames.length > 2 ? '' : rawWords(frames)}`;
+  const rest = obstacleOf(frames) || reason;
+  // The cards say what differs.
+  const isSaid = frames.length > 2 && reason && membersOf(context.state.peek()).length;
+  return `${sink}${nearWords(frames)}${isSaid ? '' : differs} ${rest}`.replace(/ +/g, ' ').trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {

@@ -247,10 +247,9 @@ export function rowHeading(frames: readonly Frame[], phrases: readonly string[])
     rules.size === frames.length &&
     frames.every((frame) => frame.operation.normalizes === above.includes(frame));
   if (above.length > MAX_LISTED && !isRule)
-    return `Fewest sinks come with ${list(below)}: ${atMost}, with the others ${most}.`;
-  const where =
-    isRule && above.length > 1 ? 'where each row must sum to 100%' : `with ${list(above)}`;
-  return `Sinks come ${where}: ${most}, with the others ${atMost}.`;
+    return `Fewest sinks come with ${list(below)}: ${atMost}, others ${most}.`;
+  const where = isRule && above.length > 1 ? 'where rows must sum to 100%' : `with ${list(above)}`;
+  return `Sinks come ${where}: ${most}, others ${atMost}.`;
 }
 
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */

@@ -50,17 +50,19 @@ export interface ModelRow {
   readonly color: string | undefined;
 }
 
-/** Says how many heads have a sink on the text; empty where heads are not counted. */
-function sinkWords(frame: Frame): TemplateResult | typeof nothing {
+/** Says how many heads have a sink on the text, in the first card in whole words; empty where heads are not counted. */
+function sinkWords(frame: Frame, isFirst: boolean): TemplateResult | typeof nothing {
   const { conclusive, sink } = verdictOf(frame);
   if (!conclusive || !Number.isFinite(sink)) return nothing;
   const { L, H } = frame.architecture;
   const count = countWords(frame).replace('none', `0 of ${L * H}`);
-  return html`<b>${count}</b> heads ${/^1 /.test(count) ? 'has' : 'have'} a sink`;
+  return html`<b>${count}</b>
+    ${isFirst ? `heads ${/^1 /.test(count) ? 'has' : 'have'} a sink` : nothing}`;
 }
 
 function modelCard(
   { subject, name, what, note, frame, isStale, waits, color }: ModelRow,
+  isFirst: boolean,
   press: () => void,
   options: Pick<DrawOptions, 'state' | 'theme'>,
 ): TemplateResult {
@@ -81,13 +83,12 @@ function modelCard(
     @pointermove=${point}
   >
     <strong>${name}</strong>
-    <span class="small-map"
+    <span
+      class="small-map"
+      data-first=${frame && isCommonToken(frame, firstKey(frame)) ? firstName(frame) : ''}
       >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${state}</i>`}</span
     >
-    <span class="first" aria-hidden="true"
-      >${frame && isCommonToken(frame, firstKey(frame)) ? firstName(frame) : ''}</span
-    >
-    <span class="sinks">${frame && !isStale ? sinkWords(frame) : nothing}</span>
+    <span class="sinks">${frame && !isStale ? sinkWords(frame, isFirst) : nothing}</span>
     <span class="what">${what}</span>
     <small>${note}</small>
   </button>`;
@@ -102,7 +103,7 @@ export function drawModels(
 ): void {
   render(
     html`<div class="models" role="group" aria-label="Models" data-count=${rows.length}>
-      ${rows.map((row) => modelCard(row, () => press(row.subject), options))}
+      ${rows.map((row, i) => modelCard(row, !i, () => press(row.subject), options))}
     </div>`,
     place,
   );
