@@ -271,7 +271,7 @@ def trace_keys(case: Case) -> tuple[transformers.PreTrainedModel, frozenset[str]
     return model, frozenset(names)
 
 
-def bases(folder: Path, families: list[str] | None, every_case: bool) -> dict[str, Base]:
+def bases(folder: Path, families: list[str] | None) -> dict[str, Base]:
     result: dict[str, Base] = {}
     seen: set[str] = set()
     llama_sizes = drop_keys(CASES["hf-mistral"].config, "sliding_window")
@@ -285,7 +285,7 @@ def bases(folder: Path, families: list[str] | None, every_case: bool) -> dict[st
     }
     for name, case in (llama | gpt2 | CASES).items():
         family = case.model.config_class.model_type
-        if (family in seen and not every_case) or case.part or (families and family not in families):
+        if family in seen or case.part or (families and family not in families):
             continue
         seen.add(family)
         model, names = trace_keys(case)
@@ -439,10 +439,8 @@ def print_table(counts: dict[str, Counter[str]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compares configs with one changed key with transformers.")
     parser.add_argument("--family", nargs="+", help="only these families")
-    parser.add_argument("--every-case", action="store_true", help="every checkpoint of a family, not only the first")
     parser.add_argument("--match", default="", help="only variants whose name matches this regular expression")
     parser.add_argument("--draw", type=int, metavar="N", help="only a fixed draw of N variants")
-    parser.add_argument("--list", action="store_true", help="print every variant with its outcome")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity(transformers.logging.CRITICAL)
@@ -453,7 +451,7 @@ def main() -> int:
 
 
 def compare(options: argparse.Namespace, folder: Path) -> int:
-    by_name = bases(folder, options.family, options.every_case)
+    by_name = bases(folder, options.family)
     pairs = [
         (variant, base)
         for base in by_name.values()
@@ -468,7 +466,7 @@ def compare(options: argparse.Namespace, folder: Path) -> int:
             expected = prepare(variant, base, Path(name))
             result = judge(variant, base, expected, Path(name))
         counts[variant.family][result.outcome] += 1
-        if result.outcome == "wrong" or options.list:
+        if result.outcome == "wrong":
             print(f"{result.outcome}: {variant}: {result.detail}", flush=True)
     print_table(counts)
     return int(sum(counts.values(), Counter())["wrong"] > 0)

@@ -335,13 +335,12 @@ def main() -> None:
     parser.add_argument(
         "--until", type=int, metavar="STEP", help="a step to break off at, one at which checkpoints are written"
     )
-    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     refuse_unknown(parser, [arguments.recipe], recipes_by_id)
     require_corpora(parser, arguments)
     if arguments.until is not None and arguments.until % SAVE_EVERY:
         parser.error(f"--until is {arguments.until}, expected a multiple of {SAVE_EVERY}")
-    torch.set_num_threads(arguments.threads)
+    torch.set_num_threads(1)
     train(
         recipes_by_id[arguments.recipe],
         arguments.seed,
