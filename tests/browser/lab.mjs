@@ -197,13 +197,13 @@ export const lab = {
   async 'the lab trains, pauses, steps and resets, also by keyboard'(stage) {
     const page = await enter(stage, smallLab());
     assert.equal(await stepOf(page), 0);
-    await button(page, 'One step').click();
+    await trainButton(page).focus();
+    await page.keyboard.press('s');
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '1',
     );
     await waitUntilPaused(page);
-    await trainButton(page).focus();
-    await page.keyboard.press('s');
+    await button(page, 'One step').click();
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '2',
     );
@@ -220,12 +220,13 @@ export const lab = {
     assert.ok(at > 4 && at < 40, `${at}`);
     await page.waitForTimeout(1200);
     assert.equal(await stepOf(page), at, 'it is paused');
+    await page.selectOption('.lab-buttons select', '0');
+    await trainButton(page).focus();
     await page.keyboard.press('r');
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '0',
     );
     await waitUntilPaused(page);
-    await page.selectOption('.lab-buttons select', '0');
     await trainButton(page).click();
     await waitUntilEnded(page);
     assert.equal(await stepOf(page), 40);
@@ -579,7 +580,6 @@ export const lab = {
     await staysWithin(page, width);
     assert.deepEqual(await violations(page), []);
     await page.locator('.lab-foot summary').first().click();
-    await page.locator('.lab-more summary').first().click();
     assert.deepEqual(await violations(page), []);
     await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
     await staysWithin(page, Math.min(width, 320));

@@ -8,7 +8,7 @@ const ROOMS = {
   compare: ['room=compare&panel=numbers', '.metrics caption'],
   training: ['room=training', '.cell-head .hint'],
   purpose: ['room=purpose&runs=1', '.lead'],
-  lab: ['room=lab', '.room-lab select'],
+  lab: ['room=lab', '.lab-task svg'],
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 

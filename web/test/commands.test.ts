@@ -11,7 +11,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openTokenizer, type Describe } from 'sinkscope';
 import type { Card } from '../src/ask/zoo';
 import { commandOf as labCommandOf, readSettings, tablesOf } from '../src/lab/settings';
-import { fineTune, fromScratch } from '../src/lab/presets';
+import { PRESETS } from '../src/lab/presets';
 import { commandOf } from '../src/page/command';
 import { frameOf, isBuilt, UNBUILT } from './fixture';
 
@@ -117,10 +117,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     ) as Describe;
     const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
     const rows = tablesOf({ ...tables, training: description.training } as Describe, cards);
-    const presets = [...fromScratch, ...fineTune].flatMap(({ leftRun, rightRun }) => [
-      leftRun,
-      rightRun,
-    ]);
+    const presets = PRESETS.flatMap(({ leftRun, rightRun }) => [leftRun, rightRun]);
     const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
     for (const link of new Set(links)) {
       const line = labCommandOf(readSettings(link, rows).settings, rows);

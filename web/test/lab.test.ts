@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe, type LogEntry, type Operation } from 'sinkscope';
-import { fineTune, fromScratch } from '../src/lab/presets';
+import { PRESETS } from '../src/lab/presets';
 import { FINE_TUNE, FROM_SCRATCH } from '../src/lab/table';
 import { tokenTexts, setUp } from '../src/lab/from_scratch';
 import { logCsv } from '../src/lab/files';
@@ -18,7 +18,8 @@ import {
 } from '../src/lab/settings';
 import {
   captionWords,
-  claimWords,
+  guessWords,
+  questionWords,
   rowNotes,
   rowWeights,
   taskTitle,
@@ -224,7 +225,7 @@ describe('sentences of a lab', () => {
     const runs = { leftRun: '', rightRun: 'operation:sigmoid' };
     expect(shortVerdictWords([softmax, sigmoid], runs)).toMatchSnapshot();
     // The questions have answers, by which model has a sink.
-    for (const preset of [...fromScratch, ...fineTune].filter(({ answers }) => answers))
+    for (const preset of PRESETS.filter(({ answers }) => answers))
       for (const left of [softmax, weakLab])
         for (const right of [sinkLab, sigmoid])
           expect(shortVerdictWords([left, right], preset)).toMatchSnapshot();
@@ -232,7 +233,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([softmax, weakLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([weakLab, sinkLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([softmax, sinkLab], runs)).toMatch(
-      /^Both models have a sink\. Right token/,
+      /^Both models have a sink\. Probability/,
     );
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
     expect(shortVerdictWords([running, sinkLab], runs)).toBe('Both models have a sink.');
@@ -242,7 +243,7 @@ describe('sentences of a lab', () => {
       /^The model with no key has a sink; the model with key has none\./,
     );
     // A pair that trains on keeps its answer, also while it trains.
-    const [preset] = fromScratch as [(typeof fromScratch)[0]];
+    const preset = PRESETS[0]!;
     const answer = preset.answers!.left!;
     const longer = {
       leftRun: preset.leftRun.replace('steps:400', 'steps:900'),
@@ -261,6 +262,22 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([untrainedLab, sigmoid], runs)).toBe('');
   });
 
+  it('compare no two steps, and ask about the start token where both texts have one', () => {
+    const softmax = withName(sampleLab('', 0.6, 0.6), 'softmax');
+    const ahead = { ...softmax.lab, log: [...softmax.lab.log, softmax.lab.log[0]!] };
+    const runs = { leftRun: '', rightRun: '' };
+    expect(shortVerdictWords([softmax, { ...softmax, lab: ahead as unknown as Lab }], runs)).toBe(
+      '',
+    );
+    const questionOf = (left: string, right: string) =>
+      questionWords([withName(readLab(left), 'a'), withName(readLab(right), 'b')]);
+    expect(questionOf('', 'operation:relu')).toMatchSnapshot();
+    expect(questionOf('', 'first:any')).toMatchSnapshot();
+    expect(questionOf('from:relu', 'from:relu,operation:softmax')).toMatchSnapshot();
+    expect(guessWords([softmax, softmax], 'both', false)).toMatchSnapshot();
+    expect(guessWords([softmax, softmax], undefined, true)).toBe('');
+  });
+
   it('explain two rows of the map, which has a mark at each', () => {
     const sample = [0, 40, 3, 40, 41];
     const labOf = (text: string, first: number) => {
@@ -274,12 +291,12 @@ describe('sentences of a lab', () => {
     // An untrained model has the number of its map: rows of two, four and five tokens.
     const untrained = { ...labOf('', (1 / 2 + 1 / 4 + 1 / 5) / 3), log: [] } as unknown as Lab;
     expect(captionWords(withName(untrained, 'softmax'))).toBe(
-      '32% on the first token, ordinary letters of this text; untrained: even share',
+      '32% on the first token, ordinary letters of this text',
     );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
-    expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^Task: at a circled digit/);
-    expect(taskTitle(readLab('from:softmax'))).toBe('Task: guess the next token of the text');
+    expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^The task: at a circled digit/);
+    expect(taskTitle(readLab('from:softmax'))).toBe('The task: guess the next token of the text');
   });
 
   it('show the first token and the two largest others of a row, in their order, with the sum', () => {
@@ -404,14 +421,6 @@ describe('the sentence about a fine-tuned model', () => {
     return { ...withName(lab as unknown as Lab, name), operation: operations[0] };
   };
 
-  it('asks before training what changes, since a trained model may begin with its sink', () => {
-    const askOf = (leftRun: string, isRunning = false) =>
-      claimWords({ leftRun, rightRun: `${leftRun},steps:9` }, isRunning);
-    expect(askOf('from:relu,steps:8')).toMatchSnapshot();
-    expect(askOf('from:relu,steps:8', true)).toMatch(/weights\. How do the first columns/);
-    expect(askOf('width:32')).toMatch(/does the first column of both maps become a sink\?$/);
-  });
-
   it('compares the first step with the weights after the last, and names the head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
     expect(verdictWords(pair)).toMatchSnapshot();
@@ -466,7 +475,7 @@ it('the page has the settings of the trainer, with its defaults and presets', as
   await engine.close();
   const zoo = new URL('../../models/zoo/index.json', import.meta.url);
   const tables = tablesOf(table, JSON.parse(readFileSync(zoo, 'utf8')) as Card[]);
-  for (const { title, leftRun: left, rightRun: right } of [...fromScratch, ...fineTune]) {
+  for (const { title, leftRun: left, rightRun: right } of PRESETS) {
     const pairSettings = [left, right].map((text) => readSettings(text, tables));
     expect(
       pairSettings.flatMap(({ problems }) => problems),

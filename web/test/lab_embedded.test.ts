@@ -20,7 +20,6 @@ vi.mock('../src/lab/pair', () => ({
     canTrain = true;
     isOver = false;
     trainWord = 'Train';
-    leadWords = '';
     tables = { fromScratch: [], fineTune: [] };
     columns = [];
     labs = [0, 1].map(() => ({ changes: signal(0), picture: undefined }));

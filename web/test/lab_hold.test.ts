@@ -6,7 +6,14 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry, Operation } from 'sinkscope';
 import { randomGenerator } from '../src/ask/question';
 import type { Lab } from '../src/lab/lab';
-import { captionWords, shortVerdictWords, verdictWords, type NamedLab } from '../src/lab/words';
+import {
+  captionWords,
+  guessWords,
+  OUTCOMES,
+  shortVerdictWords,
+  verdictWords,
+  type NamedLab,
+} from '../src/lab/words';
 import { isWritten, mean } from './said';
 
 const TRIGGERS = 3;
@@ -15,7 +22,7 @@ const draw = randomGenerator(7);
 const below = (n: number) => Math.floor(draw() * n);
 
 /** Returns a lab after some steps: a log, and the maps of a sample whose first token is no trigger. */
-function drawnLab(i: number): NamedLab {
+function drawnLab(i: number, steps: number): NamedLab {
   const normalizes = i % 2 === 0;
   const [L, H, T] = [1 + below(2), 1 + below(3), [4, 8, 24][below(3)]!];
   const data = new Float32Array(L * H * T * T);
@@ -30,7 +37,7 @@ function drawnLab(i: number): NamedLab {
     }
   }
   const level = draw();
-  const log = Array.from({ length: 1 + below(60) }, (_, step) => ({
+  const log = Array.from({ length: steps }, (_, step) => ({
     ...{
       step,
       first_most: Math.max(0, Math.min(1, level + 0.4 * (draw() - 0.5) * (1 - step / 60))),
@@ -120,6 +127,16 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
       return position === key && isWritten(n!, own) && own > Math.max(0.3, weight);
     },
   ],
+  'a column of a model without a sink': [
+    /In the text shown, w(\d+) \(position \1\) takes (<?[\d.]+)% of the (?:left|right) model/,
+    (pair, i, key, n) => {
+      const { weight, share, meanOf } = shownHeadOf(pair[i]!);
+      const own = meanOf(Number(key));
+      const isShare = pair[i]!.operation!.normalizes || share > 0.3;
+      const isSink = isShare && lastOf(pair[i]!, 'first_most') > 0.3;
+      return isWritten(n!, own) && own > Math.max(0.3, weight) && !isSink;
+    },
+  ],
   'the map of a head': [
     /map: head (L\dH\d)/,
     (pair, i, name) => name === shownHeadOf(pair[i]!).name,
@@ -154,7 +171,8 @@ describe('the lab', () => {
     const seenVerdicts = new Set<string>();
     const errors: string[] = [];
     for (let n = 0; n < 200; n++) {
-      const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
+      const steps = 1 + below(60);
+      const pair = [drawnLab(n, steps), drawnLab(n + 1 + below(2), steps)] as const;
       const text = verdictWords(pair);
       const sentences = text.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(sentences).toHaveLength(2);
@@ -165,7 +183,11 @@ describe('the lab', () => {
         errors.push(...falseClaims(captionWords(namedLab), pair, i, seenClaims)),
       );
       const short = shortVerdictWords(pair, NO_QUESTION);
-      const [, ...chances] = /circled digit: (\S+)% \(\S+\), (\S+)% \(\S+\) likely/.exec(short)!;
+      const columns = short.match(/In the text shown,.*?model’s/g) ?? [];
+      for (const column of columns)
+        errors.push(...falseClaims(column, pair, Number(/right/.test(column)), seenClaims));
+      const [, ...chances] =
+        /circled digit: (\S+)% \(\S+\), (\S+)% \(\S+\); by a blind guess 2%\./.exec(short)!;
       pair.forEach((namedLab, i) => {
         const chance = Math.exp(-lastOf(namedLab, 'loss_triggers'));
         // The number decides who has a sink, and is that of the map and of the curve.
@@ -198,6 +220,25 @@ describe('the lab', () => {
           ? /^has/
           : /^Neither/;
       if (!expected.test(countText!)) errors.push(`which models have a sink: ${text}`);
+      for (const guess of OUTCOMES) {
+        const own = guessWords(pair, guess, true);
+        const [left, right] = haveSinks;
+        const cameTrue = { left: left && !right, right: right && !left, both: left && right }[
+          guess as string
+        ];
+        const isRight = cameTrue ?? !(left || right);
+        const isTooShort = pair.some(({ lab }) => uniform(Number(lab.settings.length)) > 0.3);
+        const isTold =
+          steps < 20
+            ? new RegExp(`: ${steps} steps are too few to tell\\.$`)
+            : isTooShort
+              ? /: these texts are too short to tell, since an even share is 36%\.$/
+              : new RegExp(
+                  `is ${isRight ? 'right' : 'wrong'}${left || right ? '' : ' so far'}\\.$`,
+                );
+        if (!isTold.test(own)) errors.push(`${own} of ${haveSinks}`);
+        seenVerdicts.add(own.replace(/^.*?\)/, '').replace(/\d+/g, ''));
+      }
       const sinkNames = /(\S+) has a sink; (\S+) has none/.exec(text)?.slice(1);
       const names = pair.map(({ name }) => name.toLowerCase());
       if (sinkNames && sinkNames[0]!.toLowerCase() !== names[haveSinks.indexOf(true)])
@@ -207,7 +248,7 @@ describe('the lab', () => {
       if (Boolean(shortMatch) !== isShort) errors.push(`short: ${text}`);
     }
     expect(errors).toEqual([]);
-    expect([...seenVerdicts].sort()).toEqual(['Both', 'Neither', 'has']);
+    expect([...seenVerdicts].sort()).toMatchSnapshot();
     expect([...seenClaims].sort()).toEqual(Object.keys(CLAIMS).sort());
   });
 });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { LogEntry } from 'sinkscope';
 import type { State } from '../src/ask/state';
 import { Pair } from '../src/lab/pair';
-import { fromScratch, fineTune } from '../src/lab/presets';
+import { PRESETS } from '../src/lab/presets';
 import type { Settings } from '../src/lab/settings';
 import { Scope } from '../src/page/context';
 import { createMap } from '../src/lab/map';
@@ -50,8 +50,8 @@ const fakes = vi.hoisted(() => ({
   /** The sides whose saved training this build refuses. */
   refusedSides: [] as number[],
   refuses: '',
-  /** What the next readings of saved trainings and the next starts wait for. */
-  holds: { read: [] as Promise<void>[], start: [] as Promise<void>[] },
+  /** What the next readings of saved trainings, starts and runs wait for. */
+  holds: { read: [], start: [], run: [] } as Record<'read' | 'start' | 'run', Promise<void>[]>,
 }));
 const deleted = vi.hoisted(() => [] as string[]);
 vi.mock('../src/lab/store', () => ({
@@ -113,6 +113,7 @@ vi.mock('../src/lab/lab', () => ({
     }
     async run(until: number, pace = Infinity) {
       this.#now(`run ${until} ${pace}`, 'running');
+      await fakes.holds.run.shift();
     }
     async pause() {
       this.#now('pause', this.stage === 'running' ? 'ready' : this.stage);
@@ -175,7 +176,7 @@ describe('the room of the lab', () => {
     const { text, texts, scope, labs, all } = await openRoom({
       rightRun: 'operation:sigmoid_log_n',
     });
-    expect(text('[data-finding]')).toBe(fromScratch[1]!.claim);
+    expect(text('[data-finding]')).toBe('Two models with the same task and seed.');
     expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
     expect(labs.map(({ settings }) => settings.steps)).toEqual([700, 700]);
     expect(labs[0].key).toMatch(/^1\.0 .*operation:sigmoid_log_n/);
@@ -397,18 +398,41 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('says after a pause which model is ahead, and what to look for while both train', async () => {
-    const { labs, text, click, scope } = await openRoom();
-    fakes.savedSteps = [];
-    labs[1].log = [{ step: 0, loss: 3 }] as LogEntry[];
+  it('trains by a guess, which it remembers until the labs are reset', async () => {
+    const { all, labs, said, text, click, scope } = await openRoom();
+    const isAsked = () => all('.lab-pair')[0]!.matches('.lab-new:not(.lab-begun)');
+    expect([isAsked(), text('.lab-guess')]).toMatchSnapshot();
+    all<HTMLButtonElement>('.lab-guess .left')[0]!.click();
+    await redraw();
+    expect([isAsked(), said()]).toEqual([false, Array(2).fill(['run 700 Infinity'])]);
+    const log = Array.from({ length: 19 }, (_, step) => ({ step, loss: 1 }) as LogEntry);
+    for (const lab of labs) Object.assign(lab, { stage: 'ended', log });
     labs[0].changes.value++;
     await redraw();
-    expect(text('.lab-step')).toMatch(/^step 0 of 700 · .* is at step 1 · 0\.0 s/);
+    expect(text('[data-finding]')).toMatchSnapshot();
+    click('Reset');
+    await redraw();
     click('Train');
     await redraw();
-    expect(text('.lab-step')).not.toContain('is at step');
-    expect(text('[data-finding]')).toMatchSnapshot();
-    expect(text('[data-finding]')).not.toContain('Press Train');
+    expect(text('[data-finding]')).toBe('Two models with the same task and seed.');
+    scope.end();
+  });
+
+  it('pauses both models at one step, unless it is pressed again', async () => {
+    const { labs, said, click, scope } = await openRoom();
+    click('Train');
+    await redraw();
+    said();
+    labs[1].log = [{ step: 0, loss: 3 }] as LogEntry[];
+    let release = () => {};
+    fakes.holds.run.push(new Promise<void>((done) => (release = done)));
+    click('Pause');
+    await redraw();
+    expect(said()).toEqual([['pause', 'run 1 Infinity'], ['pause']]);
+    click('Pause');
+    await redraw();
+    expect(said()).toEqual(Array(2).fill(['pause']));
+    release();
     scope.end();
   });
 
@@ -452,7 +476,7 @@ describe('the room of the lab', () => {
     expect(await setStages('ended', 'ready')).toEqual(['Train', false]);
     expect(await setStages('diverged', 'diverged')).toEqual(['Train', true]);
     expect(await setStages('loading', 'ready')).toEqual(['Train', true]);
-    expect(text('.lab-step')).toMatch(/· loading …( \d+ s)?$/);
+    expect(text('.lab-step')).toMatch(/· loading …( [\d.]+ s)?$/);
     expect(await setStages('ended', 'diverged')).toEqual(['700 more steps', false]);
     expect(await setStages('ended', 'ended')).toEqual(['700 more steps', false]);
     expect(text('.lab-step')).toBe('step 0 of 100 · 0.0 s');
@@ -484,7 +508,7 @@ describe('the room of the lab', () => {
   });
 
   it('changes one lab or both through its fields and presets', async () => {
-    const { state, enter, all, scope } = await openRoom();
+    const { state, enter, all, click, scope } = await openRoom();
     const field = (name: string, i: number) => {
       const input = all(`.lab-set [aria-label="${name}"]`)[i]!;
       input.id = 'this';
@@ -494,10 +518,10 @@ describe('the room of the lab', () => {
     expect([state.value.leftRun, state.value.rightRun]).toEqual(['', 'operation:relu']);
     await redraw();
     all('#this').forEach((element) => element.removeAttribute('id'));
-    enter(field('experiment', 0), '0');
+    click(PRESETS[0]!.question!);
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
-      fromScratch[0]!.leftRun,
-      fromScratch[0]!.rightRun,
+      PRESETS[0]!.leftRun,
+      PRESETS[0]!.rightRun,
     ]);
     scope.end();
   });
@@ -506,10 +530,8 @@ describe('the room of the lab', () => {
     const { state, click, text, labs, scope } = await openRoom();
     click('Fine-tune?');
     await redraw();
-    expect([state.value.leftRun, state.value.rightRun]).toEqual([
-      fineTune[0]!.leftRun,
-      fineTune[0]!.rightRun,
-    ]);
+    const { leftRun, rightRun } = PRESETS.find(({ question }) => question === 'Fine-tune?')!;
+    expect([state.value.leftRun, state.value.rightRun]).toEqual([leftRun, rightRun]);
     expect(labs.map(({ settings }) => settings.from)).toEqual(['relu', 'relu']);
     expect(text('.lab-bar .how p')).toContain('passages of children’s books');
     const { steps, batch, length } = labs[0].settings;
@@ -535,7 +557,7 @@ describe('the room of the lab', () => {
     const room = roomOf(build, page);
     await redraw();
     expect(page.context.fail).toHaveBeenCalledTimes(1);
-    expect(room.all('.lab-controls *')).toEqual([]);
+    expect(room.all('.lab-controls *, .lab-new')).toEqual([]);
     fakes.refuses = '';
     room.click('Reset');
     await redraw();

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { experiments } from '../src/experiments';
 import { parseHash } from '../src/ask/state';
-import { fineTune, fromScratch } from '../src/lab/presets';
+import { PRESETS } from '../src/lab/presets';
 import { rooms } from '../src/rooms/index';
 import { views } from '../src/views';
 
@@ -54,7 +54,7 @@ describe('tables of the page', () => {
   });
 
   it('list presets of the lab that compare two different models and say what to look for', () => {
-    for (const preset of [...fromScratch, ...fineTune]) {
+    for (const preset of PRESETS) {
       expect(preset.leftRun).not.toBe(preset.rightRun);
       expect(preset.claim.length).toBeGreaterThan(40);
     }

@@ -6,7 +6,7 @@ import { formatPercent, formatValue } from '../words';
 import { tokenTexts } from './from_scratch';
 import { isFineTune } from './settings';
 import type { Lab } from './lab';
-import { evenShare, recentMean, uniformShare, type NamedLab } from './words';
+import { recentMean, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of the steps before it, as the numbers are, since a batch is noisy. */
@@ -51,7 +51,7 @@ const CHARTS: readonly Chart[] = [
     title: 'Attention on the first token',
     lines: [{ column: 'first_most' }],
     levels: {
-      'even share': (lab) => (lab.picture ? evenShare(lab) : uniformShare(lab.settings)),
+      'even share': ({ settings }) => uniformShare(settings),
       [`a sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
     },
     domain: [0, 1],

@@ -8,7 +8,8 @@ import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { saveText } from './store';
 import type { Pair, Side } from './pair';
-import { fromScratch, fineTune, presetOf } from './presets';
+import { OUTCOMES, outcomeName, questionWords, type NamedLab, type Outcome } from './words';
+import { presetOf, PRESETS, type Preset } from './presets';
 import {
   commandOf,
   isFineTune,
@@ -19,33 +20,50 @@ import {
   type Settings,
 } from './settings';
 
-/** Settings that are visible before the reader opens the others. */
-const VISIBLE_SETTINGS = ['operation', 'optimizer', 'learning_rate'];
-const VISIBLE_FINE_TUNE_SETTINGS = ['from', 'operation', 'learning_rate'];
-const MINUTE = 60;
+const durationWords = (seconds: number): string =>
+  seconds < 60 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 
-function durationWords(seconds: number): string {
-  if (!Number.isFinite(seconds)) return '';
-  if (seconds < MINUTE) return `${Math.max(1, Math.round(seconds))} s`;
-  return `${Math.round(seconds / MINUTE)} min`;
+/** Asks which models will have a sink; each answer starts the training. */
+export function guessTemplate(
+  pair: Pair,
+  labs: readonly [NamedLab, NamedLab],
+  answer: (guess: Outcome) => void,
+): TemplateResult {
+  const question = questionWords(labs);
+  return html`<h2>${question}</h2>
+    <div class="numbers" role="group" aria-label=${question}>
+      ${OUTCOMES.map(
+        (outcome) =>
+          html`<button
+            type="button"
+            class=${outcome}
+            ?disabled=${!pair.canTrain}
+            @click=${() => answer(outcome)}
+          >
+            ${outcomeName(labs, outcome)}
+          </button>`,
+      )}
+    </div>
+    <p class="hint">
+      Your guess starts the training, here in your browser. Or start without one:
+    </p>`;
 }
 
 /** Renders the buttons that train, and how far both labs are. */
 export function trainBar(context: Context, pair: Pair, reset: () => void): TemplateResult {
   const { isRunning, canTrain, step, steps, isOver, labs } = pair;
   const [{ settings }] = labs;
-  const remainingTime = durationWords(pair.secondsLeft);
   // Before the first step this is a guess from a forward pass, which only the minutes of fine-tuning are worth.
   const progressNote = labs.some(({ stage }) => stage === 'loading')
     ? html` · loading …${elapsed('')}`
-    : remainingTime && !isOver && (step > 0 || isFineTune(settings))
-      ? ` · about ${remainingTime} to go`
+    : Number.isFinite(pair.secondsLeft) && !isOver && (step > 0 || isFineTune(settings))
+      ? ` · about ${durationWords(pair.secondsLeft)} to go`
       : '';
   const seconds = Math.max(...labs.map((lab) => lab.seconds)).toFixed(1);
   const speed = settingsOf(settings, pair.tables).filter(({ name }) => name === 'speed');
   return html`<button
       type="button"
-      class="primary train"
+      class="train ${pair.isUntrained ? '' : 'primary'}"
       aria-keyshortcuts="T"
       ?disabled=${!canTrain && !isRunning}
       @click=${() => pair.toggle()}
@@ -63,30 +81,33 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
     <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
     ${speed.map(fieldsOf(context, pair, 'both', settings))}
     <span class="lab-step"
-      >step <strong>${step}</strong> of ${steps}${pair.leadWords} · ${seconds}
-      s${progressNote}</span
+      >step <strong>${step}</strong> of ${steps} · ${seconds} s${progressNote}</span
     >`;
 }
 
+/** Renders a button for each preset; the names of those with a question are that. */
+const presetButtons = ({ state, set }: Context, presets: readonly Preset[]) =>
+  html`<div class="lab-questions" role="group" aria-label="Experiments">
+    ${presets.map(
+      ({ title, question = title, claim, leftRun, rightRun }) =>
+        html`<button
+          type="button"
+          title=${claim}
+          aria-pressed=${presetOf(state.value) === presetOf({ leftRun, rightRun })}
+          @click=${() => set({ leftRun, rightRun })}
+        >
+          ${question}
+        </button>`,
+    )}
+  </div>`;
+
 /** Offers the presets that have a question, and, for fine-tuning, the choice of the text. */
-export function questionChoice(context: Context, pair: Pair): TemplateResult {
-  const { leftRun, rightRun } = context.state.value;
-  return html`<div class="lab-questions" role="group" aria-label="Experiments">
-      ${[...fromScratch, ...fineTune].map((preset) =>
-        preset.question
-          ? html`<button
-              type="button"
-              title=${preset.claim}
-              aria-pressed=${preset === presetOf({ leftRun, rightRun })}
-              @click=${() => context.set({ leftRun: preset.leftRun, rightRun: preset.rightRun })}
-            >
-              ${preset.question}
-            </button>`
-          : nothing,
-      )}
-    </div>
-    ${isFineTune(leftRun) ? textChoice(context, pair) : nothing}`;
-}
+export const questionChoice = (context: Context, pair: Pair): TemplateResult =>
+  html`${presetButtons(
+    context,
+    PRESETS.filter(({ question }) => question),
+  )}
+  ${isFineTune(context.state.value.leftRun) ? textChoice(context, pair) : nothing}`;
 
 /** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
 function textChoice(context: Context, pair: Pair): TemplateResult {
@@ -126,30 +147,9 @@ export function settingsForms(context: Context, pair: Pair): TemplateResult {
   );
   return html`${[left!, right!].map(form)}
     <section class="lab-set" aria-label="Experiment">
-      <div class="numbers">
-        ${experimentChoice(context)} ${sharedRows.map(fieldsOf(context, pair, 'both', left!))}
-      </div>
+      ${presetButtons(context, PRESETS)} ${sharedRows.map(fieldsOf(context, pair, 'both', left!))}
+      <p class="hint">Changing a setting resets both models.</p>
     </section>`;
-}
-
-function experimentChoice({ state, set }: Context): TemplateResult {
-  const { leftRun, rightRun } = state.value;
-  const table = isFineTune(leftRun) ? fineTune : fromScratch;
-  const presetIndex = table.findIndex(
-    (preset) => preset.leftRun === leftRun && preset.rightRun === rightRun,
-  );
-  return choiceField(
-    'experiment',
-    String(presetIndex),
-    [
-      ...(presetIndex < 0 ? ([['-1', 'custom']] as const) : []),
-      ...table.map(({ title }, i) => [String(i), title] as const),
-    ],
-    (i) => {
-      const preset = table[Number(i)];
-      if (preset) set({ leftRun: preset.leftRun, rightRun: preset.rightRun });
-    },
-  );
 }
 
 function settingsForm(
@@ -159,31 +159,15 @@ function settingsForm(
   name: string,
   settings: Settings,
 ): TemplateResult {
-  const field = fieldsOf(context, pair, side, settings);
-  const rows = settingsOf(settings, pair.tables);
-  const visibleNames = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
-  const command = commandOf(settings, pair.tables);
-  const visibleRows = visibleNames.map((visible) => rows.find((row) => row.name === visible)!);
-  const hiddenRows = rows.filter(
-    (row) => !visibleRows.includes(row) && !row.isShared && !row.hasOwnControl,
+  const rows = settingsOf(settings, pair.tables).filter(
+    ({ isShared, hasOwnControl }) => !isShared && !hasOwnControl,
   );
-  return html`<section
-    class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
-    aria-label="Lab ${side + 1}: ${name}"
-  >
-    <div class="numbers">
-      ${visibleRows.map(field)}
-      <details class="more lab-more">
-        <summary>More settings</summary>
-        <div class="lab-fields">
-          ${hiddenRows.map(field)}
-          <p class="hint">
-            Changing a setting resets both models. The same run on the command line:
-            <code>${command}</code> ${copyCommandButton(command)}
-          </p>
-        </div>
-      </details>
-    </div>
+  const command = commandOf(settings, pair.tables);
+  return html`<section class="lab-set" aria-label="Lab ${side + 1}: ${name}">
+    ${rows.map(fieldsOf(context, pair, side, settings))}
+    <p class="hint">
+      The same run on the command line: <code>${command}</code> ${copyCommandButton(command)}
+    </p>
   </section>`;
 }
 

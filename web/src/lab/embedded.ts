@@ -29,7 +29,7 @@ function addPlaces(root: HTMLElement, context: Context, pair: Pair, isEmbed: boo
   progress.hidden = !isEmbed;
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
   const chartCount = isEmbed ? MAIN_CHARTS : 1;
-  const pictures = createPictures(container, context, pair, { chartCount });
+  const pictures = createPictures(container, context, pair, chartCount);
   const menu = pictures.addSave(bar);
   const numbers = isEmbed ? undefined : addElement(addFold(container, 'Numbers'), '', 'p');
   const linkTemplate = html`<a
@@ -158,11 +158,11 @@ class EmbeddedLab {
   };
 
   #drawButtons(hasTrained: boolean): void {
-    const { isRunning, isReady, canTrain, isOver, step, steps, leadWords, trainWord } = this.#pair;
+    const { isRunning, isReady, canTrain, isOver, step, steps, trainWord } = this.#pair;
     const isWaiting = this.#isOpening || this.#isOpenRequested;
     const isLoading = this.#isOpening || (this.#isOpenRequested && this.#isTrainRequested);
     const cannotTrain = !this.#isOpening && isReady && !isRunning && !canTrain;
-    const progress = isReady ? `step ${step} of ${steps}${leadWords}` : '';
+    const progress = isReady ? `step ${step} of ${steps}` : '';
     render(
       html`<button
           type="button"
@@ -191,7 +191,7 @@ class EmbeddedLab {
     const state = this.#context.state.peek();
     const hasTrained = pair.isReady && pair.step > 0;
     const hasResult = hasTrained && !pair.isRunning;
-    const claim = `${isFineTune(state.leftRun) ? '' : TASK_WORDS}${claimWords(state, pair.isRunning)}`;
+    const claim = `${isFineTune(state.leftRun) ? '' : TASK_WORDS}${claimWords(state)}`;
     const resultWords = () =>
       this.#isEmbed ? verdictWords(pair.namedLabs()) : shortVerdictWords(pair.namedLabs(), state);
     setText(finding, hasResult ? resultWords() : claim);

@@ -131,17 +131,18 @@ function drawMap(
   width: number,
   caption: string,
 ): void {
-  const { lab, name } = namedLab;
+  const { lab, name, operation } = namedLab;
   const headShown = shownHead(lab);
   if (!headShown) return;
   const labels = labelsOf(lab);
   const T = labels.length;
   const { extraKey, weights, shares } = headShown;
-  // The column of the extra key is before that of the first token.
+  // The column of the extra key is before that of the first token; its map is a square, too.
   const [shift, cols] = extraKey ? [1, T + 1] : [0, T];
   map.draw({
     rows: T,
     cols,
+    cellShape: T / cols,
     data: extraKey
       ? Array.from(extraKey).flatMap((weight, t) => [
           weight,
@@ -159,7 +160,7 @@ function drawMap(
     colTitle: 'attended to',
     label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
     ...(width >= T * WORD_WIDTH
-      ? { rowWords: labels, colWords: extraKey ? [EXTRA_KEY, ...labels] : labels }
+      ? { rowWords: labels, colWords: extraKey ? [`${EXTRA_KEY} extra key`, ...labels] : labels }
       : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
@@ -167,9 +168,9 @@ function drawMap(
       if (key > row) return `“${labels[row]}” cannot attend to later tokens`;
       const query = `query ${row} “${labels[row]}”`;
       if (key < 0) return `${query} → the extra key: weight ${formatValue(extraKey![row]!, 3)}`;
-      const share = formatPercent(shares[row * T + key]!, 1);
-      const weight = formatValue(weights[row * T + key]!, 3);
-      return `${query} → key ${key} “${labels[key]}”: ${share} of the row, weight ${weight}`;
+      const share = `${formatPercent(shares[row * T + key]!, 1)} of the row`;
+      const weight = `, weight ${formatValue(weights[row * T + key]!, 3)}`;
+      return `${query} → key ${key} “${labels[key]}”: ${share}${operation?.normalizes ? '' : weight}`;
     },
   });
 }

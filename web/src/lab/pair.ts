@@ -39,6 +39,7 @@ export class Pair {
   #context;
   #describe: Describe | undefined;
   #isPausedWhileHidden = false;
+  #isCatchingUp = false;
   readonly #starts: { last: object };
 
   /**
@@ -182,6 +183,11 @@ export class Pair {
     return this.labs.some((lab) => lab.isRunning);
   }
 
+  /** Whether no model has trained a step, and none has failed. */
+  get isUntrained(): boolean {
+    return !this.isRunning && this.labs.every(({ step, error }) => step === 0 && !error);
+  }
+
   /** The word of the button that trains: a paused or restored training continues. */
   get trainWord(): string {
     if (this.isRunning) return 'Pause';
@@ -207,13 +213,6 @@ export class Pair {
     return Math.min(...this.labs.map(({ step }) => step));
   }
 
-  /** Says which lab is ahead after a pause, since each trains at its own speed; '' if both are at the same step. */
-  get leadWords(): string {
-    if (this.isRunning) return '';
-    const leader = this.namedLabs().find(({ lab }) => lab.step > this.step);
-    return leader ? ` · ${leader.name} is at step ${leader.lab.step}` : '';
-  }
-
   /** By how many steps Train prolongs a finished training: as many as a new training has by default. */
   get moreSteps(): number {
     const rows = settingsOf(this.labs[0].settings, tables);
@@ -234,6 +233,17 @@ export class Pair {
     await Promise.all(this.labs.map((lab) => lab.pause()));
   }
 
+  /** Pauses both models at one step: the one behind trains to the step of the other, unless it is paused again. */
+  async #pauseTogether(): Promise<void> {
+    const isSecondPause = this.#isCatchingUp;
+    this.#isCatchingUp = true;
+    await this.pause();
+    const last = Math.max(...this.labs.map(({ step }) => step));
+    const behind = isSecondPause ? [] : this.labs.filter(({ step }) => step < last);
+    await Promise.all(behind.map((lab) => lab.run(last)));
+    this.#isCatchingUp = false;
+  }
+
   train(): void {
     for (const lab of this.labs) {
       const { steps, speed } = lab.settings;
@@ -246,7 +256,7 @@ export class Pair {
   }
 
   toggle(): void {
-    if (this.isRunning) void this.pause();
+    if (this.isRunning) void this.#pauseTogether();
     else if (this.labs.some(({ stage }) => stage === 'ready')) this.train();
     else if (this.labs.some(({ stage }) => stage === 'ended')) {
       this.change('both', { steps: this.steps + this.moreSteps });

@@ -13,8 +13,8 @@ const RECENT_STEPS = 20;
 const EPS = defaults.eps;
 /** The label of the extra key, which belongs to no token. */
 export const EXTRA_KEY = '∗';
-/** A weight differs from an even spread by less than this where the map says that it is one. */
-const EVEN = 0.03;
+/** The label of the token before every sequence. */
+export const START = '<s>';
 
 const weightWords = (weight: number): string =>
   weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
@@ -47,10 +47,6 @@ export function uniformShare({ length }: Settings): number {
 /** Returns the sample's positions without a trigger, after the first token. */
 const nonTriggersOf = ({ sample, settings }: Pick<Lab, 'sample' | 'settings'>): number[] =>
   sample.flatMap((id, t) => (t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : []));
-
-/** Returns the first token's mean weight at these positions if each row spreads a sum of 1 evenly. */
-export const evenShare = (lab: Pick<Lab, 'sample' | 'settings'>): number =>
-  mean(nonTriggersOf(lab).map((t) => 1 / (t + 1)));
 
 interface ShownHead extends Head {
   readonly weights: Float32Array;
@@ -160,12 +156,10 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const [L, H] = lab.picture!.shape as [number, number];
   const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
   const isRecent = Number.isFinite(recent);
-  const isEven = !lab.log.length && Math.abs(headShown.weight - evenShare(lab)) < EVEN;
   const rows = isFineTune(lab.settings) ? 'all rows' : 'ordinary letters';
   const extraKey = extraKeyWeight(lab, headShown);
   const notes = [
     `${rows}${isRecent ? ', last batches' : ' of this text'}`,
-    ...(isEven ? ['untrained: even share'] : []),
     ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
     ...(Number.isFinite(extraKey) ? [`extra key (∗) ${weightWords(extraKey)}`] : []),
     ...(headShown.framed.key > 0 ? [`framed: ${framedWords(lab, headShown)}`] : []),
@@ -177,19 +171,16 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
 export const captionWords = (namedLab: NamedLab, number = mapNumber(namedLab)): string =>
   number?.join(', ') ?? '';
 
-/** The texts of the sample's tokens; the token before every sequence is <s>, whatever its text. */
+/** The texts of the sample's tokens; the token before every sequence has its label, whatever its text. */
 export const labelsOf = ({ words, setup }: Lab): readonly string[] =>
-  words.map((text) => (text === setup?.firstText ? '<s>' : text));
+  words.map((text) => (text === setup?.firstText ? START : text));
 
 export function taskTitle({ settings }: Lab): string {
-  if (settings.task === 'conditional') return 'Task: at a circled digit, the mean of the past';
-  return `Task: guess the next token${isFineTune(settings) ? ' of the text' : ''}`;
+  if (settings.task === 'conditional') return 'The task: at a circled digit, the mean of the past';
+  return `The task: guess the next token${isFineTune(settings) ? ' of the text' : ''}`;
 }
 
-/**
- * Explains two rows of a lab's map by an example each: the first one of a circled digit, and an ordinary one; none without
- * both. "`who`: `what`" explains the task; `token` is at the row's end in the map, and before `what` above its weights.
- */
+/** Explains two rows of a lab's map: the first one of a circled digit, and an ordinary one; none without both. */
 export function rowNotes({ lab }: NamedLab) {
   const isTrigger = (t: number) =>
     lab.sample[t]! >= 1 && lab.sample[t]! <= Number(lab.settings.triggers);
@@ -198,22 +189,9 @@ export function rowNotes({ lab }: NamedLab) {
   const ordinary = rows.find((t) => !isTrigger(t) && !isTrigger(t - 1));
   if (lab.settings.task === 'conditional' || trigger === undefined || ordinary === undefined)
     return [];
-  const [word, copied] = [lab.words[trigger]!, lab.words[trigger - 1]!];
   return [
-    {
-      row: trigger,
-      example: `${copied} ${word} → ${copied}`,
-      who: 'any circled digit',
-      token: word,
-      what: 'repeat the token before',
-    },
-    {
-      row: ordinary,
-      example: `${lab.words[ordinary]} → ?`,
-      who: 'ordinary letter',
-      token: lab.words[ordinary]!,
-      what: 'nothing to look up',
-    },
+    { row: trigger, token: lab.words[trigger]!, what: 'repeat the token before' },
+    { row: ordinary, token: lab.words[ordinary]!, what: 'nothing to look up' },
   ];
 }
 
@@ -287,23 +265,55 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats at ordinary letters, ${lossesAbove('triggers')} after circled digits.`;
 }
 
-export const SINK_WORDS = `A sink: over ${formatPercent(EPS, 0)} attention on the first token.`;
-const DEFAULT_CLAIM =
-  'Two models with the same task and seed. Press Train: does the first column of both maps become a sink?';
-/** A trained model may have its sink before the first step. */
-const DEFAULT_FINE_TUNE_CLAIM =
-  'Both models start from trained weights. Press Train: how do the first columns of their maps change?';
-
+export const SINK_WORDS = `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`;
 type Runs = Pick<State, 'leftRun' | 'rightRun'>;
 
-/** Says what to look for while the models train, and before that also to press Train. */
-export function claimWords({ leftRun, rightRun }: Runs, isRunning: boolean): string {
-  const claim =
-    presetOf({ leftRun, rightRun })?.claim ??
-    (isFineTune(leftRun) ? DEFAULT_FINE_TUNE_CLAIM : DEFAULT_CLAIM);
-  return isRunning
-    ? claim.replace(/Press Train(?:: |, and )(.)/, (_, letter: string) => letter.toUpperCase())
-    : claim;
+/** Says how the models differ, before they train. */
+export const claimWords = (runs: Runs): string =>
+  presetOf(runs)?.claim ??
+  (isFineTune(runs.leftRun)
+    ? 'Both models start from trained weights.'
+    : 'Two models with the same task and seed.');
+
+/** Which of the two models have a sink. */
+export const OUTCOMES = ['left', 'right', 'both', 'neither'] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+function outcomeOf(pair: readonly [NamedLab, NamedLab]): Outcome {
+  const [left, right] = pair.map(hasSink);
+  return left ? (right ? 'both' : 'left') : right ? 'right' : 'neither';
+}
+
+export const outcomeName = ([left, right]: readonly [NamedLab, NamedLab], outcome: Outcome) =>
+  ({ left: left.name, right: right.name, both: 'both', neither: 'neither' })[outcome];
+
+/** Asks which models will have a sink; only a model with a start token can look at that. */
+export function questionWords(pair: readonly [NamedLab, NamedLab]): string {
+  if (pair.some(({ lab }) => isFineTune(lab.settings)))
+    return 'Which model will have a sink after the training?';
+  const isFixed = pair.every(({ lab }) => lab.settings.first === 'fixed');
+  return `When there is nothing to look up, which model will look at ${isFixed ? START : 'the first token'}?`;
+}
+
+/**
+ * Says what the reader guessed, and of models that are trained to their last step whether that came true; '' without a
+ * guess. A few steps, or texts so short that an even share exceeds ε, show nothing.
+ */
+export function guessWords(
+  pair: readonly [NamedLab, NamedLab],
+  guess: Outcome | undefined,
+  isOver: boolean,
+): string {
+  if (!guess) return '';
+  const own = `Your guess (${outcomeName(pair, guess)})`;
+  const steps = Math.min(...pair.map(({ lab }) => lab.log.length));
+  const share = Math.max(...pair.map(({ lab }) => uniformShare(lab.settings)));
+  if (!isOver) return `${own}: still training.`;
+  if (steps < RECENT_STEPS) return `${own}: ${steps} steps are too few to tell.`;
+  if (share > EPS)
+    return `${own}: these texts are too short to tell, since an even share is ${formatPercent(share, 0)}.`;
+  const outcome = outcomeOf(pair);
+  return `${own} is ${guess === outcome ? 'right' : 'wrong'}${outcome === 'neither' ? ' so far' : ''}.`;
 }
 
 function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
@@ -319,16 +329,25 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
 
 /** Answers the question of the preset, as far as its answer depends on which models have a sink; '' for other settings. */
 function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
-  const [left, right] = pair.map(hasSink);
-  const outcome = left ? (right ? 'both' : 'left') : right ? 'right' : 'neither';
   // An extra key that gets as little as the first token replaces no sink.
   const isUnused = pair.some(({ lab }) => extraKeyWeight(lab) <= EPS);
-  return (!isUnused && presetOf(runs)?.answers?.[outcome]) || '';
+  return (!isUnused && presetOf(runs)?.answers?.[outcomeOf(pair)]) || '';
+}
+
+/** Names the column that gathers the attention of a model without a sink, if a later token does so in its map. */
+function columnWords({ lab }: NamedLab, side: number): string[] {
+  const { framed } = shownHead(lab) ?? {};
+  if (!framed || framed.key < 1) return [];
+  const token = `${lab.words[framed.key]} (position ${framed.key})`;
+  return [
+    `In the text shown, ${token} takes ${weightWords(framed.weight)} of the ${side ? 'right' : 'left'} model’s attention instead.`,
+  ];
 }
 
 /**
- * Answers the question of the preset, or states which models have a sink, whose numbers stand above the maps, and how likely
- * they find the right token where there is one to look up. Returns '' before both have trained a step.
+ * Answers the question of the preset, or states which models have a sink, whose numbers stand above the maps, and what
+ * probability they give the right token where there is one to look up. Returns '' before both have trained a step, and
+ * while both are paused at different steps.
  */
 export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
@@ -339,14 +358,18 @@ export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Run
     const hasEnded = pair.every(({ lab }) => lab.log.length >= planned);
     return (hasEnded && answerWords(pair, runs)) || sinkWords(pair);
   }
+  if (pair[0].lab.log.length !== pair[1].lab.log.length) return '';
   const { settings } = pair[0].lab;
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
   const likelyWords = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
   return [
     answerWords(pair, runs) || sinkWords(pair),
+    ...pair.flatMap((namedLab, side) => (hasSink(namedLab) ? [] : columnWords(namedLab, side))),
     ...(hasAnswer && likely.every(Number.isFinite)
-      ? [`Right token after a circled digit: ${likelyWords} likely.`]
+      ? [
+          `Probability of the right token after a circled digit: ${likelyWords}; by a blind guess ${weightWords(1 / tokenTexts(settings).length)}.`,
+        ]
       : []),
   ].join(' ');
 }
@@ -371,8 +394,7 @@ export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
 export function explanationWords({ settings, setup }: Lab): string {
   return (
     `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of a cell is its weight, on a ` +
-    'square-root scale; pointing at it also gives its share of the row. Before training attention is even, so the first ' +
-    'rows, which see few tokens, are dark. The curves are means over the batches of training, of the strongest head. ' +
+    'square-root scale; pointing at it also gives its share of the row. The curves are means over the batches of training, of the strongest head. ' +
     'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
   );
 }

@@ -6,7 +6,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { createCharts, MAIN_CHARTS } from '../lab/charts';
-import { questionChoice, settingsForms, trainBar } from '../lab/controls';
+import { guessTemplate, questionChoice, settingsForms, trainBar } from '../lab/controls';
 import { openInExplore, saveModel } from '../lab/export';
 import type { Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
@@ -14,9 +14,11 @@ import { createPictures, redrawAfterChanges } from '../lab/pictures';
 import {
   claimWords,
   explanationWords,
+  guessWords,
   shortVerdictWords,
   SINK_WORDS,
   verdictWords,
+  type Outcome,
 } from '../lab/words';
 import { explainTerms } from '../page/terms';
 import { addElement, addFold, setText } from '../page/view';
@@ -26,12 +28,15 @@ import '../plot/chart.css';
 import './panes.css';
 import './lab.css';
 
+/** The reader's guess about the labs of the visit, until these are reset or begin another experiment. */
+let guess: Outcome | undefined;
+
 /** Adds the folded sections: the settings, further curves, and the numbers in words. Returns their places. */
 function addFoot(root: HTMLElement): readonly [HTMLElement, HTMLElement, HTMLElement] {
   const foot = addElement(root, 'lab-foot');
   const add = (name: string, title: string) => addElement(addFold(foot, title), name);
   return [
-    add('lab-controls', 'Settings'),
+    add('lab-controls', 'Experiments and settings'),
     add('lab-charts', 'More curves'),
     add('lab-numbers', 'Numbers'),
   ];
@@ -64,11 +69,14 @@ function problemsTemplate(pair: Pair) {
 }
 
 function headTemplate({ state }: Context, pair: Pair): TemplateResult {
-  const verdict = shortVerdictWords(pair.namedLabs(), state.value);
-  const finding = verdict || claimWords(state.value, pair.isRunning);
+  const labs = pair.namedLabs();
+  const verdict = shortVerdictWords(labs, state.value);
+  const finding = [guessWords(labs, guess, pair.isOver), verdict || claimWords(state.value)]
+    .filter(Boolean)
+    .join(' ');
   return html`<h1>Train two models and see who grows a sink</h1>
     <p class="lead">
-      ${explainTerms(SINK_WORDS)}
+      ${verdict && !pair.isRunning ? nothing : explainTerms(SINK_WORDS)}
       <span
         class=${verdict ? 'verdict' : ''}
         data-finding
@@ -109,6 +117,7 @@ function actionsOf(context: Context, pair: Pair, reset: () => void): Actions {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const heading = addElement(root, 'room-head');
   const place = addElement(root, 'lab-pair');
+  const guessPlace = addElement(place, 'lab-guess', 'section');
   const bar = addElement(place, 'lab-bar');
   const buttons = addElement(bar, 'lab-buttons');
   const trouble = addElement(place, 'lab-trouble');
@@ -116,22 +125,37 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const pair = new Pair(context, scope);
   // If the engine's download failed, the button opens the labs instead of resetting them.
   const reset = () => (pair.isReady ? void pair.reset() : open());
-  const pictures = createPictures(place, context, pair, {
-    ...{ actions: actionsOf(context, pair, reset), chartCount: MAIN_CHARTS, hasTask: true },
-  });
+  const pictures = createPictures(
+    place,
+    context,
+    pair,
+    MAIN_CHARTS,
+    actionsOf(context, pair, reset),
+  );
   const [settings, moreCharts, numbers] = addFoot(place);
   const drawMoreCharts = createCharts(moreCharts, MAIN_CHARTS);
   const saveMenu = pictures.addSave(bar);
   const how = addHow(bar, context);
   addShortcuts(place, pair, reset);
 
+  let hasFailed = false;
   const drawHead = () => {
+    // Reset opens the labs again after a failure.
+    const isUntrained = pair.isUntrained && !hasFailed;
+    if (isUntrained) guess = undefined;
+    place.classList.toggle('lab-new', isUntrained);
+    place.classList.toggle('lab-begun', !isUntrained || place.matches('.lab-begun'));
     render(trainBar(context, pair, reset), buttons);
     render(headTemplate(context, pair), heading);
+  };
+  const answer = (outcome: Outcome) => {
+    guess = outcome;
+    pair.toggle();
   };
   const draw = () => {
     saveMenu.hidden = !allows(context.state.value, 'save');
     drawHead();
+    render(guessTemplate(pair, pair.namedLabs(), answer), guessPlace);
     pictures.draw();
     drawMoreCharts(pair.namedLabs());
     setText(how, explanationWords(pair.labs[0]));
@@ -146,6 +170,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const follow = () => {
     if (ended.signal.aborted || isOpen) return;
     isOpen = true;
+    hasFailed = false;
     scope.effect(() => {
       void [context.state.value.leftRun, context.state.value.rightRun];
       render(problemsTemplate(pair), trouble);
@@ -156,7 +181,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   };
   const open = () => {
     const { models } = context.engine.peek() ?? {};
-    if (models) void pair.openEngine(models).then(follow, context.fail);
+    if (!models) return;
+    void pair.openEngine(models).then(follow, (error: unknown) => {
+      hasFailed = true;
+      drawHead();
+      context.fail(error);
+    });
   };
   scope.effect(() => {
     if (context.engine.value && !isOpen) open();

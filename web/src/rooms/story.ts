@@ -18,7 +18,7 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { fromScratch } from '../lab/presets';
+import { PRESETS } from '../lab/presets';
 import {
   cardOf,
   entriesOf,
@@ -643,7 +643,7 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
   };
 };
 
-const { leftRun, rightRun } = fromScratch[0]!;
+const { leftRun, rightRun } = PRESETS[0]!;
 
 /** Step 6: the lab, with a preset that trains in seconds. */
 const labStep: Build = (place, { context, scope }) => {
