@@ -6,6 +6,7 @@ import { testedClaims } from '../ship/facts';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import {
+  agreedWords,
   CHAPTERS,
   chapterOf,
   claimAbout,
@@ -293,6 +294,13 @@ describe('chapters and claims', () => {
     const own = { ...claim, against: null, effect: [-0.015, -0.02, -0.01] as const };
     const more = { ...own, effect: [0.05, 0.01, 0.1] as const };
     expect([claim, own, more].map(effectWords)).toMatchSnapshot();
+    // A claim is quoted beside the models of its link alone, and only where the runs agree.
+    const agreed = { ...claim, verdict: 'agrees', seen: ['softmax', 'gated'] };
+    expect([
+      agreedWords(agreed, ['softmax', 'gated']),
+      agreedWords(agreed, ['softmax', 'relu']),
+      agreedWords({ ...agreed, verdict: 'differs' }, ['softmax', 'gated']),
+    ]).toEqual(['3 training runs agree with Q: “A gate weakens.”', '', '']);
     expect(claims.every(({ effect: [mean, low, high] }) => low <= mean && mean <= high)).toBe(true);
   });
 });

@@ -131,6 +131,15 @@ const VERDICTS: Readonly<Record<string, string>> = {
 export const verdictWords = ({ source, runs, verdict }: TestedClaim): string =>
   `${runs} runs ${VERDICTS[verdict] ?? 'agree in part with'} ${/project/.test(source) ? 'this claim' : 'a paper'}.`;
 
+/** Quotes a claim with which our runs agree, if its link shows exactly these models; otherwise empty. */
+export const agreedWords = (
+  { claim, source, runs, verdict, seen }: TestedClaim,
+  shown: readonly string[],
+) =>
+  verdict === 'agrees' && seen.join() === shown.join()
+    ? `${runs} training runs agree with ${source}: “${claim}”`
+    : '';
+
 /** Says whether our runs agree with a claim, quotes it, and states the interval of the measured effect in percentage points. */
 export function effectWords(tested: TestedClaim): string {
   const { claim, source, against, effect } = tested;

@@ -30,7 +30,7 @@ import { colorsOf } from '../timeline/course';
 import { sinkWords, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks, nameHeads } from './cards';
-import { CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
+import { agreedWords, CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
 import {
   besidesWords,
   differsSentence,
@@ -258,7 +258,12 @@ function leadOf(frames: readonly Frame[], context: Context): string {
       : 'Add another model to compare.';
   const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
   const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
-  const reason = `${spendWords(frames)}${extraKeyWords(frames)}${frames.length > 2 ? '' : rawWords(frames)}`;
+  const { shown } = context.state.peek();
+  const tested = claimAbout(shown);
+  const raw = frames.length > 2 ? '' : rawWords(frames);
+  const reason =
+    `${spendWords(frames)}${extraKeyWords(frames)}${raw}` ||
+    (tested ? agreedWords(tested, shown) : '');
   const rest = obstacleOf(frames) || reason;
   // The cards say what differs.
   const isSaid = frames.length > 2 && reason && membersOf(context.state.peek()).length;
