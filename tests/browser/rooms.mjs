@@ -708,11 +708,17 @@ const training = {
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
     await settled(page);
     assert.equal(await findingOf(page), trainedFinding);
-    assert.deepEqual(
-      await page
-        .locator('[data-view="attention"] .cell')
-        .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject)),
-      ['softmax', 'sigmoid'],
+    // At rest the strip shows five steps of each model, none twice; the chosen one is framed.
+    const subjectsOf = (selector) =>
+      page.locator(selector).evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject));
+    assert.equal(new Set(await subjectsOf('.strip .cell:not(.stale)')).size, 10);
+    assert.deepEqual(await subjectsOf('.strip .shown'), ['softmax', 'sigmoid']);
+    const [first, half] = (await page.locator('.ring-words').allTextContents()).map(
+      (words) => /step ([\d,]+)$/.exec(words)[1],
+    );
+    assert.match(
+      await text(page, 'h1'),
+      new RegExp(`first at step ${first}, in \\d+ of 24 heads by ${half}; with sigmoid never`),
     );
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));

@@ -494,6 +494,28 @@ describe('a chart whose width changes', () => {
   });
 });
 
+it('marks points with words at the left above them, or else at the right below them', () => {
+  const mark = (x: number, y: number, text = 'here') => ({ x, y, text, color: '--sink' });
+  const { root, marks } = chartOf([line([0, 2, 4])], {
+    marks: [mark(1, 2), mark(2, 4), mark(0, 0)],
+  });
+  expect(marks('.ring', 'cx', 'cy')).toEqual([
+    [188, 83],
+    [330, 22],
+    [46, 144],
+  ]);
+  expect(marks('.ring-words', 'x', 'y')).toEqual([
+    [178, 75],
+    [320, 14],
+    [56, 141],
+  ]);
+  const anchors = [...root.querySelectorAll('.ring-words')].map((words) =>
+    words.getAttribute('text-anchor'),
+  );
+  expect(anchors).toEqual(['end', 'end', 'start']);
+  expect(chartOf([line([0, 1])]).root.querySelectorAll('.ring')).toHaveLength(0);
+});
+
 describe('a cursor', () => {
   it('is drawn at its place, with its label on the side that has room', () => {
     const cursorOf = (cursor: number) => {

@@ -79,6 +79,8 @@ beforeAll(async () => {
   stubScreen();
   if (!isBuilt) return;
   page = await openPage();
+  const timelines = { steps: async () => [4000], cards: [] };
+  vi.spyOn(page.models, 'timelines').mockResolvedValue(timelines as never);
   subjects.gpt2 = await openGpt2();
   subjects.lab = await openTrained();
   const file = bytesOf('tests/golden/recordings/many.safetensors');
@@ -269,13 +271,14 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
         for (const build of [compare, training]) {
           forgetPlots();
           const room = roomOf(build, page.pageOf({ ...state, panel: 'numbers' }, frames));
-          // Training draws the map of one model, whose first checkpoint is not among these frames.
+          // Training draws its strip once its steps are listed.
+          await vi.waitUntil(() => mapsLabeled(room.root, ATTENTION).length === 2);
           const drawnMaps = mapsLabeled(room.root, ATTENTION);
           const truths = frames.map((frame, i) =>
-            truthFrom(frame, heads[i]!, (drawnMaps[i] ?? drawnMaps[0]!).data.data),
+            truthFrom(frame, heads[i]!, drawnMaps[i]!.data.data),
           );
           const truthByTitle = new Map(frames.map((frame, i) => [modelName(frame), truths[i]!]));
-          const headings = [...room.root.querySelectorAll('h1, .lead, .counts')].map(
+          const headings = [...room.root.querySelectorAll('h1, .lead, [data-finding]')].map(
             (element) => element.textContent!,
           );
           headings.flatMap((one) => falseModelClaims(one, truthByTitle, seenClaims)).forEach(note);

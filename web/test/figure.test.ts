@@ -1,5 +1,6 @@
 // @vitest-environment happy-dom
 /** A view on the page: its cells, when they are drawn, their sentences, and its saved and embedded forms. */
+import { signal } from '@preact/signals-core';
 import { html } from 'lit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
@@ -495,14 +496,15 @@ describe('exports of a figure', () => {
     expect(areOffered()).toEqual([false, false, false, false, true]);
   });
 
-  it('may be a recording of each subject', async () => {
+  it('may be a recording of each subject that is measured', async () => {
     const record = vi.fn(async () => new Uint8Array(2500));
+    const entries = signal(new Map(['softmax', 'sigmoid'].map((subject) => [subject, {}])));
     const { click, texts, button } = drawFigure(
-      entriesFrom(frameOf(), sigmoidFrame()),
+      entriesFrom(frameOf(), sigmoidFrame(), frameOf({ subject: 'softmax@40' })),
       {},
       {},
       { input: 'random' },
-      { record },
+      { record, entries },
     );
     click('Recording …');
     await vi.waitUntil(() => texts('.save button').at(-1)!.startsWith('Save'), PATIENCE);

@@ -8,11 +8,11 @@ import { markRead } from '../src/page/lessons';
 import { build as compare } from '../src/rooms/compare';
 import { aboutModel } from '../src/rooms/about';
 import { build as explore } from '../src/rooms/explore';
-import { sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
+import { capitalize, sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
+import { columnSteps } from '../src/rooms/text_course';
 import { build as training } from '../src/rooms/training';
-import { signal } from '@preact/signals-core';
 import { chartsIn, mapsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf, servesZoo, mount } from './page';
@@ -381,22 +381,63 @@ describe('Training', () => {
     return softmax({ subject: `${id}@0`, model, head: own } as never, { alpha, sink_ratio });
   };
 
-  const mapsOf = (room: Awaited<ReturnType<typeof trainingRoom>>) =>
-    room.texts('.view-attention .cell-head :is(strong, .hint)');
+  /** A frame of a checkpoint of which a share of the heads has a sink. */
+  const at = (subject: string, share: number, tensors: Frame['tensors'] = {}) => {
+    const [id = '', step] = subject.split('@');
+    const model = {
+      ...{
+        id: subject,
+        title: `${capitalize(id)} model${step ? ` at step ${step}` : ''}`,
+        source: 'zoo',
+      },
+      ...(step ? { step: { step: Number(step), of: 4000 } } : {}),
+    };
+    const operation = { ...softmax().operation, name: id };
+    const measured = {
+      sink_ratio: tensor([3], [share, 0, 0]),
+      loss_mean: tensor([1], [share + 2]),
+    };
+    return softmax({ subject, model, operation } as never, { ...measured, ...tensors });
+  };
+  const course = (id: string, ...shares: number[]) =>
+    ['@0', '@40', ''].map((step, i) => at(`${id}${step}`, shares[i]!));
 
-  it('shows the head of each model that is strongest in the end, and counts the heads at the step', async () => {
+  const mapsOf = (room: Awaited<ReturnType<typeof trainingRoom>>) =>
+    room.texts('.view-attention .cell-head');
+
+  it('shows the head of each model that is strongest in the end, at each step of the strip', async () => {
     const room = await trainingRoom();
-    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid']);
-    const at = { layer: 1, head: 0 };
-    expect(room.asked().heads).toEqual({ softmax: at, sigmoid: at });
+    const heads = { softmax: { layer: 1, head: 0 }, sigmoid: { layer: 1, head: 0 } };
+    expect(room.asked()).toMatchObject({ ahead: ['softmax@0', 'sigmoid@0'], heads });
+    expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0', 'sigmoid@0']);
     expect(mapsOf(room)).toMatchSnapshot();
-    expect(room.texts('.lead, .counts')).toMatchSnapshot();
+    expect(room.texts('h1, .lead, [data-finding]')).toMatchSnapshot();
     room.click('Choose models');
     expect(room.calls.pickModels).toHaveBeenCalled();
-    const shown = ['softmax@0', 'sigmoid'];
-    const early0 = await trainingRoom({ shown }, [early('softmax'), softmax(), sigmoid()]);
-    expect(early0.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0']);
-    expect(mapsOf(early0)).toMatchSnapshot();
+    room.know([...course('softmax', 0, 0.25, 0.5), ...course('sigmoid', 0, 0, 0)]);
+    expect(mapsOf(room)).toMatchSnapshot();
+    const places = () =>
+      room.all('.strip .cell').map(({ style, className }) => `${style.gridArea} ${className}`);
+    expect(places()).toMatchSnapshot();
+    // The chosen step is in the column whose range ends with the next step of the strip.
+    room.state.value = { ...room.state.value, shown: ['softmax@40', 'sigmoid@0'] };
+    expect(room.all('.strip .shown').map(({ dataset }) => dataset.subject)).toEqual([
+      ...['softmax@40', 'sigmoid@0'],
+    ]);
+    // Another text: what was drawn stays, faint, until it is measured on the new one.
+    room.know({});
+    room.state.value = { ...room.state.value, shown: ['softmax'], prompt: 'Another.' };
+    room.know([at('softmax', 0.5)]);
+    expect(room.all('.strip .cell.stale')).toHaveLength(2);
+    isScreenWide = false;
+    for (const turn of mediaListeners) turn();
+    expect(room.all('.strip')[0]!.style.getPropertyValue('--columns')).toBe('3');
+  });
+
+  it('embeds the chosen step', async () => {
+    const room = await trainingRoom({}, course('softmax', 0, 0, 0.5));
+    room.all('.view-attention .how .code')[0]!.click();
+    expect(room.calls.embed.mock.lastCall![2]).toMatchObject({ shown: ['softmax', 'sigmoid'] });
   });
 
   it('says why softmax makes a sink only where it has one and its twin has none', async () => {
@@ -446,83 +487,67 @@ describe('Training', () => {
     expect(again.text('.range span')).toBe('step 4,000 of 4,000');
   });
 
-  it('says that early rows see few tokens only where they do', async () => {
+  it('writes into a map what the first column gets', async () => {
     const remark = async (frame: Frame) => {
       const room = await trainingRoom({ shown: ['softmax@0'] }, [frame, softmax()]);
       return mapsIn(room.root)[0]!.data.remark?.text ?? '';
     };
     const frame = early('softmax');
-    expect(await remark(frame)).toMatchSnapshot();
-    const third = (...shape: number[]) =>
-      tensor(shape, Array<number>(shape.reduce((a, b) => a * b)).fill(1 / 3));
-    const architecture = { ...frame.architecture, mask: { kind: 'bidirectional' } };
-    const tensors = { ...frame.tensors, alpha: third(2, 2, 3) };
-    const own = { ...frame.head!, tensors: { att: third(3, 3) } };
-    const bidirectional = { ...frame, architecture, tensors, head: own } as never;
-    expect(await remark(bidirectional)).not.toMatch(/early rows/);
-    // "The first encoder token" would cover a map of a phone, and the title says it.
-    const cross = { ...frame, architecture, tensors, head: own, queries: frame.tokens } as never;
-    expect(await remark(cross)).not.toMatch(/early rows|encoder/);
+    expect(await remark(frame)).toBe('◀ <s> 10%');
+    // "The first encoder token" would cover a map.
+    expect(await remark({ ...frame, queries: frame.tokens } as never)).not.toMatch(/encoder/);
   });
 
   it('shows one map of a model without checkpoints', async () => {
     const model = { id: 'hub:a/b', title: 'b', source: 'hub' };
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
-    expect(mapsOf(room)).toEqual(['b', 'strongest head: layer 1, head 0']);
+    expect(mapsOf(room)).toMatchSnapshot();
+    expect(room.all('.strip.single .cell')).toHaveLength(1);
     // Only the other chart has its curve.
     expect(room.all<HTMLDetailsElement>('details.more')[0]!.open).toBe(true);
+    const pythia = 'hub:EleutherAI/pythia-14m@step1000';
+    const checkpoint = softmax({ subject: pythia, model: { ...model, id: pythia } } as never);
+    const visited = await trainingRoom({ shown: [pythia] }, [checkpoint]);
+    expect(visited.text('[data-finding]')).toMatch(/^At step 1,000, /);
+    expect(visited.asked().ahead).toEqual([]);
   });
 
-  it('says whether the sink emerges during training, once the curves are loaded', async () => {
-    const course = (sinks: number[]) => ({
-      seed: 1,
-      checkpoints: sinks.map((sink_1, i) => ({
-        step: 20 * i,
-        measured: { sink_1, loss: 5, alpha_max: 0.1 },
-      })),
-      log: [],
-    });
-    const titleOf = async (...sinks: number[][]) => {
-      const courses = { softmax: course(sinks[0]!), sigmoid: course(sinks[1]!) } as Record<
-        string,
-        object
-      >;
-      const timelineCards = Object.keys(courses).map((id) => ({ id, title: id }));
-      const readTimelines = async () => ({
-        ...(await timelines()),
-        cards: timelineCards,
-        get: async (id: string) => courses[id],
+  it('says when the sink was learned on the text, once each checkpoint is counted', async () => {
+    const shown = ['softmax', 'sigmoid'];
+    const titleOf = async (...frames: Frame[][]) => {
+      const ids = frames.map(([frame]) => frame!.subject.replace('@0', ''));
+      const page = createPage({ shown: ids.length ? ids : shown }, frames.flat(), {
+        zoo,
+        timelines,
       });
-      const room = roomOf(
-        training,
-        createPage({}, [softmax(), sigmoid()], { zoo, timelines: readTimelines }),
-      );
+      const room = roomOf(training, page);
       await vi.advanceTimersByTimeAsync(0);
-      return room.texts('h1, .lead');
+      return room.text('h1');
     };
-    expect(await titleOf([0, 30, 60], [0, 1, 2])).toMatchSnapshot();
-    expect(await titleOf([0, 1, 2], [0, 1, 2])).toMatchSnapshot();
-    expect((await titleOf([20, 60], [0, 60]))[0]).toBe('Training');
-    // Draws a room without courses, so that later tests do not see those of this one.
-    await trainingRoom();
+    const learned = course('softmax', 0, 0.25, 0.75);
+    const never = course('sigmoid', 0, 0, 0);
+    const titles = [
+      await titleOf(learned, never),
+      await titleOf(course('softmax', 0, 0.5, 0.5)),
+      await titleOf(course('softmax', 0, 0, 0), course('sigmoid', 0, 0, 0.5)),
+      await titleOf(learned, course('sigmoid', 0, 0, 0.25)),
+      await titleOf(never, course('softmax', 0, 0, 0)),
+      // A sink before training, one that goes, a checkpoint that is not counted, and a short text.
+      await titleOf(course('softmax', 0.25, 0.5, 0.5)),
+      await titleOf(course('softmax', 0, 0.5, 0)),
+      await titleOf(learned.slice(1), never),
+      await titleOf(learned.map((frame) => ({ ...frame, eps: 0.01 }))),
+      await titleOf(learned, course('sigmoid', 0.25, 0, 0)),
+    ];
+    expect(titles).toMatchSnapshot();
   });
 
-  it('counts the heads on the text at each checkpoint, one after the other, and draws what is counted', async () => {
-    const counted = signal<Record<string, Frame>>({});
-    const studyEntry = ({ subject }: { subject: string }) =>
-      counted.value[subject] && { frame: counted.value[subject] };
-    const frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })];
-    const page = pageOf({ shown: ['softmax', 'sigmoid'] }, frames, {
-      models: { choices, zoo, timelines },
-      queue: { studyEntry },
-    });
-    const room = roomOf(training, page);
-    await vi.advanceTimersByTimeAsync(0);
-    const next = () => room.asked().studies.map(({ subject }: { subject: string }) => subject);
-    const chart = () => chartsIn(room.all('.acts')[0]!)[0]!;
+  it('measures each checkpoint once, one after the other, and draws what is counted', async () => {
+    const trained = [at('softmax', 0.5), at('sigmoid', 0)];
+    const room = await trainingRoom({}, trained);
+    const chart = () => chartsIn(room.all('.chart')[0]!)[0]!;
     const values = () => chart().series.map((line) => Array.from(line.values));
-    // The trained models are counted by their cards.
     const ahead = [NaN, NaN];
     expect(values()).toEqual([
       [NaN, NaN, 2],
@@ -530,20 +555,20 @@ describe('Training', () => {
       [NaN, NaN, 0],
       [...ahead, 0],
     ]);
-    expect(chart().yLabel).toBe('heads with a sink on this text, of 4 · counting …');
-    expect(next()).toEqual(['softmax@0', 'sigmoid@0']);
-    const add = (subject: string, share: number) =>
-      (counted.value = {
-        ...counted.value,
-        [subject]: softmax({ subject }, { sink_ratio: tensor([3], [share, 0, 0]) }),
-      });
-    add('softmax@0', 0);
-    // The earlier step comes first; each model has one.
-    expect(next()).toEqual(['sigmoid@0', 'softmax@40']);
-    for (const id of ['softmax', 'sigmoid'])
-      for (const step of ['@0', '@40', ''])
-        add(`${id}${step}`, id === 'softmax' && step !== '@0' ? 0.5 : 0);
-    expect(next()).toEqual([]);
+    expect(chart().yLabel).toMatchSnapshot();
+    expect(room.asked().ahead).toEqual(['softmax@0', 'sigmoid@0']);
+    // The earlier step comes first; each model has one; what failed is left out.
+    room.know([...trained, at('softmax@0', 0)]);
+    expect(room.asked().ahead).toEqual(['sigmoid@0', 'softmax@40']);
+    const entries = Object.fromEntries(trained.map((frame) => [frame.subject, { frame }]));
+    room.know({ ...entries, 'sigmoid@0': { error: 'no network' } });
+    expect(room.asked().ahead).toEqual(['softmax@40', 'sigmoid@40']);
+    // The map of another head is read again, and only that.
+    const other = { ...at('softmax@40', 0.5), head: { ...head, head: 1 } } as Frame;
+    room.know([...trained, other, at('sigmoid@40', 0), at('sigmoid@0', 0)]);
+    expect(room.asked().ahead).toEqual(['softmax@40']);
+    room.know([...trained, at('softmax@40', 0.5)]);
+    expect(room.asked().ahead).toEqual([]);
     expect(values()).toEqual([
       [0, 2, 2],
       [...ahead, 2],
@@ -553,16 +578,23 @@ describe('Training', () => {
     // What lies after the step is faint and has no name of its own.
     expect(chart().series.map(({ name, faint }) => [name, faint])).toMatchSnapshot();
     expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 4000 });
-    expect(chart().label).toMatchSnapshot();
-    expect(room.text('.why')).toMatchSnapshot();
-    // A short text has no counts.
-    add('softmax@40', NaN);
-    const short = softmax({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
-    counted.value = { ...counted.value, 'softmax@0': short };
-    expect(values()[0]).toEqual([NaN, NaN, 2]);
-    expect(room.text('.why')).not.toMatch(/First sink/);
+    expect([chart().label, chart().marks]).toMatchSnapshot();
     chart().onChoose!(39);
     expect(room.state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
+    // A short text has no counts.
+    const short = at('softmax@40', 0.5, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
+    room.know([...trained, short, at('sigmoid@40', 0)]);
+    expect(values()[0]).toEqual([0, NaN, NaN]);
+    expect(chart().marks).toEqual([]);
+  });
+
+  it('has columns that never repeat a step: the marked ones, and the middles of the widest gaps', () => {
+    const steps = [0, 10, 30, 100, 400, 1000, 1400, 2400, 4000];
+    expect(columnSteps(steps, [0, 4000, 1400, 400], 5)).toEqual([0, 400, 1400, 2400, 4000]);
+    expect(columnSteps(steps, [0, 4000, 1400, 400], 3)).toEqual([0, 1400, 4000]);
+    expect(columnSteps(steps, [0, 4000], 5)).toEqual([0, 400, 1000, 2400, 4000]);
+    expect(columnSteps(steps, [0, 4000, 10, 10], 5)).toHaveLength(5);
+    expect(columnSteps([0, 40], [0, 40], 5)).toEqual([0, 40]);
   });
 
   it('fetches no checkpoint ahead where the browser saves data', async () => {
@@ -570,25 +602,17 @@ describe('Training', () => {
     const room = await trainingRoom({ shown: ['softmax@40'] }, [
       softmax({ subject: 'softmax@40' }),
     ]);
-    expect(room.asked().studies).toEqual([]);
+    expect(room.asked().ahead).toEqual([]);
     vi.unstubAllGlobals();
   });
 
-  it('says that another text changed the head, and not that the reader chose it', async () => {
+  it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
-    const hints = () => room.texts('.view-attention .cell-head .hint');
-    expect(hints()).toEqual(['strongest head: layer 1, head 0']);
-    const other = (prompt: string) => {
-      const question = { ...softmax().question, prompt };
-      const alpha = tensor([2, 2, 3], [0.9, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0]);
-      return softmax({ question }, { alpha, alpha_raw: alpha });
-    };
-    room.know([other('another text')]);
-    expect(hints()).toEqual(['strongest head now: layer 0, head 0']);
-    room.know([other('a third text')]);
-    expect(hints()).toEqual(['strongest head: layer 0, head 0']);
+    const hints = () => room.texts('.row-name .hint');
+    expect(hints()).toEqual(['strongest in the end: layer 1, head 0']);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()).toEqual(['layer 1, head 1']);
+    expect(room.asked().heads.softmax).toEqual({ layer: 1, head: 1 });
   });
 
   it('explains why the heads of a short text are not counted', async () => {
@@ -620,13 +644,13 @@ describe('Training', () => {
     const place = all('.view-training')[0]!;
     place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
-    expect(asked().subjects).toEqual([...['softmax', 'sigmoid', 'softmax@40', 'sigmoid@40']]);
+    const subjects = ['softmax', 'sigmoid', 'softmax@40', 'sigmoid@40', 'softmax@0', 'sigmoid@0'];
+    expect(asked().subjects).toEqual(subjects);
   });
 
   it('has the maps and the course, and controls that a link may hide', async () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
-    expect(viewsOf(room)).toEqual(['attention', 'sinks', 'training']);
-    expect(mapsOf(room)).toHaveLength(4);
+    expect(viewsOf(room)).toEqual(['attention', 'training']);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
     expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('2');
     // With three models the reader chooses the one beside the first.

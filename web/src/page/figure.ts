@@ -63,6 +63,8 @@ export interface FigureLook {
     readonly text: TemplateResult;
     readonly color: string;
   };
+  /** Gives a cell what the room's style sheet reads: its place in a grid, its classes. */
+  readonly arrange?: (cell: HTMLElement, index: number) => void;
   /** Returns options for one cell, in addition to those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -254,7 +256,10 @@ export class Figure {
       menu,
       async () => {
         const queue = this.#context.engine.peek()!.queue;
-        const frames = framesOf(this.#entries);
+        // What a room has kept of other subjects has no run that could be recorded.
+        const frames = framesOf(this.#entries).filter(({ subject }) =>
+          queue.entries.peek().has(subject),
+        );
         const source = INPUTS[this.#context.state.peek().input];
         const files = [];
         for (const frame of frames)
@@ -343,6 +348,7 @@ export class Figure {
       // Moves a cell only if its position changes, since moving takes the focus from the cell's controls.
       const sibling = this.#grid.children[position++] ?? null;
       if (sibling !== cell.root) this.#grid.insertBefore(cell.root, sibling);
+      this.#look.arrange?.(cell.root, i);
       cell.root.classList.toggle('stale', lead.isStale || !isReady);
       const group = framesOf(members).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden =

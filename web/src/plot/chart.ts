@@ -55,6 +55,13 @@ export interface ChartData {
   readonly cursor?: number;
   readonly cursorWords?: string;
   readonly height?: number;
+  /** Points of lines that are marked, with words beside them. */
+  readonly marks?: readonly {
+    readonly x: number;
+    readonly y: number;
+    readonly color: string;
+    readonly text: string;
+  }[];
   /** Whether strong lines have their names beside them instead of in the legend. */
   readonly named?: boolean;
   /** Whether lines with few values have a dot at each; true if absent. */
@@ -185,6 +192,7 @@ const FAR_COST = 2 * ENOUGH_ROOM;
 const MIN_ROOM = 6;
 /** How many points of a line are tried for its name. */
 const MAX_NAME_PLACES = 40;
+const MARK_LETTER_WIDTH = 6.3;
 
 type Point = readonly [x: number, y: number];
 
@@ -347,17 +355,17 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
 /**
  * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
  * and the name has room. The legend has the names of lines without room.
- * @param cursorPlaces the ends of the cursor and of its label
+ * @param otherPlaces the ends of the cursor, of its label and of the words of marks
  */
 function nameLines(
   { series, named }: ChartData,
   { x: xOf, y: yOf, segments }: Axes,
   width: number,
-  cursorPlaces: readonly (readonly Point[])[],
+  otherPlaces: readonly (readonly Point[])[],
 ) {
   if (!named) return [];
   const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
-  const obstacles = [...lines, ...cursorPlaces].map(pointsAlong);
+  const obstacles = [...lines, ...otherPlaces].map(pointsAlong);
   const drawName = (one: Series) => {
     const { name, color } = one;
     const own = series.indexOf(one);
@@ -420,6 +428,22 @@ function nameLines(
     .map(drawName);
 }
 
+/** Draws the marks, with words at the left above a point, or else at the right below it; `words` are the ends of these. */
+function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf }: Axes) {
+  const drawn = marks.map(({ x, y, color, text }) => {
+    const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];
+    const isLeft = cx - 10 - length > LEFT;
+    const textX = cx + (isLeft ? -10 : 10);
+    const textY = isLeft ? cy - 8 : Math.min(cy + 18, yOf.range()[0]! - 3);
+    const words: Point[] = [textX, textX + (isLeft ? -length : length)].map((end) => [end, textY]);
+    const style = `--own: var(${color})`;
+    const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
+      <text class="ring-words" x=${textX} y=${textY} text-anchor=${isLeft ? 'end' : 'start'}>${text}</text>`;
+    return { words, picture };
+  });
+  return { words: drawn.map(({ words }) => words), pictures: drawn.map(({ picture }) => picture) };
+}
+
 function legendTemplate(data: ChartData, unnamed: readonly Series[]) {
   const { kind, series } = data;
   const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
@@ -465,7 +489,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const cursorPlaces = hasCursor
     ? [ends(cursorX, cursorX, floor), ends(labelX, labelEnd, TOP)]
     : [];
-  const names = nameLines(data, axes, width, cursorPlaces);
+  const marks = marksOf(data, axes);
+  const names = nameLines(data, axes, width, [...cursorPlaces, ...marks.words]);
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -485,7 +510,8 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           (tick) =>
             svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? (data.steps ? tick.toLocaleString('en') : shortLabel(tick))}</text>`,
         )}
-        ${data.series.map((_, i) => drawSeries(data, axes, i))} ${names.map(({ text }) => text)}
+        ${data.series.map((_, i) => drawSeries(data, axes, i))} ${marks.pictures}
+        ${names.map(({ text }) => text)}
         ${
           hasCursor
             ? svg`<line class="cursor" x1=${cursorX} x2=${cursorX} y1=${TOP - 4} y2=${floor}></line>

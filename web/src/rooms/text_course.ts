@@ -1,44 +1,46 @@
 /**
- * The number of heads with a sink on the reader's text through training: counted at each stored checkpoint of the
- * page's models, in the background, so that grid, sentence and curve have one number.
+ * The stored checkpoints of the page's models on the reader's text: each is measured once, in the background, and its
+ * frame is kept, so that maps, counts and curves have one number.
  */
 import { signal } from '@preact/signals-core';
 import { questionKey, questionOf } from '../ask/question';
 import { parseSubject } from '../ask/subject';
 import { savesData } from '../base';
-import type { Frame } from '../frame';
+import { countedOn, firstName, formatPercent, verdictOf } from '../words';
+import type { Frame, Head } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { drawChart, type ChartData } from '../plot/chart';
-import type { Study } from '../run/request';
 import { styleOf, STYLED_MODELS } from '../timeline/course';
-import { countedOn, verdictOf } from '../words';
 import { stepsOf, subjectsAtStep, trainedSubjects } from './walk';
 
-const COUNTED = ['alpha_uniform', 'sink_ratio', 'sink_ratio_raw'];
-
-/** A stored checkpoint; its frame is undefined until its heads are counted. */
+/** A stored checkpoint; its frame is undefined until it is measured. */
 interface Point {
   readonly step: number;
-  readonly study: Study;
+  readonly subject: string;
   readonly frame: Frame | undefined;
 }
 
 /** A model with stored checkpoints. */
-interface TextCourse {
+export interface TextCourse {
   readonly id: string;
   readonly title: string;
   readonly points: readonly Point[];
 }
 
 /**
- * Returns functions that return the courses of the shown models, and the studies that count their next checkpoints. To
- * save data, only checkpoints are counted to which the reader has gone.
+ * Returns functions that return the courses of the shown models, and the subjects that are measured next. To save data,
+ * only checkpoints are measured to which the reader has gone.
+ * @param headOf the head whose map each frame has; undefined until it is known
  */
-export function countThroughTraining(context: Context, scope: Scope) {
+export function keepCheckpoints(
+  context: Context,
+  scope: Scope,
+  headOf: (subject: string) => Head | undefined,
+) {
   const storedSteps = signal<ReadonlyMap<string, readonly number[]>>(new Map());
   const requestedSubjects = new Set<string>();
-  /** The frames that were drawn with a question, which need no study. */
-  const drawn = { question: '', frames: new Map<string, Frame>() };
+  /** The frames that answer a question, and the subjects that could not be measured. */
+  const kept = { question: '', frames: new Map<string, Frame>(), failed: new Set<string>() };
   const trained = () =>
     trainedSubjects(context.state.value.shown).filter((text) =>
       STYLED_MODELS.some((id) => id === parseSubject(text)?.id),
@@ -49,9 +51,12 @@ export function countThroughTraining(context: Context, scope: Scope) {
     for (const subject of trained()) {
       if (!models || requestedSubjects.has(subject)) continue;
       requestedSubjects.add(subject);
-      void stepsOf(models, [subject]).then((steps) => {
-        storedSteps.value = new Map([...storedSteps.peek(), [subject, steps]]);
-      }, context.fail);
+      const list = (steps: readonly number[]) =>
+        (storedSteps.value = new Map([...storedSteps.peek(), [subject, steps]]));
+      void stepsOf(models, [subject]).then(list, (error: unknown) => {
+        list([]);
+        context.fail(error);
+      });
     }
   });
 
@@ -59,77 +64,114 @@ export function countThroughTraining(context: Context, scope: Scope) {
     const engine = context.engine.value;
     if (!engine) return [];
     const { models, queue, fileVersion } = engine;
-    const question = questionOf(context.state.value, fileVersion.value);
-    if (drawn.question !== questionKey(question)) {
-      drawn.question = questionKey(question);
-      drawn.frames.clear();
+    const question = questionKey(questionOf(context.state.value, fileVersion.value));
+    if (kept.question !== question) {
+      kept.question = question;
+      for (const part of [kept.frames, kept.failed]) part.clear();
     }
+    for (const [subject, { frame, isStale, error }] of queue.entries.value)
+      if (frame && !isStale) kept.frames.set(subject, frame);
+      else if (error) kept.failed.add(subject);
     return trained().flatMap((trainedSubject): TextCourse[] => {
       const { id } = parseSubject(trainedSubject)!;
       const steps = storedSteps.value.get(trainedSubject) ?? [];
       const points = steps.map((step): Point => {
-        const [subject] = subjectsAtStep(models, [trainedSubject], step, steps.at(-1)!);
-        const study = { subject: subject!, question, measures: COUNTED, isQuiet: true };
-        const entry = queue.entries.value.get(subject!);
-        if (entry?.frame && !entry.isStale) drawn.frames.set(subject!, entry.frame);
-        return { step, study, frame: queue.studyEntry(study)?.frame ?? drawn.frames.get(subject!) };
+        const subject = subjectsAtStep(models, [trainedSubject], step, steps.at(-1)!)[0]!;
+        return { step, subject, frame: kept.frames.get(subject) };
       });
       const title = models.zoo.cards.find((card) => card.id === id)?.title ?? id;
       return points.length ? [{ id, title, points }] : [];
     });
   }
 
-  /** The next study of each model, the earliest first: the timelines of the others would forget their weights. */
-  function studies(): Study[] {
-    const { queue } = context.engine.value!;
-    const isDue = ({ study, frame }: Point) => !frame && !queue.studyEntry(study) && !savesData();
+  /** The next checkpoint of each model, the earliest first: the timelines of the others would forget their weights. */
+  function next(): string[] {
+    if (savesData()) return [];
+    const isDue = ({ subject, frame }: Point) => {
+      const at = headOf(subject);
+      const isOther =
+        frame?.head && (frame.head.layer !== at?.layer || frame.head.head !== at.head);
+      return at && !kept.failed.has(subject) && (!frame || isOther);
+    };
     return courses()
       .flatMap(({ points }) => points.find(isDue) ?? [])
       .sort((a, b) => a.step - b.step)
-      .map(({ study }) => study);
+      .map(({ subject }) => subject);
   }
 
   /** Whether a shown model has stored checkpoints, or may have them while their list loads. */
   const hasCourses = () => trained().some((text) => storedSteps.value.get(text)?.length !== 0);
-  return { courses, studies, hasCourses };
+  const areListed = () => trained().every((text) => storedSteps.value.has(text));
+  return { courses, next, hasCourses, areListed };
+}
+
+/** The share of a frame's heads with a sink; NaN where they are not counted. */
+function sinkOf(frame: Frame | undefined): number {
+  const verdict = frame && verdictOf(frame);
+  return verdict?.conclusive ? verdict.sink : NaN;
 }
 
 /**
- * Says by which checkpoint the first head, and half as many heads as in the end, had a sink: of the first model all of
- * whose checkpoints are counted, if it had none before training; '' without one.
+ * Returns the first checkpoint at which a head has a sink, and the first at which half as many have one as in the end, if
+ * none had one before training; undefined until all are counted.
  */
-export function learnedWords(courses: readonly TextCourse[]): string {
-  for (const { points } of courses) {
-    const sinks = points.map(({ frame }) => (frame ? verdictOf(frame).sink : NaN));
-    const stepOf = (least: number) =>
-      points[sinks.findIndex((sink) => sink > 0 && sink >= least)]!.step.toLocaleString('en');
-    const last = sinks.at(-1)!;
-    if (sinks[0] !== 0 || !(last > 0) || !sinks.every(Number.isFinite)) continue;
-    const [first, half] = [stepOf(0), stepOf(last / 2)];
-    return `First sink: step ${first}${half === first ? '' : `; half of them: step ${half}`}.`;
+export function learnedOn({ points }: TextCourse) {
+  const sinks = points.map(({ frame }) => sinkOf(frame));
+  if (!sinks.every(Number.isFinite)) return undefined;
+  const last = sinks.at(-1)!;
+  const pointOf = (least: number) => points[sinks.findIndex((sink) => sink > 0 && sink >= least)]!;
+  const isNever = sinks.every((sink) => sink === 0);
+  if (sinks[0] !== 0 || !(last > 0)) return { isNever, learned: undefined };
+  const [first, half] = [pointOf(0), pointOf(last / 2)];
+  const { sequences, architecture } = first.frame!;
+  const ofAll =
+    sequences > 1 ? 'half' : `half of ${Math.round(last * architecture.L * architecture.H)}`;
+  // Notes on the two checkpoints, which may be one.
+  const marks = [
+    { point: first, text: 'first sink' },
+    ...(half === first ? [] : [{ point: half, text: ofAll }]),
+  ];
+  return { isNever, learned: { first, half, marks } };
+}
+
+/** Returns at most `count` of the steps in rising order: those of `marks`, then those in the middle of the widest gaps. */
+export function columnSteps(
+  steps: readonly number[],
+  marks: readonly number[],
+  count: number,
+): number[] {
+  const chosen = [...new Set(marks)].slice(0, count);
+  while (chosen.length < Math.min(count, steps.length)) {
+    const gapOf = (step: number) => Math.min(...chosen.map((other) => Math.abs(other - step)));
+    chosen.push(steps.reduce((best, step) => (gapOf(step) > gapOf(best) ? step : best)));
   }
-  return '';
+  return chosen.sort((a, b) => a - b);
 }
 
 /** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, faint after the step of the cursor. */
 export function drawTextCourses(
   place: HTMLElement,
   courses: readonly TextCourse[],
-  { isPlaying, ...more }: Pick<ChartData, 'onChoose' | 'cursor'> & { readonly isPlaying?: boolean },
+  {
+    isPlaying,
+    ...more
+  }: Pick<ChartData, 'onChoose'> & {
+    readonly cursor: number;
+    readonly isPlaying: boolean;
+  },
 ): void {
   const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
   const headCounts = new Set(counted.map(({ architecture: { L, H } }) => L * H));
   const [heads = 1, ...others] = headCounts;
   const isPercent = others.length > 0;
-  const valueOf = (frame: Frame | undefined) => {
-    const verdict = frame && verdictOf(frame);
-    return verdict?.conclusive ? verdict.sink * (isPercent ? 1 : heads) : NaN;
-  };
-  const { cursor = Infinity } = more;
-  const series = courses.flatMap(({ id, title, points }) => {
-    const style = styleOf(STYLED_MODELS.findIndex((styled) => styled === id));
+  const valueOf = (frame: Frame | undefined) => sinkOf(frame) * (isPercent ? 1 : heads);
+  const { cursor } = more;
+  const styles = courses.map(({ id }) =>
+    styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
+  );
+  const series = courses.flatMap(({ title, points }, i) => {
     const lineOf = (name: string, isIn: (step: number) => boolean) => ({
-      ...style,
+      ...styles[i]!,
       name,
       places: points.map(({ step }) => step),
       values: points.map(({ step, frame }) => (isIn(step) ? valueOf(frame) : NaN)),
@@ -139,12 +181,22 @@ export function drawTextCourses(
       { ...lineOf('', (step) => step >= cursor), faint: true },
     ];
   });
-  const scope = counted[0] ? countedOn(counted[0]) : 'on this text';
+  const marks = courses.flatMap((course, i) => {
+    const { marks: found = [] } = learnedOn(course)?.learned ?? {};
+    return found.map(({ point: { step, frame }, text }) => ({
+      ...{ x: step, y: valueOf(frame), color: styles[i]!.color },
+      text: `${text}: step ${step.toLocaleString('en')}`,
+    }));
+  });
+  const [frame] = counted;
+  const what = frame
+    ? ` (>${formatPercent(frame.eps, 0)} on ${firstName(frame)}) ${countedOn(frame)}`
+    : '';
   // A text that is too short to count stays without counts.
   const isComplete =
     counted.some((frame) => !verdictOf(frame).conclusive) ||
     courses.every(({ points }) => points.every(({ frame }) => frame));
-  const yLabel = `heads with a sink ${scope}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ' · counting …'}`;
+  const yLabel = `heads with a sink${what}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ' · counting …'}`;
   const words = courses.map(({ title, points }) => {
     const ends = [points[0]!, points.at(-1)!].filter(({ frame }) =>
       Number.isFinite(valueOf(frame)),
@@ -153,11 +205,14 @@ export function drawTextCourses(
   });
   drawChart(place, {
     ...more,
-    ...{ kind: 'lines', steps: true, named: true, percent: isPercent, series, yLabel, height: 150 },
-    ...{ xLabel: 'training step, not evenly spaced', cursorWords: 'now' },
+    ...{ kind: 'lines', steps: true, named: true, percent: isPercent, series, marks, yLabel },
+    ...{ xLabel: 'training step, not evenly spaced', height: 190 },
+    cursorWords: `step ${cursor.toLocaleString('en')}`,
     domain: [0, isPercent ? 1 : heads],
     isExact: true,
     xDomain: [0, Math.max(...series.flatMap(({ places }) => places))],
-    label: `Through training, ${yLabel}. ${words.join('. ')}.`,
+    label: [`Through training, ${yLabel}`, ...words, ...marks.map(({ text }) => text), '']
+      .join('. ')
+      .trim(),
   });
 }

@@ -1,9 +1,16 @@
 /**
- * The room Training: a head of each of two models at a step of their training, with all heads in the unused corner of
- * its map; a slider through the stored checkpoints, which plays once by itself; the number of heads with a sink at each.
+ * The room Training: the number of heads with a sink at each stored checkpoint, as curves; below them a strip of maps of
+ * one head of each of two models at a few checkpoints, with a slider through all of them, which plays once by itself.
  */
+import { signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
-import { allows, segmentedControl, textField, troubleNotes } from '../page/controls';
+import {
+  allows,
+  segmentedControl,
+  textField,
+  tokenNoteLines,
+  troubleNotes,
+} from '../page/controls';
 import { explainTerms } from '../page/terms';
 import {
   cardOf,
@@ -15,51 +22,66 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure } from '../page/figure';
-import { claimOf } from '../claims';
+import { Figure, type FigureLook } from '../page/figure';
+import { checkpointOf, nearestStep } from '../ask/steps';
+import { parseSubject } from '../ask/subject';
+import { canCount, claimOf } from '../claims';
 import {
   firstKey,
-  isBidirectional,
   isCommonToken,
+  isHeadNamed,
+  modelHead,
   selectedHead,
   type Frame,
   type Head,
 } from '../frame';
-import type { Study } from '../run/request';
-import { attention } from '../views/attention';
-import { sinks } from '../views/sinks';
-import { areCoursesSettled, colorOf, emergenceOf, loadCourses, training } from '../views/training';
-import { addElement, addFold } from '../page/view';
+import { drawScale } from '../plot/legend';
+import { colorsOf } from '../timeline/course';
+import { attention, weightScale } from '../views/attention';
+import { training } from '../views/training';
+import { addElement, addFold, setText, type DrawOptions } from '../page/view';
 import {
   capitalize,
   countedOn,
   firstName,
+  formatReal,
   listWords,
+  mapWords,
   modelName,
   mustSpendWords,
   sinkDefinition,
   SIGMOID_WEIGHS,
-  sumWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import { addCardLegend, cardLooks, nameHeads } from './cards';
 import { countWords } from './compared';
-import { countThroughTraining, drawTextCourses, learnedWords } from './text_course';
+import {
+  columnSteps,
+  drawTextCourses,
+  keepCheckpoints,
+  learnedOn,
+  type TextCourse,
+} from './text_course';
 import { openByPlaying } from './opening';
 import { areTwins } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
 
+/** The numbers of columns of the strip on a wide screen, and on a narrow one. */
+const [WIDE_COLUMNS, NARROW_COLUMNS] = [5, 3];
+
+/** Returns the step of a frame's checkpoint; undefined after training. */
+const stepOf = ({ model }: Frame): number | undefined =>
+  model.step?.step ?? checkpointOf(model.id)?.step;
+
 /** Names the point of training that a frame shows. */
-const placeOf = ({ model: { step } }: Frame): string =>
-  !step
-    ? 'after training'
-    : step.step
-      ? `at step ${step.step.toLocaleString('en')}`
-      : 'before training';
+function placeOf(frame: Frame): string {
+  const step = stepOf(frame);
+  if (step === undefined) return 'after training';
+  return step ? `at step ${step.toLocaleString('en')}` : 'before training';
+}
 
 /** Returns a model's title without its step. */
 const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
@@ -71,28 +93,29 @@ function inModel(frame: Frame): string {
   return name === `the ${operation.name} model` ? `with ${operation.name}` : `in ${name}`;
 }
 
-/**
- * Returns the room's heading: what the courses of the shown models say of the sink. The courses are averages; a model
- * whose heads have a sink on the text after training is not said to have none.
- */
-function headingOf(frames: readonly Frame[], trained: readonly Frame[]): string {
-  const courses = frames.flatMap((frame) => {
-    const emergence = emergenceOf(frame);
-    return emergence ? [{ place: inModel(frame), ...emergence }] : [];
+/** Returns the room's heading: when heads of the shown models had a sink on the text; a question until that is counted. */
+export function headingOf(courses: readonly TextCourse[]): string {
+  const known = courses.flatMap((course) => {
+    const found = learnedOn(course);
+    return found ? [{ ...found, place: inModel(course.points[0]!.frame!) }] : [];
   });
-  const learned = courses.filter(({ isNone }) => !isNone);
-  if (!courses.length) return 'Training';
-  if (!learned.length) return 'No sink appears in these training runs.';
-  if (learned.some(({ from }) => from > 0)) return 'Training';
-  const isClear = (place: string) =>
-    trained.every((frame) => inModel(frame) !== place || !(verdictOf(frame).sink > 0));
-  const others = courses.filter(({ isNone, place }) => isNone && isClear(place));
-  const listOf = (list: typeof courses, word: 'and' | 'or') =>
-    listWords(
-      list.map(({ place }) => place),
-      word,
-    );
-  return `The sink is learned: ${listOf(learned, 'and')}${others.length ? `, not ${listOf(others, 'or')}` : ''}.`;
+  const isWhole = known.length > 0 && known.length === courses.length;
+  const [one, ...more] = known.filter(({ learned }) => learned);
+  const never = known.filter(({ isNever }) => isNever).map(({ place }) => place);
+  if (!isWhole || (!one && never.length < known.length)) return 'When does the sink appear?';
+  if (!one)
+    return `${capitalize(countedOn(courses[0]!.points[0]!.frame!))}, no head has a sink at any stored step.`;
+  const { first, half } = one.learned!;
+  const stepText = ({ step }: { readonly step: number }) => step.toLocaleString('en');
+  // Where one model has a sink, the first one, the others are named as those that never have it.
+  const name = one === known[0] && !more.length ? '' : ` ${one.place}`;
+  const others = more
+    .map(({ place, learned }) => `, ${stepText(learned!.first)} ${place}`)
+    .join('');
+  const halfClause =
+    half === first || others ? '' : `, in ${countWords(half.frame!)} heads by ${stepText(half)}`;
+  const neverClause = never.length ? `; ${listWords(never, 'or')} never` : '';
+  return `The sink is learned${others ? '' : name}: first at step ${stepText(first)}${others && name}${others}${halfClause}${neverClause}.`;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -122,40 +145,20 @@ function chooseHeads(context: Context) {
     return frame && !isStale ? selectedHead(frame, context.state.value) : undefined;
   };
   const headOf = (frame: Frame): Head =>
-    pinnedHead(frame.subject) ?? selectedHead(frame, context.state.peek());
+    pinnedHead(frame.subject) ?? frame.head ?? selectedHead(frame, context.state.peek());
   const claimAt = (frame: Frame) => claimOf(frame, headOf(frame), context.state.peek());
-  /** The first subject and the chosen one, or else the second, as they are now. */
-  const currentSubjects = (): string[] => {
-    const { shown, at } = context.state.value;
-    return [...new Set([shown[0]!, shown[besideFirst(at, shown)]!])];
-  };
-  return { trainedEntries, pinnedHead, headOf, claimAt, currentSubjects };
+  return { trainedEntries, pinnedHead, headOf, claimAt };
 }
 
 type Chosen = ReturnType<typeof chooseHeads>;
 
-/** Attention differs from an even spread by less than this where the map says that it is one. */
-const EVEN = 0.03;
-/** Attention of more than this part of the threshold is almost a sink. */
-const ALMOST = 0.8;
-
-/** Returns what is written in a map: how strong its first column is at this step. */
-function columnRemark(frame: Frame, { claimAt }: Chosen) {
-  const { column, attention, uniform, isShare, rowSum } = claimAt(frame);
+/** Returns what is written in a map: how much attention its first column gets at this step. */
+function columnRemark(frame: Frame, { claimAt }: Chosen): DrawOptions['remark'] {
+  const { column, attention } = claimAt(frame);
+  // The name of a token of an encoder would cover a map.
   if (!column || !isCommonToken(frame, firstKey(frame)) || frame.queries) return undefined;
-  if (!verdictOf(frame).conclusive) return undefined;
-  if (attention > frame.eps)
-    return { kind: 'sink', text: `◀ attention sink: ${wholePercent(attention)}` };
-  const share = `${wholePercent(attention)} on ${firstName(frame)}`;
-  if (!isShare)
-    return { kind: 'none', text: `no strong column; rows sum to ${sumWords(rowSum)} on average` };
-  const isEven = Math.abs(attention - uniform) < EVEN && !isBidirectional(frame);
-  return {
-    kind: 'none',
-    text: isEven
-      ? `${share}: about an even share (early rows see few)`
-      : `${attention > ALMOST * frame.eps ? 'almost a sink' : 'no strong column'}: ${share}`,
-  };
+  const kind = attention > frame.eps && verdictOf(frame).conclusive ? 'sink' : 'none';
+  return { kind, text: `◀ ${firstName(frame)} ${wholePercent(attention)}` };
 }
 
 /** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
@@ -165,48 +168,151 @@ function reasonWords(frames: readonly Frame[], { claimAt }: Chosen): string {
   const isSink = (one: Frame) => claimAt(one).attention > one.eps;
   if (!other || !areTwins(frame, other) || !isSink(frame) || isSink(other))
     return sinkDefinition(frame);
-  return `${mustSpendWords(frame, ', the start token, which every row sees')} ${SIGMOID_WEIGHS}`;
+  return `${mustSpendWords(frame, '')} ${SIGMOID_WEIGHS}`;
+}
+
+/** A map of the strip: that of the chosen step in one column of each row, in the others those of their own steps. */
+interface StripCell {
+  readonly entry: SubjectEntry;
+  readonly row: number;
+  readonly column: number;
+  readonly isShown: boolean;
+}
+
+/** Returns the cells of a model. A column's range ends at its own step. */
+function rowOf(
+  entry: SubjectEntry,
+  row: number,
+  columns: readonly number[],
+  points: TextCourse['points'] = [],
+): StripCell[] {
+  const { id = '', step = checkpointOf(id)?.step ?? Infinity } = parseSubject(entry.subject) ?? {};
+  const range = columns.findIndex((own) => own >= step);
+  const shownColumn = range < 0 ? columns.length - 1 : range;
+  return columns.flatMap((own, column): StripCell[] => {
+    if (column === shownColumn) return [{ entry, row, column, isShown: true }];
+    if (!points.length) return [];
+    const stored = nearestStep(
+      points.map((point) => point.step),
+      own,
+    );
+    const { subject, frame } = points.find((point) => point.step === stored)!;
+    return [{ entry: { subject, frame, isStale: false }, row, column, isShown: false }];
+  });
+}
+
+/** Returns the steps of the strip's columns, and notes on those at which sinks were learned. */
+function columnsOf(courses: readonly TextCourse[], count: number) {
+  const [learned] = courses.flatMap((course) => learnedOn(course)?.learned ?? []);
+  const steps = courses[0]?.points.map(({ step }) => step) ?? [];
+  const notes = new Map(
+    (learned?.marks ?? []).map(({ point, text }) => [point.step, text.replace(/ of .*/, '')]),
+  );
+  const marks = [steps[0]!, steps.at(-1)!, ...[...notes.keys()].reverse()];
+  const stored = marks.filter((mark) => steps.includes(mark));
+  return { columns: steps.length ? columnSteps(steps, stored, count) : [Infinity], notes };
+}
+
+/** What the strip shows. */
+interface Strip {
+  cells: readonly StripCell[];
+  notes: ReadonlyMap<number, string>;
+  /** The colors of the rows. */
+  colors: readonly string[];
+}
+
+/** Returns how a strip is drawn: each map with its step and its numbers, and the last of a row with the model's name. */
+function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
+  const headingAt = (frame: Frame) => {
+    const note = strip.notes.get(stepOf(frame) ?? -1);
+    return `${capitalize(placeOf(frame).replace(/^at /, ''))}${note ? `: ${note}` : ''}`;
+  };
+  const rowName = (frame: Frame, row: number) => {
+    const { layer, head } = modelHead(frame, chosen.headOf(frame));
+    const why = row || isHeadNamed(context.state.peek()) ? '' : 'strongest in the end: ';
+    return html`<span class="row-name" style="--row: ${row}"
+      ><b>${titleOf(frame)}</b>
+      <span class="hint">${explainTerms(`${why}layer ${layer}, head ${head}`, true)}</span></span
+    >`;
+  };
+  return {
+    ...{ isMain: true, isUnstamped: true, headOf: chosen.headOf },
+    about: (frame, i) => {
+      const { row, column } = strip.cells[i]!;
+      const { L, H } = frame.architecture;
+      const count = countWords(frame).replace('none', `0 of ${L * H}`);
+      const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+      const isLast = strip.cells.every((cell) => cell.column <= column);
+      return {
+        title: row ? '' : headingAt(frame),
+        text: html`${canCount(frame) ? html`<span>${count}${column ? '' : ' heads'}</span>` : nothing}
+        ${Number.isFinite(loss) ? html`<span class="hint">loss ${formatReal(loss)}</span>` : nothing}
+        ${isLast ? rowName(frame, row) : nothing}`,
+        color: strip.colors[row]!,
+      };
+    },
+    arrange: ({ style, classList }, i) => {
+      const { row, column, isShown } = strip.cells[i]!;
+      style.gridArea = `${row + 1} / ${column + 1}`;
+      classList.toggle('shown', isShown);
+    },
+    extra: (frame) => ({ isPlain: true, remark: columnRemark(frame, chosen) }),
+  };
+}
+
+/** Adds the strip; returns a function that draws it. */
+function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Chosen) {
+  const place = addElement(root, 'strip');
+  const strip: Strip = { cells: [], notes: new Map(), colors: [] };
+  /** The last entry of each place, which stays until a new frame is measured. */
+  const lastEntries = new Map<string, SubjectEntry>();
+  // The embedded figure shows the chosen step.
+  const embed: Context['embed'] = (view, own, pinned) =>
+    context.embed(view, own, { ...pinned, shown: context.state.peek().shown });
+  const look = stripLook(strip, context, chosen);
+  const figure = new Figure(place, attention, { ...context, embed }, scope, look);
+  return (rows: readonly SubjectEntry[], courses: readonly TextCourse[], count: number) => {
+    const { columns, notes } = columnsOf(courses, count);
+    const idOf = ({ subject }: SubjectEntry) => parseSubject(subject)?.id ?? subject;
+    strip.notes = notes;
+    strip.colors = colorsOf(rows.map((entry) => ({ model: { id: idOf(entry) } })));
+    strip.cells = rows.flatMap((entry, row) => {
+      const points = courses.find(({ id }) => id === idOf(entry))?.points;
+      return rowOf(entry, row, columns, points).map((cell): StripCell => {
+        const key = [idOf(entry), row, cell.column, columns.length].join();
+        if (cell.entry.frame) lastEntries.set(key, cell.entry);
+        const last = lastEntries.get(key);
+        return last && last !== cell.entry ? { ...cell, entry: { ...last, isStale: true } } : cell;
+      });
+    });
+    place.style.setProperty('--columns', String(columns.length));
+    place.classList.toggle('single', columns.length === 1);
+    figure.update(strip.cells.map(({ entry }) => entry));
+  };
 }
 
 function headTemplate(
-  {
-    entries,
-    frames,
-    current,
-    trained,
-    reason,
-  }: {
-    entries: readonly SubjectEntry[];
-    frames: readonly Frame[];
-    current: readonly Frame[];
-    trained: readonly Frame[];
-    reason: string;
-  },
+  words: Record<'heading' | 'reason' | 'finding', string> & { readonly isDrawn: boolean },
+  entries: readonly SubjectEntry[],
   context: Context,
   isPlaying: boolean,
 ) {
-  const isLoading = !frames.length && !entries.some(({ error }) => error);
-  return html`<h1>${headingOf(frames, trained)}</h1>
+  return html`<h1>${words.heading}</h1>
     ${troubleNotes(entries, context)}
-    <p class="lead">${explainTerms(reason)}</p>
-    <p class="counts">
-      <strong
-        data-finding
-        role="status"
-        aria-live=${isPlaying ? 'off' : 'polite'}
-        ?hidden=${!allows(context.state.value, 'finding')}
-        >${isLoading ? 'Loading the models …' : numbersSentence(current)}</strong
-      >
-    </p>`;
+    <div class="words">
+      <p class="lead">${explainTerms(words.reason)}</p>
+      <p>
+        <strong
+          class=${words.isDrawn ? 'unseen' : nothing}
+          data-finding
+          role="status"
+          aria-live=${isPlaying ? 'off' : 'polite'}
+          ?hidden=${!allows(context.state.value, 'finding')}
+          >${words.finding}</strong
+        >
+      </p>
+    </div>`;
 }
-
-/** Says when the sink was learned, and what to do next. */
-const nextTemplate = ({ link }: Context, when: string) =>
-  html`<p class="why">${when}</p>
-    <p class="next">
-      → <a href=${link({ room: 'purpose' })}>Does it matter?</a>
-      <a href=${link({ room: 'lab' })}>Train one yourself</a>
-    </p>`;
 
 /** Returns the choice of the models, and of the one that is drawn beside the first if there are several. */
 function modelChoice(entries: readonly SubjectEntry[], context: Context) {
@@ -222,136 +328,102 @@ function modelChoice(entries: readonly SubjectEntry[], context: Context) {
     <button type="button" class="add" @click=${pickModels}>Choose models</button>`;
 }
 
-/** Draws the counts on the text through training; a closed section has the averages over other texts and runs. */
-function addCurves(
-  places: { root: HTMLElement; chartPlace: HTMLElement; goToStep: (step: number) => void },
+/** Adds the legend of the maps, the choice of models, the text and what comes next. */
+function addFoot(root: HTMLElement, context: Context) {
+  const legend = addElement(root, 'map-legend');
+  const legendWords = addElement(legend, '', 'span');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  const textPlace = addElement(legend, 'text-place');
+  const choicePlace = addElement(legend, 'model-choice');
+  const nextPlace = addElement(root, '');
+  return (entries: readonly SubjectEntry[]) => {
+    const [state, theme] = [context.state.peek(), context.theme.peek()];
+    const frames = framesOf(entries);
+    setText(legendWords, mapWords(frames));
+    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    render(modelChoice(entries, context), choicePlace);
+    const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
+    render(hasText ? textField(context, 2) : nothing, textPlace);
+    render(
+      html`${tokenNoteLines(frames)}
+        <p class="next">
+          → <a href=${context.link({ room: 'purpose' })}>Does it matter?</a>
+          <a href=${context.link({ room: 'lab' })}>Train one yourself</a>
+        </p>`,
+      nextPlace,
+    );
+  };
+}
+
+/** Adds a closed section with the averages over other texts and runs, which only it has of checkpoints of a hub. */
+function addOtherRuns(
+  root: HTMLElement,
   context: Context,
   scope: Scope,
-  isPlaying: () => boolean,
+  goToStep: (step: number) => void,
 ) {
-  const { root, chartPlace, goToStep } = places;
-  const counts = countThroughTraining(context, scope);
-  let isFoldOpened = false;
+  let isOpened = false;
   const fold = addFold(root, 'Other texts and runs');
-  const curvesFigure = new Figure(fold, training, context, scope, { isUnstamped: true });
+  const figure = new Figure(fold, training, context, scope, {
+    ...{ isUnstamped: true, isEager: true },
+  });
   const update = () => {
-    if (fold.open) curvesFigure.update(entriesOf(context, context.state.value.shown));
+    if (fold.open) figure.update(entriesOf(context, context.state.value.shown));
   };
   fold.addEventListener('toggle', update);
   fold.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
-  scope.effect(() => {
-    const courses = counts.courses();
-    const [frame] = framesOf(entriesOf(context, context.state.value.shown));
-    // The place of a chart that is to come is kept, so that nothing beside it moves.
-    chartPlace.hidden = !counts.hasCourses();
-    // Checkpoints of a hub, and recordings, have the other chart alone.
-    if (!counts.hasCourses() && frame && !isFoldOpened) isFoldOpened = fold.open = true;
-    if (courses.length && frame)
-      drawTextCourses(chartPlace, courses, {
-        cursor: frame.model.step?.step ?? courses[0]!.points.at(-1)!.step,
-        onChoose: (step) => goToStep(Math.max(0, step)),
-        isPlaying: isPlaying(),
-      });
-  });
-  // While the play counts each checkpoint that it shows, nothing else may take its time.
-  return {
-    studies: () => (isPlaying() ? [] : counts.studies()),
-    update,
-    when: () => learnedWords(counts.courses()),
+  return (hasCourses: boolean) => {
+    if (!hasCourses && !isOpened) isOpened = fold.open = true;
+    update();
   };
 }
 
-/** Adds the map of a head of each model with all its heads; returns a function that draws them. */
-function addPictures(root: HTMLElement, context: Context, scope: Scope, chosen: Chosen) {
-  const grid = addElement(root, 'training-grid');
-  const cards = addElement(grid, 'pictures insets');
-  const headWords = nameHeads(context);
-  const looks = cardLooks(
-    (frame) => ({
-      title: titleOf(frame),
-      hint: headWords(frame, chosen.headOf(frame)).replace(
-        /^strongest head( now)?/,
-        frame.model.step ? 'strongest head in the end' : '$&',
-      ),
-      color: colorOf(frame),
-    }),
-    chosen.headOf,
-    (frame) => columnRemark(frame, chosen),
-  );
-  const mapsFigure = new Figure(cards, attention, context, scope, {
-    ...looks.map,
-    isMain: true,
-  });
-  const headsFigure = new Figure(cards, sinks, context, scope, {
-    ...looks.heads,
-    about: (frame, i) => {
-      const about = looks.heads.about!(frame, i);
-      const name = titleOf(frame).replace(/ model$/, '');
-      return { ...about, title: about.title ? `${name}: ${about.title}` : name };
-    },
-  });
-  return (entries: readonly SubjectEntry[]) => {
-    mapsFigure.update(entries);
-    headsFigure.update(entries);
-    // Where rows see later tokens the corner of a map is in use.
-    const isFilled = (frame: Frame) => isBidirectional(frame) || frame.queries !== undefined;
-    grid.classList.toggle('filled', framesOf(entries).some(isFilled));
-  };
+/** Whether the window is wide, as the style sheet counts it. */
+function followWidth(scope: Scope) {
+  const query = matchMedia('(width >= 820px)');
+  const isWide = signal(query.matches);
+  const follow = () => (isWide.value = query.matches);
+  query.addEventListener('change', follow);
+  scope.onEnd(() => query.removeEventListener('change', follow));
+  return isWide;
 }
 
-/** Requests the models at their step and in the end, the next checkpoint of the play, and the courses. */
+/**
+ * Requests the models at their step and in the end, and the next checkpoints: of the play, which measures each before it
+ * shows it and to which nothing else may take its time, or else those that are not measured yet.
+ */
 function requestAll(
   context: Context,
   scope: Scope,
-  {
-    chosen: { pinnedHead },
-    next,
-    studies,
-  }: { chosen: Chosen; next: () => readonly string[]; studies: () => readonly Study[] },
+  { pinnedHead }: Chosen,
+  nextSubjects: () => readonly string[],
 ): void {
   requestFrames(context, scope, ({ shown }) => {
-    const subjects = [...new Set([...trainedSubjects(shown), ...shown, ...next()])];
+    const ahead = nextSubjects();
+    const subjects = [...new Set([...trainedSubjects(shown), ...shown, ...ahead])];
     const heads = subjects.flatMap((subject) => {
       const at = pinnedHead(subject);
       return at ? [[subject, at] as const] : [];
     });
     return {
-      views: [attention, sinks, training],
-      more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
-      subjects,
-      ahead: next(),
-      heads: Object.fromEntries(heads),
-      studies: studies(),
+      ...{ views: [attention, training], subjects, ahead, heads: Object.fromEntries(heads) },
+      more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'loss_mean'],
     };
-  });
-  // The heading follows the courses. Their chart, which may lie below the window, reports why they cannot be loaded.
-  scope.effect(() => {
-    const models = context.engine.value?.models;
-    if (models)
-      void loadCourses(
-        () => models.timelines(),
-        () => {},
-      );
   });
 }
 
 export function build(root: HTMLElement, page: Context, scope: Scope): void {
   const { context, play } = openByPlaying(page, scope);
   const headingPlace = addElement(root, 'room-head');
+  const chartPlace = addElement(root, 'chart');
   const walkPlace = addElement(root, 'walk-place');
   const goToStep = addTrainingSlider(walkPlace, context, scope, undefined, play);
   const chosen = chooseHeads(context);
-  const { trainedEntries, currentSubjects } = chosen;
-  const drawPictures = addPictures(root, context, scope, chosen);
-  const acts = addElement(root, 'acts');
-  const chartPlace = addElement(acts, 'chart');
-  const side = addElement(acts, 'text-place');
-  const legend = addElement(side, 'training-legend');
-  const updateLegend = addCardLegend(legend, context);
-  const choicePlace = addElement(legend, 'model-choice');
-  const textPlace = addElement(side, '');
-  const isPlaying = () => play.isPlaying.value;
-  const curves = addCurves({ root, chartPlace, goToStep }, context, scope, isPlaying);
+  const kept = keepCheckpoints(context, scope, chosen.pinnedHead);
+  const drawStrip = addStrip(root, context, scope, chosen);
+  const drawFoot = addFoot(root, context);
+  const updateOtherRuns = addOtherRuns(root, context, scope, goToStep);
+  const isWide = followWidth(scope);
   // A model that the reader adds is drawn at once.
   let known = context.state.peek().shown.length;
   scope.effect(() => {
@@ -359,42 +431,44 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     if (length > known && length > 2) context.set({ at: length - 1 });
     known = length;
   });
+  requestAll(context, scope, chosen, () => (play.isPlaying.value ? play.next.value : kept.next()));
+  const shownEntries = () => entriesOf(context, context.state.value.shown);
+  hideUntilDrawn(root, scope, () => [...chosen.trainedEntries(), ...shownEntries()]);
   /** The entries drawn last, and the models that they are of: all stays while a checkpoint loads. */
   let drawn: { readonly models: string; readonly entries: readonly SubjectEntry[] } | undefined;
 
-  requestAll(context, scope, { chosen, next: () => play.next.value, studies: curves.studies });
-  const shownEntries = () => entriesOf(context, context.state.value.shown);
-  hideUntilDrawn(
-    root,
-    scope,
-    () => [...trainedEntries(), ...shownEntries()],
-    () => areCoursesSettled.value,
-  );
-
   scope.effect(() => {
-    const state = context.state.value;
+    const { shown, at } = context.state.value;
     void context.theme.value;
-    const models = trainedSubjects(state.shown).join();
+    const isPlaying = play.isPlaying.value;
+    const models = trainedSubjects(shown).join();
     const latest = shownEntries();
     const isPending = latest.some(({ frame, error }) => !frame && !error);
     if (drawn?.models !== models || !isPending) drawn = { models, entries: latest };
     const { entries } = drawn;
-    const frames = framesOf(entries);
-    const fresh = framesOf(entries.filter(({ isStale }) => !isStale));
-    const trained = framesOf(trainedEntries());
-    const reason = reasonWords(trained, chosen);
-    const shown = { entries: latest, frames, current: fresh, trained, reason };
-    render(headTemplate(shown, context, isPlaying()), headingPlace);
-    root.classList.toggle('pending', isPending && !isPlaying());
-    render(modelChoice(entries, context), choicePlace);
-    updateLegend(frames);
-    const names = currentSubjects();
-    drawPictures(isPending ? entries : entries.filter(({ subject }) => names.includes(subject)));
-    curves.update();
-    const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
-    render(
-      html`${hasText ? textField(context, 2) : nothing}${nextTemplate(context, curves.when())}`,
-      textPlace,
-    );
+    const current = framesOf(entries.filter(({ isStale }) => !isStale));
+    const courses = kept.courses();
+    const isLoading = !entries.some(({ frame, error }) => frame ?? error);
+    const reason = reasonWords(framesOf(chosen.trainedEntries()), chosen);
+    const words = {
+      ...{ heading: headingOf(courses), reason },
+      finding: isLoading ? 'Loading the models …' : numbersSentence(current),
+      // The curves and the strip show it.
+      isDrawn: courses.length > 0 && reason !== '' && current.every(canCount),
+    };
+    render(headTemplate(words, latest, context, isPlaying), headingPlace);
+    root.classList.toggle('pending', isPending && !isPlaying);
+    // The place of a chart that is to come is kept, so that nothing below it moves.
+    chartPlace.hidden = !kept.hasCourses();
+    if (courses.length) {
+      const cursor = (current[0] && stepOf(current[0])) ?? courses[0]!.points.at(-1)!.step;
+      const onChoose = (step: number) => goToStep(Math.max(0, step));
+      drawTextCourses(chartPlace, courses, { cursor, isPlaying, onChoose });
+    }
+    const rows = entries.filter((_, i) => i === 0 || i === besideFirst(at, entries));
+    // The columns are known with the lists of checkpoints.
+    if (kept.areListed()) drawStrip(rows, courses, isWide.value ? WIDE_COLUMNS : NARROW_COLUMNS);
+    drawFoot(entries);
+    updateOtherRuns(kept.hasCourses() || isLoading);
   });
 }

@@ -401,10 +401,7 @@ export class Queue {
       typeof task === 'string' ? this.#key(task) : isGeneration(task) ? '' : studyKey(task);
     const job = (this.#job = { controller, task, key, since: performance.now() });
     const work = this.#work.peek();
-    const isQuiet =
-      typeof task === 'string'
-        ? this.#request!.ahead?.includes(task)
-        : 'isQuiet' in task && task.isQuiet === true;
+    const isQuiet = typeof task === 'string' && this.#request!.ahead?.includes(task);
     const begin = (text: string) =>
       (this.#work.value = { text, share: NaN, since: performance.now() });
     if (typeof task === 'object' && isGeneration(task)) begin('Generating');
@@ -413,10 +410,7 @@ export class Queue {
     try {
       if (typeof task === 'string') await this.#answer(task, job);
       else if (isGeneration(task)) await this.#generate(task, job);
-      else {
-        const watch = isQuiet ? { signal, onProgress: () => {} } : this.#makeWatch(signal);
-        await this.#studies.measure(task, this.#request!, watch);
-      }
+      else await this.#studies.measure(task, this.#request!, this.#makeWatch(signal));
     } catch (error) {
       if (!signal.aborted) this.#fail(job, error);
     }

@@ -9,8 +9,6 @@ export interface Study {
   readonly measures: readonly string[];
   /** Studies of one model with the same turn are measured together, in one sweep. */
   readonly turn?: number;
-  /** Whether the page shows no progress of it. */
-  readonly isQuiet?: boolean;
 }
 
 export function studyKey({ subject, question, measures }: Study): string {

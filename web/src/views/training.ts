@@ -38,7 +38,7 @@ import { addElement, setText, type View } from '../page/view';
  */
 const loadedCourses = signal<readonly Course[]>([]);
 /** Whether the courses of the page's own models are loaded, or could not be. */
-export const areCoursesSettled = signal(false);
+const areCoursesSettled = signal(false);
 /** The series whose courses are loaded or loading, each with its ε. */
 const requestedSeries = new Set<string>();
 /** The long runs with several seeds, by model; undefined while their logs are loading. */
@@ -146,10 +146,6 @@ export function emergenceOf(frame: Frame) {
   const isNone = maximum < MIN_SINK_PERCENT;
   return { isNone, step, from: points[0]!.value, last: lastValue, maximum };
 }
-
-/** Returns the color of the model's curve. */
-export const colorOf = (frame: Frame): string =>
-  loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id)?.style.color ?? '--ink';
 
 /**
  * Returns sentences about the shown checkpoint, and about other seeds.
