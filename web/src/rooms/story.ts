@@ -573,7 +573,7 @@ function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Contex
     </p>
     <p>
       Training only asks for a better guess of the next token. At step 0 only the first rows are
-      dark: they have few tokens to attend to.${step ? ' Press Play.' : ''}
+      dark: they have few tokens to attend to.
     </p>`;
 }
 
