@@ -128,7 +128,7 @@ function modelRows(context: Context, state: State): ModelRow[] {
     const loss = lossBeside(cardOf(subject), cardOf(members[0]!));
     return {
       ...{ subject, name, what, frame, isStale },
-      note: besides || (loss && `loss: ${loss}`),
+      note: besides || (loss && `predicts ${loss.replace('nearly equal', 'about as well')}`),
       waits: areWaiting && !shown.includes(subject),
       color: colors[shown.indexOf(subject)],
     };

@@ -6,9 +6,10 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { cellsOf, firstKey, isCommonToken, mapsOf, mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
 import type { DrawOptions } from '../page/view';
+import { claimOf } from '../claims';
 import { cellAt, paint } from '../plot/heatmap';
 import { cellWords, weightScale } from '../views/attention';
-import { firstName, verdictOf } from '../words';
+import { firstName, verdictOf, wholePercent } from '../words';
 import { countWords } from './compared';
 
 /** Differences of the loss below these numbers, in nats per token, have these words; a larger one is much. */
@@ -74,6 +75,8 @@ function modelCard(
     card.title = cell ? cellWords(frame!, maps, cell, { ...options, frames: [frame!] }) : '';
   };
   const state = waits ? 'press to load' : 'loading …';
+  const isFirstKnown = frame && isCommonToken(frame, firstKey(frame));
+  const amount = maps && isFirstKnown && claimOf(frame, frame.head!, options.state).attention;
   return html`<button
     type="button"
     class="model ${isStale ? 'stale' : ''}"
@@ -83,10 +86,8 @@ function modelCard(
     @pointermove=${point}
   >
     <strong>${name}</strong>
-    <span
-      class="small-map"
-      data-first=${frame && isCommonToken(frame, firstKey(frame)) ? firstName(frame) : ''}
-      >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${state}</i>`}</span
+    <span class="small-map" data-first=${isFirstKnown ? firstName(frame) : ''}
+      >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${state}</i>`}${amount === undefined || amount === false ? nothing : html`<em>◀ ${wholePercent(amount)}</em>`}</span
     >
     <span class="sinks">${frame && !isStale ? sinkWords(frame, isFirst) : nothing}</span>
     <span class="what">${what}</span>

@@ -25,7 +25,7 @@ import {
 import { Figure, type FigureLook } from '../page/figure';
 import { checkpointOf, nearestStep } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
-import { canCount, claimOf } from '../claims';
+import { canCount, claimOf, hasSink } from '../claims';
 import {
   firstKey,
   isCommonToken,
@@ -242,10 +242,12 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
       const { L, H } = frame.architecture;
       const count = countWords(frame).replace('none', `0 of ${L * H}`);
       const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+      const { attention } = claimOf(frame, chosen.headOf(frame), context.state.peek());
+      const isOther = verdictOf(frame).sink > 0 && !hasSink(frame, attention);
       const isLast = strip.cells.every((cell) => cell.column <= column);
       return {
         title: row ? '' : headingAt(frame),
-        text: html`${canCount(frame) ? html`<span>${count}${column ? '' : ' heads'}</span>` : nothing}
+        text: html`${canCount(frame) ? html`<span>${count}${isOther ? ', not this' : column ? '' : ' heads'}</span>` : nothing}
         ${Number.isFinite(loss) ? html`<span class="hint">loss ${formatReal(loss)}</span>` : nothing}
         ${isLast ? rowName(frame, row) : nothing}`,
         color: strip.colors[row]!,
