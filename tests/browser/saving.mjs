@@ -157,8 +157,8 @@ export const saving = {
       cells: await readPixels(lightPage, '[data-view="attention"] canvas'),
     });
     assert.deepEqual(comparison.paper, [255, 255, 255, 255]);
-    // The words at the first column cover a few cells of each map.
-    assert.ok(Math.max(...comparison.wrong) <= 9, `${comparison.wrong}`);
+    // The words in each map cover a few of its cells.
+    assert.ok(Math.max(...comparison.wrong) <= 16, `${comparison.wrong}`);
     assert.match(lightSvg, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
     assert.match(lightSvg, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
     const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(lightSvg);

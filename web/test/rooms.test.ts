@@ -609,7 +609,7 @@ describe('Training', () => {
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.row-name .hint');
-    expect(hints()).toEqual(['strongest in the end: layer 1, head 0']);
+    expect(hints()).toEqual(['strongest after training: layer 1, head 0']);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()).toEqual(['layer 1, head 1']);
     expect(room.asked().heads.softmax).toEqual({ layer: 1, head: 1 });

@@ -112,9 +112,11 @@ export const cache: Experiment = {
     return {
       heading: keepersAreBest
         ? `Rules that keep ${first}: at most ${worseWords(kept!.cost)}; ${others} ${percentWorse(dropped!.cost)}`
-        : `The best rule: ${worseWords(best.cost)}; the worst: ${worseWords(worst.cost)}`,
+        : worseWords(best.cost) === worseWords(worst.cost)
+          ? `Each rule: ${worseWords(best.cost)}`
+          : `The best rule: ${worseWords(best.cost)}; the worst: ${worseWords(worst.cost)}`,
       text:
-        `${sinkWords(baseline)}${capitalize(modelName({ title }))} keeps ${budget} tokens; ${costs.length} rules choose which. ` +
+        `${sinkWords(baseline)}${capitalize(modelName({ title }))} keeps ${budget} token${budget === 1 ? '' : 's'}; ${costs.length} rules choose which. ` +
         (keepersAreBest
           ? `${count} keep ${first} in most heads. Without it: ${choiceWords(baseline, dropped!.cost)}.`
           : `The best: “${policyName(best.frame)}”; the worst: “${policyName(worst.frame)}”, ${choiceWords(baseline, worst.cost)}.`),

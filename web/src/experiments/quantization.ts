@@ -109,8 +109,11 @@ export const quantization: Experiment = {
     const scaleLabel =
       (quantized === 'weights' && WEIGHT_SCALES[granularity]) || mainResult.labels.by;
     const cause =
-      isRecovered && granularity === 'tensor' && exactResult.error < roundedResult.error / 2
-        ? `: ${first} hold${exactTokens > 1 ? '' : 's'} the largest numbers, and steps that reach them are too coarse for others`
+      isRecovered &&
+      exactTokens === 1 &&
+      granularity === 'tensor' &&
+      exactResult.error < roundedResult.error / 2
+        ? `: ${first} holds the largest numbers, and steps that reach them are too coarse for others`
         : '';
     return {
       heading: `Rounded to ${bits} bits: ${worseWords(roundedResult.cost)}${exactTokens ? `; with ${first} exact, ${worseWords(exactResult.cost)}` : ''}`,

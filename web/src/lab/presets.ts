@@ -22,7 +22,7 @@ export const PRESETS: readonly Preset[] = [
     question: 'Softmax or sigmoid?',
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
-    claim: 'The two differ only in the rule that turns scores into attention: softmax or sigmoid.',
+    claim: 'They differ only in how scores become attention: softmax or sigmoid.',
     answers: {
       left:
         'Only softmax grows a sink: after an ordinary letter there is nothing to look up, and its rows must still sum ' +

@@ -144,12 +144,13 @@ export const agreedWords = (
 export function effectWords(tested: TestedClaim): string {
   const { claim, source, against, effect } = tested;
   const [, low, high] = effect.map((share) => Math.round(100 * share)) as [number, number, number];
+  const points = (number: number) => `percentage point${number === 1 ? '' : 's'}`;
   const range =
     high <= 0
-      ? `${-high} to ${-low} percentage points less`
+      ? `${-high} to ${-low} ${points(-low)} less`
       : low < 0
-        ? `from ${-low} percentage points less to ${high} more`
-        : `${low} to ${high} percentage points more`;
+        ? `from ${-low} ${points(-low)} less to ${high} more`
+        : `${low} to ${high} ${points(high)} more`;
   const baseline = against ? `with “${against}”` : 'if each row were spread evenly';
   return `${verdictWords(tested)} ${source}: “${claim}” In our runs the first token gets ${range} than ${baseline}.`;
 }

@@ -128,7 +128,7 @@ function modelRows(context: Context, state: State): ModelRow[] {
     const loss = lossBeside(cardOf(subject), cardOf(members[0]!));
     return {
       ...{ subject, name, what, frame, isStale },
-      note: besides || (loss && `predicts ${loss.replace('nearly equal', 'about as well')}`),
+      note: besides || (loss && `predicts ${loss.replace('nearly equal', 'alike')}`),
       waits: areWaiting && !shown.includes(subject),
       color: colors[shown.indexOf(subject)],
     };
@@ -262,7 +262,7 @@ function leadOf(frames: readonly Frame[], context: Context): string {
   const tested = claimAbout(shown);
   const raw = frames.length > 2 ? '' : rawWords(frames);
   const reason =
-    `${spendWords(frames)}${extraKeyWords(frames)}${raw}` ||
+    `${spendWords(frames)}${extraKeyWords(frames.filter(({ subject }) => shown.includes(subject)))}${raw}` ||
     (tested ? agreedWords(tested, shown) : '');
   const rest = obstacleOf(frames) || reason;
   // The cards say what differs.

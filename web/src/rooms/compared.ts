@@ -248,8 +248,13 @@ export function rowHeading(frames: readonly Frame[], phrases: readonly string[])
     frames.every((frame) => frame.operation.normalizes === above.includes(frame));
   if (above.length > MAX_LISTED && !isRule)
     return `Fewest sinks come with ${list(below)}: ${atMost}, others ${most}.`;
-  const where = isRule && above.length > 1 ? 'where rows must sum to 100%' : `with ${list(above)}`;
-  return `Sinks come ${where}: ${most}, others ${atMost}.`;
+  const where =
+    isRule && above.length > 1
+      ? 'Here sinks come where rows must sum to 100%'
+      : `Sinks come with ${list(above)}`;
+  const [extra] = frames.map(extraKeyHeads).filter((heads) => heads && !/^none/.test(heads));
+  const elsewhere = extra ? `; an extra key has it in ${extra.replace(' of the ', ' of ')}` : '';
+  return `${where}: ${most}, others ${atMost}${elsewhere}.`;
 }
 
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */

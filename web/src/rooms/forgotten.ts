@@ -84,7 +84,8 @@ function card(text: Recorded, kept: Kept, theme: Theme, keep?: (kept: Kept) => v
       ${recent.map((piece, i) => html`<span style=${shade(others[i]!)}>${piece}</span>`)}
     </p>
     <p class="hint">
-      ${keep ? `Press “${first}” or “${second.trim()}” to keep it. ` : ''}The model writes:
+      ${!keep ? '' : kept === 'last' ? `Press “${first}” or “${second.trim()}” to keep it. ` : `Press “${name}” to forget it. `}The
+      model writes:
     </p>
     <p class="text-strip writing" data-written=${kept} title=${written[kept].text}>
       ${shortened(written[kept].text)}
@@ -125,7 +126,7 @@ export function addForgotten(place: HTMLElement, { state, theme }: Context, scop
     render(
       html`<h1>${headingOf(text)}</h1>
         <p class="opening">
-          ${explainTerms(`Long chats outgrow a model’s memory, and old words are dropped. ${model}, a real model, keeps ${budget} tokens.`, true)}
+          ${explainTerms(`Long chats outgrow a model’s memory, and old words are dropped. ${model}, a real model, may keep ${budget} tokens here.`, true)}
           ${choiceField('text', chosen.value, NAMES, (one) => (chosen.value = one as Name))}
         </p>
         <div class="forgotten-cards">

@@ -3,7 +3,15 @@
  * its heads have a sink there, what the model changes, and how well it predicts. A press shows the model large.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { cellsOf, firstKey, isCommonToken, mapsOf, mean, type Frame } from '../frame';
+import {
+  cellsOf,
+  firstKey,
+  isCommonToken,
+  mapsOf,
+  mean,
+  usesRawWeights,
+  type Frame,
+} from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
 import type { DrawOptions } from '../page/view';
 import { claimOf } from '../claims';
@@ -52,13 +60,18 @@ export interface ModelRow {
 }
 
 /** Says how many heads have a sink on the text, in the first card in whole words; empty where heads are not counted. */
-function sinkWords(frame: Frame, isFirst: boolean): TemplateResult | typeof nothing {
+function sinkWords(
+  frame: Frame,
+  isFirst: boolean,
+  { normalize }: DrawOptions['state'],
+): TemplateResult | typeof nothing {
   const { conclusive, sink } = verdictOf(frame);
   if (!conclusive || !Number.isFinite(sink)) return nothing;
   const { L, H } = frame.architecture;
   const count = countWords(frame).replace('none', `0 of ${L * H}`);
   return html`<b>${count}</b>
-    ${isFirst ? `heads ${/^1 /.test(count) ? 'has' : 'have'} a sink` : nothing}`;
+    ${isFirst ? `heads ${/^1 /.test(count) ? 'has' : 'have'} a sink` : nothing}
+    ${normalize === 'yes' && usesRawWeights(frame) ? 'by weight' : nothing}`;
 }
 
 function modelCard(
@@ -89,7 +102,9 @@ function modelCard(
     <span class="small-map" data-first=${isFirstKnown ? firstName(frame) : ''}
       >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${state}</i>`}${amount === undefined || amount === false ? nothing : html`<em>◀ ${wholePercent(amount)}</em>`}</span
     >
-    <span class="sinks">${frame && !isStale ? sinkWords(frame, isFirst) : nothing}</span>
+    <span class="sinks"
+      >${frame && !isStale ? sinkWords(frame, isFirst, options.state) : nothing}</span
+    >
     <span class="what">${what}</span>
     <small>${note}</small>
   </button>`;

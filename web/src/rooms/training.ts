@@ -229,7 +229,7 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
   };
   const rowName = (frame: Frame, row: number) => {
     const { layer, head } = modelHead(frame, chosen.headOf(frame));
-    const why = row || isHeadNamed(context.state.peek()) ? '' : 'strongest in the end: ';
+    const why = row || isHeadNamed(context.state.peek()) ? '' : 'strongest after training: ';
     return html`<span class="row-name" style="--row: ${row}"
       ><b>${titleOf(frame)}</b>
       <span class="hint">${explainTerms(`${why}layer ${layer}, head ${head}`, true)}</span></span
@@ -247,7 +247,7 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
       const isLast = strip.cells.every((cell) => cell.column <= column);
       return {
         title: row ? '' : headingAt(frame),
-        text: html`${canCount(frame) ? html`<span>${count}${isOther ? ', not this' : column ? '' : ' heads'}</span>` : nothing}
+        text: html`${canCount(frame) ? html`<span>${count}${isOther ? ' elsewhere' : column ? '' : ' heads'}</span>` : nothing}
         ${Number.isFinite(loss) ? html`<span class="hint">loss ${formatReal(loss)}</span>` : nothing}
         ${isLast ? rowName(frame, row) : nothing}`,
         color: strip.colors[row]!,
