@@ -494,7 +494,7 @@ describe('a chart whose width changes', () => {
   });
 });
 
-it('marks points with words at the left above them, or else at the right below them', () => {
+it('marks points with words at the left above them, or else from the axis on above them', () => {
   const mark = (x: number, y: number, text = 'here') => ({ x, y, text, color: '--sink' });
   const { root, marks } = chartOf([line([0, 2, 4])], {
     marks: [mark(1, 2), mark(2, 4), mark(0, 0)],
@@ -507,7 +507,7 @@ it('marks points with words at the left above them, or else at the right below t
   expect(marks('.ring-words', 'x', 'y')).toEqual([
     [178, 75],
     [320, 14],
-    [56, 141],
+    [50, 128],
   ]);
   const anchors = [...root.querySelectorAll('.ring-words')].map((words) =>
     words.getAttribute('text-anchor'),

@@ -428,13 +428,13 @@ function nameLines(
     .map(drawName);
 }
 
-/** Draws the marks, with words at the left above a point, or else at the right below it; `words` are the ends of these. */
+/** Draws the marks, with words at the left above a point, or else above it from the axis on; `words` are the ends of these. */
 function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf }: Axes) {
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];
     const isLeft = cx - 10 - length > LEFT;
-    const textX = cx + (isLeft ? -10 : 10);
-    const textY = isLeft ? cy - 8 : Math.min(cy + 18, yOf.range()[0]! - 3);
+    const textX = isLeft ? cx - 10 : LEFT + 4;
+    const textY = isLeft ? cy - 8 : Math.max(TOP + 10, cy - 16);
     const words: Point[] = [textX, textX + (isLeft ? -length : length)].map((end) => [end, textY]);
     const style = `--own: var(${color})`;
     const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
