@@ -507,7 +507,7 @@ it('marks points with words at the left above them, or else from the axis on abo
   expect(marks('.ring-words', 'x', 'y')).toEqual([
     [178, 75],
     [320, 14],
-    [50, 128],
+    [46, 128],
   ]);
   const anchors = [...root.querySelectorAll('.ring-words')].map((words) =>
     words.getAttribute('text-anchor'),
