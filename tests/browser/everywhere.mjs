@@ -144,7 +144,7 @@ const steps = {
     await browser.open('about:blank');
     await browser.open(`${address}#room=compare&shown=softmax,sigmoid,sigmoid-norm&input=heldout`);
     await until(browser, 'three cards', () => {
-      const counts = [...document.querySelectorAll('.view-sinks .cell-head strong')];
+      const counts = [...document.querySelectorAll('.model[aria-pressed=true] .sinks b')];
       return counts.length === 3 && counts.every(({ textContent }) => /\d/.test(textContent));
     });
   },
