@@ -115,7 +115,7 @@ export function headingOf(courses: readonly TextCourse[]): string {
   const halfClause =
     half === first || others ? '' : `, in ${countWords(half.frame!)} heads by ${stepText(half)}`;
   const neverClause = never.length ? `; ${listWords(never, 'or')} never` : '';
-  return `The sink is learned${others ? '' : name}: first at step ${stepText(first)}${others && name}${others}${halfClause}${neverClause}.`;
+  return `The sink is learned${others ? '' : name}: here first at step ${stepText(first)}${others && name}${others}${halfClause}${neverClause}.`;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
