@@ -232,8 +232,9 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
   const without = formatPercent(Number(other.measured.sink_1_raw) / 100);
   return html`<p data-no-start>
     In this model the sink belongs to the start token ${token}, which was before every text of its
-    training. Without it, ${countedOn(frame)}, ${headsWords(frame, sink)} have a sink. Of a model
-    trained without a start token it is ${without} of the heads, over 100 passages:
+    training. Without it, ${countedOn(frame)}, ${headsWords(frame, sink)} have one at the first
+    token. Of a model trained without a start token it is ${without} of the heads, over 100
+    passages:
     <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
       >see both on this text</a
     >, or read <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
