@@ -138,7 +138,7 @@ def _write_conditions(job: Job, block: int | None) -> Job:
     try:
         if folder.has(STUDY_FILE):
             stored_conditions = json.loads(folder.read(STUDY_FILE))
-            keys = dict.fromkeys((*conditions, *stored_conditions.keys() - {"block"}))
+            keys = sorted({*conditions, *stored_conditions} - {"block"})
             differing_keys = [key for key in keys if stored_conditions.get(key) != conditions.get(key)]
             if block not in (None, stored_conditions["block"]):
                 differing_keys.append("block")
