@@ -532,8 +532,9 @@ def claims() -> list[dict[str, Any]]:
     for (i, k), survives in zip(comparisons, decide.survive_correction([*comparisons.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
     before = {id: verdict for verdict, ids in document["before"].items() for id in ids}
+    said = said_sentences(document)
     return [
-        claim_row(claim, row_effects, said_sentences(document), before.get(claim["id"]))
+        claim_row(claim, row_effects, said, before.get(claim["id"]))
         for claim, row_effects in zip(document["claim"], effects)
     ]
 

@@ -18,8 +18,7 @@ import {
   rankMerges,
   refuse,
 } from './vocabulary.ts';
-import type { GgufReader, TokenizerFiles } from './types.ts';
-import type { OnRanked } from './vocabulary.ts';
+import type { GgufReader, OnBuilt, TokenizerFiles } from './types.ts';
 
 const NORMAL = 1;
 const UNKNOWN = 2;
@@ -138,7 +137,7 @@ const SPLITTING_RULES: readonly SplittingRule[] = [
  * @param onRanked see `rankMerges`
  * @example const { json, config } = tokenizerOfGguf((key) => metadata.get(key));
  */
-export function tokenizerOfGguf(read: GgufReader, onRanked?: OnRanked): TokenizerFiles {
+export function tokenizerOfGguf(read: GgufReader, onRanked?: OnBuilt): TokenizerFiles {
   check(read, 'call', 'read');
   const model = read('tokenizer.ggml.model');
   if (model === 'gpt2') return readByteLevel(read, onRanked);
@@ -150,7 +149,7 @@ export function tokenizerOfGguf(read: GgufReader, onRanked?: OnRanked): Tokenize
   );
 }
 
-function readByteLevel(read: GgufReader, onRanked?: OnRanked): TokenizerFiles {
+function readByteLevel(read: GgufReader, onRanked?: OnBuilt): TokenizerFiles {
   const rule = findRule(read('tokenizer.ggml.pre') ?? 'default');
   const { split, letterSplit, normalForm, ignoreMerges, bos } = rule;
   const { tokens, types } = readTokens(read);
@@ -183,7 +182,7 @@ function findRule(name: unknown) {
   );
 }
 
-function readSentencePiece(read: GgufReader, onRanked?: OnRanked): TokenizerFiles {
+function readSentencePiece(read: GgufReader, onRanked?: OnBuilt): TokenizerFiles {
   const isGemma = String(read('general.architecture')).startsWith('gemma');
   const { tokens: storedTokens, types } = readTokens(read);
   // The converter of GGUF files writes runs of 2 to 31 block signs of Gemma as spaces.
@@ -254,7 +253,7 @@ function listMerges(
   types: ArrayLike<number>,
   scores: ArrayLike<number>,
   vocab: TokenIds,
-  onRanked?: OnRanked,
+  onRanked?: OnBuilt,
 ) {
   const isPiece = (id: number | undefined) =>
     id !== undefined && (types[id] === NORMAL || types[id] === USER_DEFINED);
@@ -320,7 +319,7 @@ function readNumbers(read: GgufReader, key: string, n: number): number[] {
   return numbers as number[];
 }
 
-function readMerges(read: GgufReader, vocab: TokenIds, onRanked?: OnRanked) {
+function readMerges(read: GgufReader, vocab: TokenIds, onRanked?: OnBuilt) {
   const key = 'tokenizer.ggml.merges';
   const merges = readStrings(read, key);
   return { merges, ranks: rankMerges(merges, vocab, key, 0, onRanked) };

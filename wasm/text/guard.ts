@@ -9,12 +9,11 @@ import { checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, closedError, expect, unpackError } from '../abi/errors.ts';
 import type {
   GuardedTokenizer,
+  OnBuilt,
   TokenizerSource as Source,
   EncodeOptions as Options,
 } from './types.ts';
 import type { Answer, OpenedTokenizer, EncodedText, Question } from './worker.ts';
-
-type OnBuilt = (done: number, total: number) => void;
 
 interface Worker {
   onmessage(event: { data: Answer }): void;

@@ -6,7 +6,7 @@ import { guardTokenizer } from './guard.ts';
 import { idTokenizer } from './ids.ts';
 import type { Model } from '../engine/types.ts';
 import type { Plan, PlanFile } from '../loading/types.ts';
-import type { GuardedTokenizer, TokenizerSource } from './types.ts';
+import type { GuardedTokenizer, OnBuilt, TokenizerSource } from './types.ts';
 
 /**
  * Opens the tokenizer of a plan in its own worker, from the plan's files or the opened GGUF model.
@@ -24,7 +24,7 @@ export async function planTokenizer(
     readonly signal?: AbortSignal;
     /** See `guardTokenizer`. */
     readonly limit?: number;
-    readonly onBuilt?: (done: number, total: number) => void;
+    readonly onBuilt?: OnBuilt;
   } = {},
 ): Promise<GuardedTokenizer> {
   checkPlan(plan);

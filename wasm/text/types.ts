@@ -61,6 +61,9 @@ export type TokenizerSource =
   /** The start of a GGUF file. */
   | { readonly gguf: Uint8Array };
 
+/** Receives the progress of a GGUF file's merges, or of the search for them. */
+export type OnBuilt = (done: number, total: number) => void;
+
 /** A Tokenizer in a worker that can be ended. Its `encode` and `decode` return promises. */
 export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
   /**

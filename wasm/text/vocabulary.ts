@@ -7,7 +7,7 @@
 import { SinkscopeError } from '../abi/errors.ts';
 import { MergeRanks, TokenIds } from './merges.ts';
 import type { Settings } from './shapes.ts';
-import type { TokenizerFiles } from './types.ts';
+import type { OnBuilt, TokenizerFiles } from './types.ts';
 
 /** Limit on ids: real vocabularies are far smaller, and larger ids would make sparse tables. */
 const TOKENS_MAX = 1 << 21;
@@ -22,8 +22,6 @@ export const ROLES = [
   ['cls_token', 'cls'],
   ['mask_token', 'mask'],
 ] as const;
-
-export type OnRanked = (done: number, total: number) => void;
 
 /** Merges that are ranked, or tokens whose merges are found, between two reports. */
 export const ITEMS_PER_REPORT = 2 ** 12;
@@ -279,7 +277,7 @@ export function rankMerges(
   ids: TokenIds,
   where: string,
   prefixLength: number = 0,
-  onRanked?: OnRanked,
+  onRanked?: OnBuilt,
 ) {
   const { texts } = ids;
   const ranks = new MergeRanks(merges.length);

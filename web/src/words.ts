@@ -565,9 +565,15 @@ export function countedOn({ sequences, question, recording, generated }: Frame):
 }
 
 /** Says how many heads give something, with a verb that agrees. */
-export function headsGive(frame: Frame, share: number): string {
+export const headsGive = (frame: Frame, share: number): string =>
+  headsDo(frame, share, 'give', 'gives');
+
+export const headsHave = (frame: Frame, share: number): string =>
+  headsDo(frame, share, 'have', 'has');
+
+function headsDo(frame: Frame, share: number, verb: string, verbOfOne: string): string {
   const words = headsWords(frame, share);
-  return `${words} ${words.startsWith('1 of') ? 'gives' : 'give'}`;
+  return `${words} ${words.startsWith('1 of') ? verbOfOne : verb}`;
 }
 
 /**

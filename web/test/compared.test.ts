@@ -307,8 +307,8 @@ describe('chapters and claims', () => {
 
 it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
-    'nearly equal',
-    'nearly equal',
+    'alike',
+    'alike',
     'worse',
     'much better',
     '',

@@ -1,6 +1,6 @@
 /** Draws the task: the first tokens of a lab's text, and where two kinds of them look. */
 import { html, nothing, svg } from 'lit';
-import { labelsOf, rowNotes, START, taskTitle, type NamedLab } from './words';
+import { isTrigger, labelsOf, rowNotes, START, taskTitle, type NamedLab } from './words';
 
 const [WIDTH, HEIGHT, LINE] = [620, 172, 104];
 /** The most pixels from a token to the next. */
@@ -24,8 +24,7 @@ export function taskTemplate(namedLab: NamedLab) {
   const [trigger, ordinary] = rowNotes(namedLab);
   if (!trigger || !ordinary) return title;
   const tokens = labelsOf(lab).slice(0, 1 + Math.max(trigger.row, ordinary.row));
-  const isTrigger = (t: number) =>
-    t > 1 && lab.sample[t]! >= 1 && lab.sample[t]! <= Number(lab.settings.triggers);
+  const looksBack = (t: number) => t > 1 && isTrigger(lab, t);
   const step = Math.min(MAX_STEP, WIDTH / tokens.length);
   const x = (t: number) => step * (t + 0.5);
   const text = (words: string, at: number, y: number, anchor = 'middle', size = 16, weight = 400) =>
@@ -35,11 +34,11 @@ export function taskTemplate(namedLab: NamedLab) {
   return html`${title}
     <svg role="img" aria-label="${says}; ${asks}" viewBox="0 0 ${WIDTH} ${HEIGHT}">
       ${tokens.map((token, t) => {
-        const isNoted = isTrigger(t) || t === ordinary.row;
+        const isNoted = looksBack(t) || t === ordinary.row;
         return text(token, x(t), LINE, 'middle', Math.min(36, step * 0.6), isNoted ? 700 : 400);
       })}
       <g fill="none" stroke="currentColor">
-        ${tokens.map((_, t) => (isTrigger(t) ? arc(x(t), x(t - 1)) : nothing))}
+        ${tokens.map((_, t) => (looksBack(t) ? arc(x(t), x(t - 1)) : nothing))}
         <path d="M${x(trigger.row)},${LINE + 12}v14" />
       </g>
       ${text('?', x(ordinary.row), LINE - 40, 'middle', 36, 700)}

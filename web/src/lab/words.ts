@@ -44,9 +44,13 @@ export function uniformShare({ length }: Settings): number {
   return sum / (T - 1);
 }
 
+/** Whether a token of the sample is a circled digit. */
+export const isTrigger = ({ sample, settings }: Pick<Lab, 'sample' | 'settings'>, t: number) =>
+  sample[t]! >= 1 && sample[t]! <= Number(settings.triggers);
+
 /** Returns the sample's positions without a trigger, after the first token. */
 const nonTriggersOf = ({ sample, settings }: Pick<Lab, 'sample' | 'settings'>): number[] =>
-  sample.flatMap((id, t) => (t > 0 && !(id >= 1 && id <= Number(settings.triggers)) ? [t] : []));
+  sample.flatMap((_, t) => (t > 0 && !isTrigger({ sample, settings }, t) ? [t] : []));
 
 interface ShownHead extends Head {
   readonly weights: Float32Array;
@@ -182,11 +186,9 @@ export function taskTitle({ settings }: Lab): string {
 
 /** Explains two rows of a lab's map: the first one of a circled digit, and an ordinary one; none without both. */
 export function rowNotes({ lab }: NamedLab) {
-  const isTrigger = (t: number) =>
-    lab.sample[t]! >= 1 && lab.sample[t]! <= Number(lab.settings.triggers);
   const rows = lab.words.map((_, t) => t).slice(2);
-  const trigger = rows.find((t) => isTrigger(t) && !isTrigger(t - 1));
-  const ordinary = rows.find((t) => !isTrigger(t) && !isTrigger(t - 1));
+  const trigger = rows.find((t) => isTrigger(lab, t) && !isTrigger(lab, t - 1));
+  const ordinary = rows.find((t) => !isTrigger(lab, t) && !isTrigger(lab, t - 1));
   if (lab.settings.task === 'conditional' || trigger === undefined || ordinary === undefined)
     return [];
   return [

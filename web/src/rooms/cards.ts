@@ -4,16 +4,15 @@ import type { Context } from '../page/context';
 import type { FigureLook } from '../page/figure';
 import type { DrawOptions } from '../page/view';
 import { explainTerms } from '../page/terms';
-import { addElement, setText } from '../page/view';
+import { addElement } from '../page/view';
 import { hasSink } from '../claims';
 import { questionKey } from '../ask/question';
 import { idWithoutStep } from '../ask/steps';
 import { firstTokenWeights, headAt, isHeadNamed, modelHead, type Frame, type Head } from '../frame';
 import type { Cell } from '../plot/heatmap';
-import { drawScale } from '../plot/legend';
-import { weightScale } from '../views/attention';
-import { firstName, formatPercent, mapWords, verdictOf } from '../words';
-import { countWords } from './compared';
+import { addMapLegend } from '../views/attention';
+import { firstName, formatPercent, verdictOf } from '../words';
+import { countFigures } from './compared';
 import './cards.css';
 
 export interface CardWords {
@@ -72,9 +71,7 @@ export function cardLooks(
       isBare: true,
       headOf,
       about: (frame, i) => {
-        const { L, H } = frame.architecture;
-        const count = countWords(frame).replace('none', `0 of ${L * H}`);
-        const title = verdictOf(frame).conclusive ? `${count} heads` : '';
+        const title = verdictOf(frame).conclusive ? `${countFigures(frame)} heads` : '';
         // The first card says what the dots of all are.
         if (i && title) return { title, text: html``, color: wordsOf(frame, i).color };
         const words = `${title ? `sink: >${formatPercent(frame.eps, 0)}` : 'attention'} on ${firstName(frame)}`;
@@ -91,12 +88,9 @@ export function cardLooks(
 /** Adds what all cards share: how to read a map, and the scale. */
 export function addCardLegend(place: HTMLElement, context: Context) {
   const legend = addElement(place, 'map-legend');
-  const words = addElement(legend, '', 'span');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
+  const drawLegend = addMapLegend(legend);
   return (frames: readonly Frame[]): void => {
-    const [state, theme] = [context.state.peek(), context.theme.peek()];
-    setText(words, mapWords(frames));
-    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    drawLegend({ frames, state: context.state.peek(), theme: context.theme.peek() });
     legend.hidden = !frames.length || frames.some(({ pooled }) => pooled);
   };
 }

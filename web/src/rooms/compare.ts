@@ -128,7 +128,7 @@ function modelRows(context: Context, state: State): ModelRow[] {
     const loss = lossBeside(cardOf(subject), cardOf(members[0]!));
     return {
       ...{ subject, name, what, frame, isStale },
-      note: besides || (loss && `predicts ${loss.replace('nearly equal', 'alike')}`),
+      note: besides || (loss && `predicts ${loss}`),
       waits: areWaiting && !shown.includes(subject),
       color: colors[shown.indexOf(subject)],
     };
@@ -210,7 +210,6 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
     const frames = framesOf(entries);
     const isMap = stage.choiceFor(frames).views[0] === attention;
     pictures.classList.toggle('cards', isMap);
-    pictures.dataset.count = String(entries.length);
     stage.update(entries);
     sinkMap.root.hidden = !isMap;
     sinkMap.update(isMap ? entries : []);

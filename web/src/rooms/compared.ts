@@ -112,6 +112,12 @@ export function countWords(frame: Frame): string {
   return /^none/.test(words) ? 'none' : words.replace(' of the ', ' of ').replace(/ heads$/, '');
 }
 
+/** Returns `countWords` in figures where no head has a sink: "0 of 24". */
+export function countFigures(frame: Frame): string {
+  const { L, H } = frame.architecture;
+  return countWords(frame).replace('none', `0 of ${L * H}`);
+}
+
 /** Why the models' heads are not counted, or not compared; empty if they are. */
 export function obstacleOf(frames: readonly Frame[]): string {
   const short = frames.find((frame) => !verdictOf(frame).conclusive);

@@ -18,20 +18,20 @@ import { claimOf } from '../claims';
 import { cellAt, paint } from '../plot/heatmap';
 import { cellWords, weightScale } from '../views/attention';
 import { firstName, verdictOf, wholePercent } from '../words';
-import { countWords } from './compared';
+import { countFigures } from './compared';
 
 /** Differences of the loss below these numbers, in nats per token, have these words; a larger one is much. */
 const LOSS_WORDS = [
-  [0.05, 'nearly equal'],
+  [0.05, 'alike'],
   [0.2, ''],
   [Infinity, 'much '],
 ] as const;
 
-/** Says how large a difference of the loss is: "nearly equal", "worse", "much worse". */
+/** Says how a model with so much more loss predicts: "alike", "worse", "much worse". */
 export function lossWords(difference: number): string {
   if (!Number.isFinite(difference)) return '';
   const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
-  return word === 'nearly equal' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
+  return word === 'alike' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
 }
 
 /** Compares the mean loss of a model's trainings over the passages with that of the first model; empty if they are means over other tokens. */
@@ -67,8 +67,7 @@ function sinkWords(
 ): TemplateResult | typeof nothing {
   const { conclusive, sink } = verdictOf(frame);
   if (!conclusive || !Number.isFinite(sink)) return nothing;
-  const { L, H } = frame.architecture;
-  const count = countWords(frame).replace('none', `0 of ${L * H}`);
+  const count = countFigures(frame);
   return html`<b>${count}</b>
     ${isFirst ? `heads ${/^1 /.test(count) ? 'has' : 'have'} a sink` : nothing}
     ${normalize === 'yes' && usesRawWeights(frame) ? 'by weight' : nothing}`;

@@ -50,7 +50,7 @@ import {
   firstPromptWords,
   headName,
   firstName,
-  headsWords,
+  headsHave,
   modelName,
   quote,
   shareCountSentence,
@@ -185,8 +185,7 @@ function otherSinkWords(frame: Frame): string {
   const first = firstKey(frame);
   if (!most || most.key === first || frame.queries || frame.sequences > 1) return '';
   const { key, sink } = most;
-  const isOne = headsWords(frame, sink).startsWith('1 ');
-  return ` ${capitalize(headsWords(frame, sink))} ${isOne ? 'has' : 'have'} a sink at a later token: ${quote(frame, key)}, position ${key}.`;
+  return ` ${capitalize(headsHave(frame, sink))} a sink at a later token: ${quote(frame, key)}, position ${key}.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */

@@ -35,18 +35,16 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { drawScale } from '../plot/legend';
 import { colorsOf } from '../timeline/course';
-import { attention, weightScale } from '../views/attention';
+import { addMapLegend, attention } from '../views/attention';
 import { training } from '../views/training';
-import { addElement, addFold, setText, type DrawOptions } from '../page/view';
+import { addElement, addFold, type DrawOptions } from '../page/view';
 import {
   capitalize,
   countedOn,
   firstName,
   formatReal,
   listWords,
-  mapWords,
   modelName,
   mustSpendWords,
   sinkDefinition,
@@ -55,7 +53,7 @@ import {
   verdictOf,
   wholePercent,
 } from '../words';
-import { countWords } from './compared';
+import { countFigures, countWords } from './compared';
 import {
   columnSteps,
   drawTextCourses,
@@ -239,10 +237,9 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
     ...{ isMain: true, isUnstamped: true, headOf: chosen.headOf },
     about: (frame, i) => {
       const { row, column } = strip.cells[i]!;
-      const { L, H } = frame.architecture;
-      const count = countWords(frame).replace('none', `0 of ${L * H}`);
+      const count = countFigures(frame);
       const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-      const { attention } = claimOf(frame, chosen.headOf(frame), context.state.peek());
+      const { attention } = chosen.claimAt(frame);
       const isOther = verdictOf(frame).sink > 0 && !hasSink(frame, attention);
       const isLast = strip.cells.every((cell) => cell.column <= column);
       return {
@@ -333,16 +330,14 @@ function modelChoice(entries: readonly SubjectEntry[], context: Context) {
 /** Adds the legend of the maps, the choice of models, the text and what comes next. */
 function addFoot(root: HTMLElement, context: Context) {
   const legend = addElement(root, 'map-legend');
-  const legendWords = addElement(legend, '', 'span');
-  const scalePlace = addElement(legend, 'scale-place', 'span');
+  const drawLegend = addMapLegend(legend);
   const textPlace = addElement(legend, 'text-place');
   const choicePlace = addElement(legend, 'model-choice');
   const nextPlace = addElement(root, '');
   return (entries: readonly SubjectEntry[]) => {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
     const frames = framesOf(entries);
-    setText(legendWords, mapWords(frames));
-    drawScale(scalePlace, weightScale({ frames, state, theme }));
+    drawLegend({ frames, state, theme });
     render(modelChoice(entries, context), choicePlace);
     const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
     render(hasText ? textField(context, 2) : nothing, textPlace);

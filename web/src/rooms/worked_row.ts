@@ -129,12 +129,12 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
   };
 }
 
-/** Whether the token's ‖v‖ is below half of the others' mean, and clearly below that of each other token of the table. */
-const hasSmallValue = ({ value }: Entry, { topEntries, otherEntries }: WorkedRow) => {
-  const others = topEntries.slice(1);
+/** Whether the first entry's ‖v‖ is below half of the others' mean, and clearly below that of each other token of the table. */
+const hasSmallValue = (workedRow: WorkedRow) => {
+  const [{ value }, ...shown] = workedRow.topEntries as [Entry, ...Entry[]];
   return (
-    value < mean([...others, ...otherEntries].map((entry) => entry.value)) / 2 &&
-    others.every((entry) => value < 0.75 * entry.value)
+    value < mean(othersOf(workedRow).map((entry) => entry.value)) / 2 &&
+    shown.every((entry) => value < 0.75 * entry.value)
   );
 };
 
@@ -159,7 +159,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
     return `In this row of ${modelName(frame)} another token gets more attention than ${name}.`;
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
-  const valueWords = hasSmallValue(firstEntry, workedRow)
+  const valueWords = hasSmallValue(workedRow)
     ? `, but its small value adds little for that weight${lessWords}`
     : '';
   return `In this row of ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
@@ -204,7 +204,7 @@ export function compareRows(frames: readonly Frame[], query: number): string {
   const [workedRow, otherRow] = frames.map((eachFrame) => workOutRow(eachFrame, query));
   if (!workedRow || !otherRow || !reducesOutput(workedRow)) return '';
   const firstEntry = workedRow.topEntries[0]!;
-  if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(firstEntry, workedRow)) return '';
+  if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(workedRow)) return '';
   const isContrast =
     firstEntry.weight > 0.5 && otherFrame!.operation.name === 'sigmoid' && otherRow.sum < 0.5;
   const areOutputsSmall =

@@ -51,6 +51,7 @@ import {
   tokenWord,
   isFirstHidden,
   wholePercent,
+  mapWords,
 } from '../words';
 import {
   cacheLast,
@@ -127,6 +128,16 @@ function formatCell(
   if (frame.operation.normalizes) return `${cellName}: ${weightText}`;
   const sum = map.sums?.[cell.row] ?? rowSumOf(weights, frame.T, row);
   return `${cellName}: ${formatPercent(shares[index]!, 1)} of the row, weight ${weightText} of row sum ${formatValue(sum, 3)}`;
+}
+
+/** Adds how to read maps, and their scale; returns a function that draws both. */
+export function addMapLegend(legend: HTMLElement) {
+  const words = addElement(legend, '', 'span');
+  const scalePlace = addElement(legend, 'scale-place', 'span');
+  return (options: Parameters<typeof weightScale>[0]): void => {
+    setText(words, mapWords(options.frames));
+    drawScale(scalePlace, weightScale(options));
+  };
 }
 
 /** Describes a cell of a whole map in plain words. */
