@@ -150,7 +150,11 @@ def test_the_seeds_and_sizes_of_the_paper_are_as_stated() -> None:
         f"at 0.5 and 5 million in two;",
     )
     word = claims.build_effect({"recipe": "fixed-word-first", "against": "fixed-first", "says": "the same"})
-    assert_stated("models/paper.md", f"the end-of-text token is {word.verdict} with {NUMBERS[word.seeds]} seeds;")
+    assert_stated("models/paper.md", f"the end-of-text token is {word.verdict} with {NUMBERS[word.seeds]} seeds.")
+    short, *long = (
+        f"{mean(decide.mean_outcomes(runs[id][1], 'alpha')):.2f}" for id in ("softmax", "context-512", "context-1024")
+    )
+    assert_stated("models/paper.md", f"(alpha {' and '.join(long)} against {short})")
     starts = {log["points"][0]["alpha"] for log in runs["relative"][1].values()}
     assert min(starts) > decide.MIN_EFFECT
     with_bias_key = [
