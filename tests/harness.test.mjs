@@ -104,12 +104,14 @@ test('a stage passes by its exit status, and an unknown stage is rejected', asyn
   assert.equal(otherStage.status, 2);
 });
 
-test('a report that is cut off fails its stage, and reports of an earlier run do not count', async (t) => {
-  const cutReport = await runWith(
-    t,
-    `stages=a\na() { echo '<testsuites>' >"$SINKSCOPE_REPORTS/a.xml"; }`,
-  );
-  assert.equal(cutReport.last, '0 passed, 1 failed');
+test('a report that is cut off or has no test fails its stage, and reports of an earlier run do not count', async (t) => {
+  for (const report of ['<testsuites>', xml(0)]) {
+    const { last } = await runWith(
+      t,
+      `stages=a\na() { echo '${report}' >"$SINKSCOPE_REPORTS/a.xml"; }`,
+    );
+    assert.equal(last, '0 passed, 1 failed');
+  }
   const folder = folderWith(t, `stages=a\na() { [ -e ran ] || { touch ran; ${writes(7)}; }; }`);
   for (const last of ['7 passed, 0 failed', '1 passed, 0 failed'])
     assert.match((await run(join(folder, 'tests/run'), [])).output, RegExp(`${last}\n$`));

@@ -65,8 +65,8 @@ export function listedFor(readme, stage) {
 }
 
 /**
- * Counts the passed and failed tests of a stage. A stage without a report counts as one test. If the exit status reports
- * a failure that no report has, this failure counts as one more test.
+ * Counts the passed and failed tests of a stage. A stage without a report counts as one test; a report without a test
+ * fails, since nothing ran. If the exit status reports a failure that no report has, this failure counts as one more test.
  * @param {string[]} reports
  * @param {number} status
  * @param {string[]} listed
@@ -82,9 +82,10 @@ export function countsOf(reports, status, listed) {
     ({ failure, skip }) => failure === undefined && skip === undefined,
   ).length;
   const failed = failures.length + unlisted.length;
+  const isEmpty = reports.some((report) => !testsOf(report).length);
   return {
-    passed: passed || Number(status === 0 && !tests.length),
-    failed: failed || Number(status !== 0),
+    passed: passed || Number(status === 0 && !reports.length),
+    failed: failed || Number(status !== 0 || isEmpty),
     failures,
     unlisted,
   };
