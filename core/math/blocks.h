@@ -1,6 +1,6 @@
 /*
  * Blocks: the quantized types. In GGUF's types, 32 or 256 numbers share one or two half-precision
- * scales; SS_I8 has one scale per row, which ss_matrix holds.
+ * scales, of MXFP4 one power of two; SS_I8 has one scale per row, which ss_matrix holds.
  *
  * Every block consists of groups of 32 numbers: integers q, a factor d, and in some types a summand
  * m. A group's numbers are q d + m; the product and the sum are rounded as the format's own reader

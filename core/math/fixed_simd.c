@@ -75,6 +75,7 @@ INLINE lanes8 read_byte_pair(const unsigned char *at) {
 /* Adds the products of w with two inputs to sums. x points to the low parts of the inputs; their
  * high parts follow SS_GROUP numbers later. sums holds the low parts of lanes 0..3 and 4..7, then
  * the high parts. */
+_Static_assert(offsetof(ss_fixed, high) == SS_GROUP * sizeof(int16_t), "high follows low");
 INLINE void add_input_pair(v128_t sums[4], lanes8 w, const int16_t *x) {
     v128_t low = wasm_v128_load32_splat(x), high = wasm_v128_load32_splat(x + SS_GROUP);
     sums[0] = wasm_i32x4_add(sums[0], wasm_i32x4_dot_i16x8(w.low, low));

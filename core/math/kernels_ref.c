@@ -129,7 +129,10 @@ size_t ss_peak_ref(SS_PEAK_ARGS) {
     size_t peak = 0;
     float largest = 0.0f;
     for (size_t i = 0; i < n; i++)
-        if (fabsf(x[i]) > largest) largest = fabsf(x[peak = i]);
+        if (fabsf(x[i]) > largest) {
+            peak = i;
+            largest = fabsf(x[i]);
+        }
     return peak;
 }
 

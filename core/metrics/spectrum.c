@@ -40,6 +40,8 @@ void ss_measure_matrix_entropy(const ss_trace *trace, const ss_metric_args *args
 void ss_measure_matrix_entropy_others(const ss_trace *trace, const ss_metric_args *args,
                                       float *out) {
     /* The rows must be one contiguous range, which a first token in the middle would split. */
-    for (int row = 0; trace->first && row < ss_states(&trace->model->arch); row++) out[row] = NAN;
-    if (!trace->first) measure_layers(trace, 1, args->T, out);
+    if (trace->first)
+        for (int row = 0; row < ss_states(&trace->model->arch); row++) out[row] = NAN;
+    else
+        measure_layers(trace, 1, args->T, out);
 }

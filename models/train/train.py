@@ -45,7 +45,8 @@ FIXED_SEQUENCES = 64  # number of training sequences whose loss is measured at e
 def initial_weights(arch: Architecture, seed: int, training: Training) -> Weights:
     """Draws initial weights: N(0, 0.02^2) for tensors of two dimensions, with the recipe's deviation for the embedding
     if it has one; gains of 1; 0 for biases of norms and for sink logits. Tensors that only a variant has, and rows of
-    additional tokens, are drawn last, so that every other weight of the same shape equals the baseline's."""
+    additional tokens, are drawn last, so that every other weight of the same shape equals the baseline's; of a mixture
+    of experts, whose experts are drawn layer by layer, only those up to the first experts do."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(name: str, shape: tuple[int, ...]) -> Tensor:

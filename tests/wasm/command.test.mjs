@@ -39,7 +39,7 @@ test('a mean over key/value heads omits heads that a layer lacks', () => {
   const result = { metrics, architecture: {}, first: 0 };
   assert.equal(
     metricText(metric, result, { defaults: { keys: 10 } }),
-    'mean 0.750, largest 1.000 (L0H0)',
+    'mean 0.750, largest 1.000 (L0G0)',
   );
 });
 

@@ -37,18 +37,17 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const thresholds = thresholdResults.map(({ eps }) => eps).join(', ');
   const editLabels = editLabelsOf(result, describe);
   return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
-${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
+${result.class} over ${countText(sequences, 'sequence')} of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 `;
 }
 
 /** The metrics of a key's weight and of its share of the row: where they differ, attention is the weight. */
-const WEIGHTS = { alpha_raw: 'alpha', sink_ratio_raw: 'sink_ratio' } as const;
+const WEIGHTS: Record<string, string> = { alpha_raw: 'alpha', sink_ratio_raw: 'sink_ratio' };
 
 /** Puts each weight, under the name of attention, before its share, whose label then says so. */
 function weightsFirst(rows: readonly Metric[]): Metric[] {
-  const shareOf = ({ name }: Metric) =>
-    rows.find((row) => row.name === WEIGHTS[name as 'alpha_raw']);
+  const shareOf = ({ name }: Metric) => rows.find((row) => row.name === WEIGHTS[name]);
   const pairs = rows.flatMap((row) => {
     const share = shareOf(row);
     return share
@@ -69,7 +68,11 @@ function firstPosition(result: MeasureResult) {
 function sizeText(architecture: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layers'>) {
   const { L, H, blocks = L, layers = [] } = architecture;
   const attentionText = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
-  return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionText}, ${H} heads`;
+  return `${countText(blocks, 'layer')}${attentionText}, ${countText(H, 'head')}`;
+}
+
+function countText(count: number, noun: string) {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
@@ -77,7 +80,7 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   const { asked, sequences, short, read, texts } = cut;
   if (texts !== undefined) {
     const exception = ` except ${short} too short; fewer --tokens than ${T} give more`;
-    const places = `each of ${texts} text${texts === 1 ? '' : 's'}${short > 0 ? exception : ''}`;
+    const places = `each of ${countText(texts, 'text')}${short > 0 ? exception : ''}`;
     return `note: ${sequences} of the ${asked} sequences asked for, one for ${places}`;
   }
   return (
@@ -114,7 +117,7 @@ function lengthNote(result: MeasureResult, eps: number) {
 /**
  * Writes one metric on a line. A metric of keys shows the first token and the largest later value;
  * one of heads, the mean and the largest value; one of layers, each value. Further dimensions show
- * their first number.
+ * their first number. A place names the layer and the head, L0H0, or the key/value head, L0G0.
  */
 export function metricText(
   { name, shape: letters, unit }: Metric,
@@ -151,7 +154,8 @@ export function metricText(
   // The mean leaves out heads without the number, such as key/value heads that a layer lacks.
   const knownValues = values.filter((value) => value !== null);
   const sum = knownValues.reduce((a: number, b) => a + b, 0);
-  const place = `L${layerNumber(architecture, Math.floor(largest / heads))}H${largest % heads}`;
+  const layer = layerNumber(architecture, Math.floor(largest / heads));
+  const place = `L${layer}${letters[1]}${largest % heads}`;
   return `mean ${format(sum / knownValues.length)}, largest ${format(values[largest])} (${place})`;
 }
 

@@ -193,7 +193,7 @@ export class Figure {
       const conditions = { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) };
       const options = { at: this.#headOf(frame), state, sequences: conditions.sequences };
       const quantities = this.#isReady(frame) ? numbersOf(this.#view, frame, options) : [];
-      return { frame: conditions, measured: frame.sequences, quantities };
+      return { frame: conditions, sequences: frame.sequences, quantities };
     });
     return {
       name: this.#view.name,

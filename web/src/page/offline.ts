@@ -35,6 +35,8 @@ async function startServiceWorker(offer: (activate: () => void) => void): Promis
     else if (hadController) offer(() => location.reload());
   });
   const registration = await serviceWorker.register('sw.js');
+  // A page that was reloaded past its service worker gets none: an active one takes over no page a second time.
+  const isPastWorker = Boolean(registration.active) && !serviceWorker.controller;
   const offerWorker = (worker: ServiceWorker | null) => {
     if (worker?.state !== 'installed' || !serviceWorker.controller) return;
     offer(() => {
@@ -47,14 +49,25 @@ async function startServiceWorker(offer: (activate: () => void) => void): Promis
     const newWorker = registration.installing;
     newWorker?.addEventListener('statechange', () => offerWorker(newWorker));
   });
-  const { active } = await serviceWorker.ready;
+  // A first one that cannot be installed, as where the disk is full, is never ready.
+  const isInstalled = Promise.race([serviceWorker.ready, whenRedundant(registration.installing)]);
+  const active = (await isInstalled)?.active;
   const urlsToCache = performance
     .getEntriesByType('resource')
     .map(({ name }) => name)
     .filter((name) => name.startsWith(new URL(ZOO, base).href));
   active?.postMessage({ type: 'CACHE_URLS', payload: { urlsToCache } });
-  if (serviceWorker.controller) return;
+  if (serviceWorker.controller || isPastWorker || !active) return;
   await new Promise((done) =>
     serviceWorker.addEventListener('controllerchange', done, { once: true }),
+  );
+}
+
+/** Resolves once a service worker has failed to install; never for one that succeeds, or for none. */
+function whenRedundant(worker: ServiceWorker | null): Promise<undefined> {
+  return new Promise((done) =>
+    worker?.addEventListener('statechange', () => {
+      if (worker.state === 'redundant') done(undefined);
+    }),
   );
 }

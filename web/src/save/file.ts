@@ -50,7 +50,7 @@ export function metadataOf({
       measured_by: `Sinkscope ${version}`,
       ...(publicAddress ? { link } : {}),
       corpus,
-      subjects: numbers.map(({ frame, measured }) => factsOf(frame, measured)),
+      subjects: numbers.map(({ frame, sequences }) => factsOf(frame, sequences)),
     },
     // A link's long text would not fit below the picture, so this names only the page.
     note:

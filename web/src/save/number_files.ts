@@ -7,12 +7,12 @@ import { CLASS_WORDS, verdictOf, stampWords } from '../words';
 import type { Facts, Numbers, Quantity } from './numbers';
 
 /** Returns the verdict, with its number of prompts if that is not the file's. */
-function verdictFacts(frame: Frame, measured: number) {
+function verdictFacts(frame: Frame, sequences: number) {
   // The verdict is about all prompts, also beside numbers of the first one.
-  const measuredFrame = { ...frame, sequences: measured };
+  const measuredFrame = { ...frame, sequences };
   const { sink, of, even, conclusive, least } = verdictOf(measuredFrame);
-  const sequences = promptCountOf(measuredFrame, 'sink_ratio');
-  const countFacts = sequences === frame.sequences ? {} : { sequences };
+  const counted = promptCountOf(measuredFrame, 'sink_ratio');
+  const countFacts = counted === frame.sequences ? {} : { sequences: counted };
   return {
     sink_1: sink,
     of,
@@ -25,9 +25,9 @@ function verdictFacts(frame: Frame, measured: number) {
 
 /**
  * What is needed to repeat a subject's measurement, and facts about it.
- * @param measured how many prompts were measured, if the frame states another number for a view of the first prompt
+ * @param sequences how many prompts were measured, if the frame states another number for a view of the first prompt
  */
-export function factsOf(frame: Frame, measured = frame.sequences) {
+export function factsOf(frame: Frame, sequences = frame.sequences) {
   const { model, architecture, operation, tokens, head } = frame;
   return {
     subject: frame.subject,
@@ -50,7 +50,7 @@ export function factsOf(frame: Frame, measured = frame.sequences) {
     first_tokens: frame.first,
     sequences: frame.sequences,
     // A study of other metrics has no verdict.
-    verdict: 'alpha_uniform' in frame.tensors ? verdictFacts(frame, measured) : undefined,
+    verdict: 'alpha_uniform' in frame.tensors ? verdictFacts(frame, sequences) : undefined,
     layer: head && layerNumber(frame, head.layer),
     head: head?.head,
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
@@ -74,7 +74,7 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
 }
 
 export function csvNotes(
-  subjects: readonly Pick<Numbers, 'frame' | 'measured'>[],
+  subjects: readonly Pick<Numbers, 'frame' | 'sequences'>[],
   { corpus, version, link }: Facts,
 ) {
   return [
@@ -83,7 +83,7 @@ export function csvNotes(
     ['measured_by', `Sinkscope ${version}`],
     ['link', link],
     ...subjects.map(({ frame }) => [frame.subject, stampWords(frame)] as const),
-    ...subjects.map(({ frame, measured }) => ['subject', factsOf(frame, measured)] as const),
+    ...subjects.map(({ frame, sequences }) => ['subject', factsOf(frame, sequences)] as const),
   ] as const satisfies readonly (readonly [string, unknown])[];
 }
 
@@ -142,8 +142,8 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
 }
 
 export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts): string {
-  const subjects = numbers.map(({ frame, measured, quantities }) => ({
-    ...factsOf(frame, measured),
+  const subjects = numbers.map(({ frame, sequences, quantities }) => ({
+    ...factsOf(frame, sequences),
     quantities: quantities.map((quantity) => ({ ...quantity, data: nullForNaN(quantity.data) })),
   }));
   const { corpus, version, link } = facts;

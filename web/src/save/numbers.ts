@@ -43,6 +43,6 @@ export interface Numbers {
   /** The frame with the conditions of the view. */
   readonly frame: Frame;
   /** How many prompts were measured; absent: as many as the frame states. */
-  readonly measured?: number;
+  readonly sequences?: number;
   readonly quantities: readonly Quantity[];
 }

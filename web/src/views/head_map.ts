@@ -69,7 +69,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
       scale,
       rowTitle: 'layer',
       colTitle: 'head',
-      rowWords: indexLabels(L).map((_, l) => String(layerNumber(frame, l))),
+      rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
       colWords: indexLabels(H),
       // A plain map stands beside an attention map and is about as high.
       cellShape: isPlain ? Math.max(0.4, (0.42 * L) / H) : Math.max(1, Math.min(2, (1.2 * L) / H)),
