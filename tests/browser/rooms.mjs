@@ -91,8 +91,8 @@ const start = {
     );
     assert.match(sides[1], /^Sigmoid model Highest of 24: L4H0 gives <s> [12]% on average\.$/);
     const [sink, otherRemark] = await page.locator('.remark:visible').allTextContents();
-    assert.equal(sink, '◀ attention sink; rows sum to 100%');
-    assert.match(otherRemark, /^no strong column; rows sum to \d+% on average$/);
+    assert.equal(sink, '◀ attention sink: 93% on <s>; rows sum to 100%');
+    assert.match(otherRemark, /^no strong first column; rows sum to \d+% on average$/);
     // Both maps have many colors: the sigmoid model shows the head with the largest weight, not the largest share.
     for (const nth of [1, 2])
       assert.ok((await countColors(page, `.cell:nth-child(${nth}) canvas`)) > 30);

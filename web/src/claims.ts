@@ -167,10 +167,13 @@ export function claimOf(
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
   const share = ofHead(tensors.alpha!, at)[key]!;
   const attention = isShare ? share : weight;
+  const drawnKind = column && kindOf(column);
+  // A head that is counted is singled out by something, even where an even spread comes close to the threshold.
+  const countedKind = drawnKind === 'none' && hasSink(frame, column?.alpha) ? 'weak' : drawnKind;
   return {
     at,
     column,
-    kind: column && (canCount(frame) ? kindOf(column) : 'short'),
+    kind: column && (canCount(frame) ? countedKind : 'short'),
     attention: sequences === 1 && column ? column.alpha : attention,
     share,
     uniform: tensors.alpha_uniform!.data[key]!,

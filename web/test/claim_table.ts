@@ -78,6 +78,14 @@ export const CLAIMS: Readonly<
     /receives (<?[\d.]+)% (?:on average|of what its rows carry, on average)/g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
+  'the number inside a map': [
+    /^(?:◀ (?:attention sink: )?|no strong first column: )(<?[\d.]+)% on /g,
+    ({ shown }, n) => isWritten(n!, shown.given),
+  ],
+  'the sum of the rows inside a map': [
+    /; rows sum to (<?[\d.]+)%(?: on average)?$/g,
+    ({ shown }, n) => isWritten(n!, shown.rowSum),
+  ],
   'the sum of each row': [
     /each row sums to (<?[\d.]+)%/g,
     ({ shown: { sums } }, n) => sums.every((sum) => isWritten(n!, sum)),

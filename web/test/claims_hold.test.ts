@@ -17,6 +17,7 @@ import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
 import { findingWords, modelName, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
+import { labelOf } from '../src/views/attention';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
 import { bytesOf, openPage, stubScreen } from './engine';
@@ -254,6 +255,7 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
             leadSentence([frame], [claim]),
             rowsWords(claim),
             textOf(sideWords(claim, frame)),
+            labelOf(frame, head, room.state.value)?.text ?? '',
           ];
           for (const one of new Set(sentences))
             problems.push(

@@ -18,13 +18,13 @@ import {
   besidesWords,
   differsSentence,
   headingOf,
-  labelOf,
   nearWords,
   obstacleOf,
   rawWords,
   rowHeading,
   topicsOf,
 } from '../src/rooms/compared';
+import { labelOf } from '../src/views/attention';
 import { differencesOf } from '../src/rooms/differs';
 import { lossWords } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';

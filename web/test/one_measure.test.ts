@@ -6,14 +6,15 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { render, type TemplateResult } from 'lit';
+import { defaults } from '../src/ask/state';
 import { answerOf } from '../src/answers';
 import { canCount, claimOf, hasSink } from '../src/claims';
 import { selectedHead, type Frame } from '../src/frame';
 import { headingOf, rowHeading } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
-import { remarkOf } from '../src/rooms/start_words';
 import { sinkCountWords } from '../src/rooms/story';
 import { numbersSentence } from '../src/rooms/training';
+import { labelOf } from '../src/views/attention';
 import { viewNamed } from '../src/views/index';
 import { groupWords, outputNormsOf } from '../src/views/outputs';
 import { findingWords, modelName, verdictOf } from '../src/words';
@@ -82,16 +83,16 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
         return Math.max(...sinks.slice(1)) > sinks[0]!;
       },
     ],
-    'a strong remark': [/^◀ attention sink/, ({ shown }) => shown.strong >= 0.75 * shown.rows],
-    'a remark on many': [
-      /^◀ \d+ of \d+ tokens attend mostly here/,
-      ({ shown }) => shown.strong >= 0.4 * shown.rows,
-    ],
+    'a strong remark': [/^◀ attention sink/, ({ shown, eps }) => shown.given > eps],
     'a weak remark': [
-      /^◀ a weaker column/,
-      ({ shown }) => shown.strong < 0.4 * shown.rows && shown.after > 0.05,
+      /^◀ .*, not over/,
+      ({ shown, eps }) => shown.given <= eps && shown.after > 0.05,
     ],
-    'no strong column': [/^no strong column/, ({ shown }) => shown.strong < 0.4 * shown.rows],
+    'no strong first column': [
+      /^no strong first column/,
+      ({ shown, eps }) => shown.strong < 0.4 * shown.rows && shown.given <= eps,
+    ],
+    'raw weights': [/^raw weights, not shares/, ({ shown }) => shown.rowSum > 1.5],
     'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
     'heads with a sink write no less': [
       /do not write less/,
@@ -115,7 +116,6 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
     'many tokens',
     'more than an even share',
     'a strong remark',
-    'a remark on many',
     'a weak remark',
     'most heads',
     'some heads',
@@ -127,11 +127,13 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
   ...['almost every token', 'many tokens', 'more than an even share'].flatMap((claim) => [
     [claim, 'no token singled out'] as const,
     [claim, 'an almost empty head'] as const,
-    [claim, 'no strong column'] as const,
+    [claim, 'no strong first column'] as const,
     [claim, 'an empty remark'] as const,
   ]),
-  ['almost every token', 'a remark on many'],
   ['almost every token', 'a weak remark'],
+  ['no token singled out', 'a strong remark'],
+  ['no token singled out', 'a weak remark'],
+  ['no head', 'a strong remark'],
   ['no head', 'most heads'],
   ['no head', 'some heads'],
   ['most heads', 'some heads'],
@@ -141,7 +143,7 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
 
 /** Claims whose number is one number wherever a screen states it. */
 const ONE_NUMBER = [
-  ['the share of a head', 'a share in a label'],
+  ['the share of a head', 'a share in a label', 'the number inside a map'],
   ['the weight of a head', 'a weight in a label'],
   ['how many heads'],
   ['how many heads by shares'],
@@ -194,7 +196,7 @@ function screenOf(frame: Frame, state: { layer: number; head: number }): string[
     frame.T > 1 ? plain(sideWords(claim, frame)) : '',
     findingWords(frame, at),
     sinkCountWords(frame),
-    remarkOf(claim)?.text ?? '',
+    labelOf(frame, at, defaults)?.text ?? '',
     viewNamed('attention').says(frame, at),
     viewNamed('sinks').says(frame, at),
     viewNamed('scores').says(frame, at),

@@ -22,7 +22,7 @@ import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } 
 import type { State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { explainTerms, field } from '../page/terms';
-import { attention } from '../views/attention';
+import { attention, labelOf } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
@@ -36,7 +36,6 @@ import {
   differsSentence,
   extraKeyWords,
   headingOf,
-  labelOf,
   nearWords,
   obstacleOf,
   rawWords,

@@ -1,13 +1,8 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
 import {
-  firstKey,
   firstTokenWeights,
-  isCommonToken,
-  mean,
-  ofHead,
   usesRawWeights,
   type Frame,
-  type Head,
 } from '../frame';
 import {
   capitalize,
@@ -20,16 +15,14 @@ import {
   meanRowSum,
   mustSpendWords,
   haveOtherTexts,
-  sumWords,
   textsWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import type { State } from '../ask/state';
 import { trainingOf, type Card } from '../ask/zoo';
-import { claimOf, hasSink } from '../claims';
-import type { DrawOptions } from '../page/view';
+import { hasSink } from '../claims';
+import { MAX_SHARES, timesWords } from '../views/attention';
 import type { Chapter } from './chapters';
 import { differencesOf, pathWords } from './differs';
 
@@ -148,9 +141,6 @@ export const nearWords = (frames: readonly Frame[]): string =>
     ? `Over ${formatPercent(frames[0]!.eps, 0)} a head counts as a sink: ${listWords(frames.map(countWords))}. `
     : '';
 
-/** Row sums beyond this are no shares of 100%. */
-const MAX_SHARES = 1.5;
-
 /** Whether a model's heads are counted by weights that sum to far more than 100% a row. */
 const isUnbounded = (frame: Frame): boolean =>
   usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES;
@@ -170,8 +160,6 @@ export function rawWords(frames: readonly Frame[]): string {
   const sum = meanRowSum(frame);
   return ` Raw weights sum to ${timesWords(sum)} a row on average; by shares of the row, ${headsWords(frame, verdictOf(frame).sinkByShares)} have a sink.`;
 }
-
-const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
 
 /** More models than these are counted, not listed, in the heading. */
 const MAX_LISTED = 3;
@@ -278,27 +266,4 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
   return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
     ? mustSpendWords(first, '')
     : '';
-}
-
-/** Returns the label inside a map: what its first column is, and what its rows sum to where they need not sum to 100%. */
-export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
-  const { attention, column, isShare, kind, rowSum } = claimOf(frame, at, state);
-  if (!kind || !column || !isCommonToken(frame, firstKey(frame))) return undefined;
-  const sum = isShare || !Number.isFinite(rowSum) ? '' : `; rows sum to ${sumWords(rowSum)}`;
-  const amount = `${wholePercent(attention)} on ${firstName(frame)}`;
-  const extra = frame.architecture.bias_key && frame.tensors.att_bias;
-  if (extra && !(attention > frame.eps))
-    return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
-  if (rowSum > MAX_SHARES)
-    return {
-      kind: 'none',
-      text: `raw weights, not shares: rows sum to ${timesWords(rowSum)}`,
-    };
-  if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
-  if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
-  if (kind === 'none')
-    return { kind: 'none', text: `no strong first column${sum || `: ${amount}`}` };
-  return attention > frame.eps
-    ? { kind: 'sink', text: `◀ attention sink: ${amount}${sum}` }
-    : { kind: 'weak', text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${sum}` };
 }

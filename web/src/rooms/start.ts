@@ -49,7 +49,7 @@ import { shorten, type State } from '../ask/state';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
-import { attention, weightScale } from '../views/attention';
+import { attention, labelOf, weightScale } from '../views/attention';
 import {
   firstName,
   firstTokenName,
@@ -85,7 +85,7 @@ import {
 } from '../words';
 import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
-import { areTwins, remarkOf } from './start_words';
+import { areTwins } from './start_words';
 import type { createStory } from './story';
 
 export const SIDE_COUNT = 2;
@@ -389,8 +389,8 @@ function drawRoom(
   const figure = new Figure(document.createElement('div'), attention, context, scope, {
     isBare: true,
     extra: (frame) => {
-      const state = context.state.peek();
-      return { isPlain: true, remark: remarkOf(claimOf(frame, headOf(frame), state)) };
+      const remark = labelOf(frame, headOf(frame), context.state.peek());
+      return { isPlain: true, remark };
     },
   });
   const legendScale = document.createElement('span');

@@ -1,29 +1,9 @@
 /** Sentences about frames that the first screen and the story below it share. */
 import { idWithoutStep } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
-import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
 import { cardOf, type Context } from '../page/context';
-import type { DrawOptions } from '../page/view';
-import { listWords, sumWords } from '../words';
-
-const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
-  all: ({ sums: [least, most] }) =>
-    `◀ attention sink${least > 0.995 && most < 1.005 ? '; rows sum to 100%' : ''}`,
-  many: ({ column }) => `◀ ${column!.strongRows} of ${column!.rows} tokens attend mostly here`,
-  weak: () => '◀ a weaker column',
-  short: () => 'short text: no sink can be seen',
-  empty: ({ rowSum }) => `almost empty; rows sum to ${sumWords(rowSum)} on average`,
-  none: ({ isShare, rowSum }) =>
-    `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,
-};
-
-export function remarkOf(claim: Claim): DrawOptions['remark'] {
-  const { kind } = claim;
-  if (!kind) return undefined;
-  const place = kind === 'all' || kind === 'many' ? 'sink' : kind === 'weak' ? kind : 'none';
-  return { kind: place, text: REMARKS[kind](claim) };
-}
+import { listWords } from '../words';
 
 /** Whether two models differ only in the attention operation: both are trained, or both at one step of training. */
 export function areTwins(frame: Frame, otherFrame: Frame): boolean {

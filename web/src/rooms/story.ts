@@ -35,7 +35,7 @@ import { drawChart } from '../plot/chart';
 import type { Study } from '../run/request';
 import { COURSE_AXIS, coursesOf, lineSeries, SINK_QUANTITY, type Course } from '../timeline/course';
 import { arrows } from '../views/arrows';
-import { attention } from '../views/attention';
+import { attention, labelOf } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { keysBySink } from '../views/scores';
@@ -78,7 +78,7 @@ import {
   WITHOUT_SECOND,
 } from './loss_change';
 import { ROOMS } from './names';
-import { seedWords, areTwins, remarkOf } from './start_words';
+import { seedWords, areTwins } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
 import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
 import { addRecordedTexts, DeletionTrial } from './without_first';
@@ -196,8 +196,7 @@ const allHeadsStep: Build = (place, { context, scope }) => {
     isBare: true,
     extra: (frame) => {
       const state = context.state.peek();
-      const at = selectedHead(frame, state);
-      return { isPlain: true, remark: remarkOf(claimOf(frame, at, state)) };
+      return { isPlain: true, remark: labelOf(frame, selectedHead(frame, state), state) };
     },
   });
   enlargedMap.root.ariaLabel = 'Attention map of the selected head';

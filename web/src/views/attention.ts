@@ -14,12 +14,13 @@ import {
   visibleKeyEnd,
   type ExactCells,
   type Frame,
+  type Head,
   type Maps,
   mean,
   ofHead,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf, spanOf } from '../claims';
+import { claimOf, hasSink, spanOf } from '../claims';
 import { cssColor, diverging, sequential, type Scale } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -44,6 +45,7 @@ import {
   formatPercent,
   queryName,
   quoteQuery,
+  sumWords,
   tooShortNote,
   formatValue,
   shareWords,
@@ -375,6 +377,39 @@ function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
   if (block <= 1) return ' · weights rounded to 8 bits';
   const cells = frame.queries ? `${block} ${keyUnit(frame)}s` : `${block} × ${block} tokens`;
   return ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${cells}`;
+}
+
+/** Row sums beyond this are no shares of 100%. */
+export const MAX_SHARES = 1.5;
+
+export const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
+
+/** Returns the label inside a map, which is about its first column and its rows: the same in every room. */
+export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
+  const claim = claimOf(frame, at, state);
+  const { column, isShare, kind, rowSum } = claim;
+  if (!kind || !column) return undefined;
+  const sum = isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`;
+  // The map is that of the first prompt, and so is its number.
+  const amount = `${wholePercent(column.alpha)} on ${firstName(frame)}`;
+  const isSink = hasSink(frame, column.alpha);
+  const extra = frame.architecture.bias_key && frame.tensors.att_bias;
+  if (extra && !isSink)
+    return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
+  if (rowSum > MAX_SHARES)
+    return { kind: 'none', text: `raw weights, not shares: rows sum to ${timesWords(rowSum)}` };
+  if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
+  if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
+  if (kind === 'none')
+    return { kind: 'none', text: `no strong first column${sum || `: ${amount}`}` };
+  const [least, most] = claim.sums;
+  const sumsTo100 = frame.operation.normalizes && least > 0.995 && most < 1.005;
+  return isSink
+    ? {
+        kind: 'sink',
+        text: `◀ attention sink: ${amount}${sumsTo100 ? '; rows sum to 100%' : sum}`,
+      }
+    : { kind: 'weak', text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${sum}` };
 }
 
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
