@@ -19,9 +19,11 @@ export function tokenNotes(
       `The text begins with ${typed.text}, which the tokenizer adds by itself: the model reads it twice.`,
     );
   // The tokens of one character share its place in the text.
-  const isPart = ({ start, end }: (typeof tokens)[number], t: number) =>
+  const isPart = ({ text, start, end }: (typeof tokens)[number], t: number) =>
     start < end &&
-    [tokens[t - 1], tokens[t + 1]].some((other) => other?.start === start && other.end === end);
+    // The first byte of a character whose others were cut off stands alone.
+    (text === '\ufffd' ||
+      [tokens[t - 1], tokens[t + 1]].some((other) => other?.start === start && other.end === end));
   const parts = tokens.filter(isPart).length;
   if (parts > 0)
     notes.push(

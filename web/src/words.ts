@@ -44,11 +44,18 @@ export function formatPercent(share: number, digits = 1): string {
   return `${digitsText.replace('-', isZero ? '' : '−')}%`;
 }
 
-/** Formats a row sum in whole percents, below 1% with one decimal. */
-export const sumWords = (sum: number): string => formatPercent(sum, Math.abs(sum) < 0.01 ? 1 : 0);
+/** Row sums below this are printed with a decimal, as are the weights of such rows. */
+const SMALL_SUM = 0.0995;
 
-export function rowsWords({ sums: [least, most] }: Claim): string {
-  const [low, high] = [sumWords(least), sumWords(most)];
+/** Formats a row sum in whole percents, below 10% with one decimal. */
+export const sumWords = (sum: number): string =>
+  formatPercent(sum, Math.abs(sum) < SMALL_SUM ? 1 : 0);
+
+export function rowsWords({ sums, rowSum }: Claim): string {
+  // The range has the digits of the mean, which is beside it.
+  const digits = Math.abs(rowSum) < SMALL_SUM ? 1 : 0;
+  const [least] = sums;
+  const [low, high] = sums.map((sum) => formatPercent(sum, digits)) as [string, string];
   if (low === '–') return '';
   return low === high
     ? `each row sums to ${low}`
@@ -415,12 +422,16 @@ export function isBelowUniform({ isShare, isStrongest, attention, uniform }: Cla
   return !isShare && isStrongest && attention < uniform;
 }
 
-/** Formats the number of a claim. A picture, its caption and its card state no other number about the head. */
+/** Formats the number of a claim: the weight of rows that sum to little has a decimal, as the sum has. */
+export const amountOf = ({ attention, isShare, rowSum }: Claim): string =>
+  !isShare && rowSum < SMALL_SUM ? formatPercent(attention) : wholePercent(attention);
+
+/** Formats the number of a claim, or a bound. A picture, its caption and its card state no other number about the head. */
 export function attentionWords(claim: Claim): string {
   // A bound is rounded up so that it holds.
   return isBelowUniform(claim)
     ? formatPercent(Math.ceil(100 * claim.attention - 1e-4) / 100, 0)
-    : wholePercent(claim.attention);
+    : amountOf(claim);
 }
 
 /** Says what the head's number is a share of. */
@@ -524,14 +535,11 @@ export function findingWords(frame: Frame, at: Head): string {
 /** States the row sums of a head whose rows need not sum to 1, and the first token's share where it disagrees. */
 export function rowSumSentence(claim: Claim, frame: Frame): string {
   if (claim.isShare || !Number.isFinite(claim.rowSum)) return '';
-  const { share, attention, rowSum } = claim;
-  const sharePart = `${formatPercent(share, 0)} goes to ${firstName(frame)}`;
-  const shareClause = !disagrees(claim, frame)
-    ? ''
-    : share > attention
-      ? `; of that${rowSum < frame.eps ? ' little' : ''}, ${sharePart}`
-      : `; of that, only ${sharePart}`;
-  return `Rows need not sum to 100%: those of this head sum to ${sumWords(rowSum)} on average${shareClause}.`;
+  // The mean of the rows' shares is not the share of the means.
+  const shareClause = disagrees(claim, frame)
+    ? `; as a share of each row, ${firstName(frame)} gets ${formatPercent(claim.share, 0)} on average`
+    : '';
+  return `Rows need not sum to 100%: those of this head sum to ${sumWords(claim.rowSum)} on average${shareClause}.`;
 }
 
 /**
@@ -550,7 +558,7 @@ export function shareCountSentence(frame: Frame): string {
   const [subject, their] =
     heads.length > 1 ? [`${heads.length} of them give`, 'their'] : ['one of them gives', 'its'];
   const reason = Number.isFinite(rowSum)
-    ? `; ${subject} little (${their} rows sum to ${sumWords(rowSum)} on average), but ${firstName(frame)} gets ${formatPercent(mean(heads.map(({ share }) => share)), 0)} of that`
+    ? `; ${subject} little (${their} rows sum to ${sumWords(rowSum)} on average), but as a share of each row ${firstName(frame)} gets ${formatPercent(mean(heads.map(({ share }) => share)), 0)}`
     : '';
   return ` By the paper’s measure, which looks at shares of the row, ${headsWords(frame, sinkByShares)} would count${reason}.`;
 }

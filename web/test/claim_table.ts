@@ -117,7 +117,7 @@ export const CLAIMS: Readonly<
       truth.alphas.length === Number(count),
   ],
   'the heads that only shares count': [
-    /(\d+|one) of them gives? little \((?:their|its) rows sum to (<?[\d.]+)% on average\), but \S.*? gets (<?[\d.]+)% of that/g,
+    /(\d+|one) of them gives? little \((?:their|its) rows sum to (<?[\d.]+)% on average\), but as a share of each row \S.*? gets (<?[\d.]+)%/g,
     ({ alphas, raw, sumsOfHeads, eps }, n, sum, share) => {
       const heads = alphas.flatMap((one, i) => (one > eps && raw[i]! <= eps ? [i] : []));
       return (
@@ -132,7 +132,7 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.rowSum),
   ],
   'what goes to the token of its rows': [
-    /; of that(?: little)?, (?:only )?(<?[\d.]+)% goes to/g,
+    /(?:; as a share of each row, \S.*? gets|As a share of each row, that is) (<?[\d.]+)% on average/g,
     ({ map, eps }, n) => isWritten(n!, map.share) && map.share > eps !== map.given > eps,
   ],
   'an almost empty head': [

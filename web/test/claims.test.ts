@@ -81,9 +81,7 @@ describe('the sentence about a drawn map', () => {
 
   it('agrees with the picture if the metrics differ from it', () => {
     for (const { T, map } of cases) {
-      const remarks = [0, 0.3, 1].map(
-        (alpha) => remarkOf(frameOfMap(map, T, alpha))!.text,
-      );
+      const remarks = [0, 0.3, 1].map((alpha) => remarkOf(frameOfMap(map, T, alpha))!.text);
       expect(new Set(remarks).size).toBe(1);
     }
     const faintMap = mapOf(20, 100, 0.02, draw);

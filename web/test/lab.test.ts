@@ -287,11 +287,11 @@ describe('sentences of a lab', () => {
     const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
     expect(notesOf()).toMatchSnapshot();
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
-    expect(captionOf(0.6)).toBe('60% on the first token, ordinary letters, last batches');
+    expect(captionOf(0.6)).toBe('60% on the first token, at ordinary letters, last batches');
     // An untrained model has the number of its map: rows of two, four and five tokens.
     const untrained = { ...labOf('', (1 / 2 + 1 / 4 + 1 / 5) / 3), log: [] } as unknown as Lab;
     expect(captionWords(withName(untrained, 'softmax'))).toBe(
-      '32% on the first token, ordinary letters of this text',
+      '32% on the first token, at ordinary letters of this text',
     );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
@@ -316,7 +316,7 @@ describe('sentences of a lab', () => {
     expect(textOf([0.2, 0.2, 0.2, 0.2, 0.2])).toBe('s 20%, a 20%, b 20%; with 2 more: 100%');
     expect(textOf([0.01, 0.05, 0.9, 0.03, 0.01])).toBe('s 1%, a 5%, b 90%; with 2 more: 100%');
     expect(textOf([0, 0.01, 0.02, 0.05, 0.15])).toBe('s 0%, c 5%, d 15%; with 2 more: 23%');
-    expect(textOf([0.0001, 0.0002])).toBe('s <1%, a <1%; sums to <0.1%');
+    expect(textOf([0.0001, 0.0002])).toBe('s <1%, a <1%; sums to <1%');
     // Tied weights do not displace a larger one behind them.
     expect(textOf([0.5, 0.1, 0.1, 0.3])).toBe('s 50%, a 10%, c 30%; with 1 more: 100%');
     // The extra key is before the tokens; some operations have negative weights.

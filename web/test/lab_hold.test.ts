@@ -142,7 +142,7 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, name) => name === shownHeadOf(pair[i]!).name,
   ],
   'the number of a map, the end of its curve': [
-    /^(<?[\d.]+)% on the first token, ordinary letters, last batches/,
+    /^(<?[\d.]+)% on the first token, at ordinary letters, last batches/,
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'first_most')),
   ],
   'the number of a chosen head': [

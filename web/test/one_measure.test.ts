@@ -13,9 +13,11 @@ import { selectedHead, type Frame } from '../src/frame';
 import { headingOf, rowHeading } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
 import { sinkCountWords } from '../src/rooms/story';
+import { row, rowAnswer, rowTitle, workOutRow } from '../src/rooms/worked_row';
 import { numbersSentence } from '../src/rooms/training';
 import { labelOf } from '../src/views/attention';
 import { viewNamed } from '../src/views/index';
+import { shownQuery } from '../src/views/query';
 import { groupWords, outputNormsOf } from '../src/views/outputs';
 import { findingWords, modelName, verdictOf } from '../src/words';
 import {
@@ -37,7 +39,10 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
 /** Models that differ in their operation or their heads; each reads every sixth text. */
 const OTHERS = ['softmax1', 'sink-logit', 'softpick', 'elu1', 'relu', 'gated'];
-const VIEWS = ['attention', 'sinks', 'heads', 'outputs', 'scores'].map((name) => viewNamed(name));
+const VIEWS = [
+  ...['attention', 'sinks', 'heads', 'outputs', 'scores'].map((name) => viewNamed(name)),
+  row,
+];
 const TEXTS_PER_TEST = 50;
 /** A real model, which tests read if it is there. */
 const REAL_MODEL = 'models/.fetched/SmolLM2-135M-Instruct.Q4_1.gguf';
@@ -49,20 +54,36 @@ beforeAll(async () => {
 }, PATIENCE.timeout);
 afterAll(() => page?.close());
 
+/** Returns 1 if the first token has the largest weight in the worked row as it is printed, −1 if another has, else 0. */
+function firstAgainstOthers(frame: Frame): number {
+  const query = shownQuery(frame, -1);
+  const { data } = frame.head!.tensors.att!;
+  const [first, ...others] = Array.from(
+    data.subarray(query * frame.T, query * frame.T + query + 1),
+  ).map((weight) => Number((100 * Math.abs(weight)).toFixed(1)));
+  return Math.sign(first! - Math.max(...others));
+}
+
+/** Returns what the shown head writes, divided by the mean of the other heads. */
+function writtenRatio(frame: Frame): number {
+  const { selectedNorm, othersMean } = outputNormsOf(frame, frame.head!);
+  return selectedNorm / othersMean;
+}
+
 /** Claims of words, beside the claims with numbers: whether each is true of the drawn numbers. */
 const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Frame) => boolean]>> =
   {
     'most heads': [
-      /^(?:Most of the heads have|Most heads do it)/,
+      /^(?:Most of the heads have|Most heads have a sink)/,
       (t) => sinksOf(t) > t.raw.length / 2,
     ],
     'some heads': [
-      /^(?:Some of the heads have|Several heads do it)/,
+      /^(?:Some of the heads have|Several heads have a sink|Half of the heads have)/,
       (t) => sinksOf(t) > 0 && sinksOf(t) <= t.raw.length / 2,
     ],
-    'only one head': [/^Only one head does it/, (t) => sinksOf(t) === 1],
+    'only one head': [/^Only one head has a sink/, (t) => sinksOf(t) === 1],
     'no head': [
-      /^(?:None of the heads has a sink|No head does it)|so none has an attention sink/,
+      /^(?:None of the heads has a sink|No head has a sink)|so none has an attention sink/,
       (t) => !sinksOf(t),
     ],
     'a short text': [
@@ -95,16 +116,42 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
     'raw weights': [/^raw weights, not shares/, ({ shown }) => shown.rowSum > 1.5],
     'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
     'heads with a sink write no less': [
-      /do not write less/,
+      /do(?:es)? not write less/,
       (_, frame) => {
         const { sinkMean, noSinkMean } = outputNormsOf(
           frame,
           selectedHead(frame, { layer: -1, head: -1 }),
         );
-        return sinkMean >= noSinkMean;
+        // To the digits that are printed.
+        return sinkMean > noSinkMean - 0.01;
       },
     ],
     'another token is a sink': [/another token is a sink/, (_, frame) => frame.T > 8],
+    'the first token wins': [
+      /^Why does the first token win\?|has the highest score/,
+      (_, frame) => firstAgainstOthers(frame) > 0,
+    ],
+    'another token wins': [
+      /^Why does another token win|gets more attention than/,
+      (_, frame) => firstAgainstOthers(frame) < 0,
+    ],
+    'no token wins': [/ no token wins: /, (_, frame) => firstAgainstOthers(frame) === 0],
+    'writes less than half': [
+      /^This head writes less than half as much/,
+      (_, frame) => writtenRatio(frame) < 0.5,
+    ],
+    'writes less': [
+      /^This head writes less than the average/,
+      (_, frame) => writtenRatio(frame) >= 0.5 && writtenRatio(frame) < 1,
+    ],
+    'writes more': [
+      /^This head writes more than the average/,
+      (_, frame) => writtenRatio(frame) > 1,
+    ],
+    'writes as much': [
+      /^This head writes about as much/,
+      (_, frame) => Math.abs(writtenRatio(frame) - 1) < 0.2,
+    ],
     'no token is a sink': [/^No token is a sink/, (t) => !sinksOf(t)],
     'no token but the first': [/^No token but/, (t) => sinksOf(t) > 0],
   };
@@ -137,6 +184,9 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
   ['no head', 'most heads'],
   ['no head', 'some heads'],
   ['most heads', 'some heads'],
+  ['the first token wins', 'another token wins'],
+  ['the first token wins', 'no token wins'],
+  ['another token wins', 'no token wins'],
   ['no token is a sink', 'most heads'],
   ['no token but the first', 'no head'],
 ];
@@ -159,14 +209,15 @@ const DEFINITIONS = [
   /^This text has a single token/,
   /^It is the only head/,
   /^In a sigmoid model trained alike, (?:they|it) do(?:es)?(?: not|, too)/,
-  /^This head writes/,
   /^The output of head/,
   /^The \d+ heads that give|^The head that gives/,
-  /^Red heads write/,
+  /^(?:Red heads write|The red head writes)/,
   /^This text is too short to (?:tell|distinguish)/,
   /^Sinks: k = |^No key has a sink|^Which keys/,
   /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives \S+ (?:<?[\d.]+%|a mean weight of|below)/,
   /^Head L\d+H\d+ gives/,
+  /^How do scores become attention\?/,
+  /^In this row of .* gets the most attention/,
 ];
 
 const plain = (template: TemplateResult): string => {
@@ -204,7 +255,14 @@ function screenOf(frame: Frame, state: { layer: number; head: number }): string[
       ? [viewNamed('outputs').says(frame, at), groupWords(outputNormsOf(frame, at))]
       : []),
     ...answers,
+    ...rowWords(frame),
   ].flatMap(sentencesOf);
+}
+
+/** Returns the title and the answer of Start's worked row; none for a single token. */
+function rowWords(frame: Frame): string[] {
+  const workedRow = frame.T > 1 ? workOutRow(frame, -1) : undefined;
+  return workedRow ? [rowTitle(workedRow), rowAnswer(workedRow, frame)] : [];
 }
 
 /** Returns the cells of the picture: no query attends to a later token. */

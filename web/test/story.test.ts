@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { entriesOf } from '../src/page/context';
-import { createStory } from '../src/rooms/story';
+import { checkpointAnswer, createStory } from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
 import {
@@ -24,6 +24,7 @@ import {
   workOutRow,
 } from '../src/rooms/worked_row';
 import { chartsIn, drawView } from './drawn';
+import { mean } from './said';
 import { PATIENCE, frameOf, tensor, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 import { shows, showsNow, showsPage } from './picture';
@@ -491,9 +492,12 @@ describe('the story', () => {
     const isAhead = signal(false);
     let needsOf!: ReturnType<typeof createStory>;
     const room = roomOf((root, context, scope) => {
-      const places = Array.from({ length: STEPS }, () =>
-        root.appendChild(document.createElement('div')),
-      );
+      const places = Array.from({ length: STEPS }, () => {
+        const section = root.appendChild(document.createElement('section'));
+        section.append(document.createElement('h2'), document.createElement('div'));
+        section.firstElementChild!.className = 'step-title';
+        return section.lastElementChild as HTMLElement;
+      });
       const takeawaysPlace = root.appendChild(document.createElement('footer'));
       const currentEntries = () => entriesOf(context, context.state.value.shown.slice(0, 2));
       needsOf = createStory(
@@ -614,6 +618,7 @@ describe('the story', () => {
     const { text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
     showsPage(...all('.answer, .step-words'));
+    expect(text('section:nth-of-type(2) .step-title')).toMatchSnapshot();
     expect(needs().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
     expect(text('.query-range')).toBe('Row of token 2: “=1,"x"↵”');
     const input = all('.query-range input')[0] as HTMLInputElement;
@@ -626,14 +631,22 @@ describe('the story', () => {
   });
 
   it('step 4: describes what heads with a sink write, and says that some write much', () => {
-    const wordsFor = (sinkMean: number, noSinkMean: number, sinkMaximum: number) =>
-      groupWords({ sinkMean, noSinkMean, sinkMaximum } as OutputNorms);
+    const wordsFor = (sinks: readonly number[], others: readonly number[]) =>
+      groupWords({
+        ...{ sinkMean: mean(sinks), noSinkMean: mean(others) },
+        ...{ sinkCount: sinks.length, noSinkCount: others.length },
+        muchCount: sinks.filter((norm) => norm > mean(others)).length,
+        littleCount: others.filter((norm) => norm < mean(sinks)).length,
+      } as OutputNorms);
     expect([
-      wordsFor(0.3, 0.6, 0.7),
-      wordsFor(0.3, 0.6, 0.6),
-      wordsFor(0.7, 0.6, 0.8),
+      wordsFor([0.1, 0.1, 0.7], [0.6, 0.6]),
+      wordsFor([0.3, 0.3], [0.6, 0.6]),
+      wordsFor([0.3], [0.1, 0.2, 1.5]),
+      wordsFor([0.7, 0.8], [0.6]),
+      // The numbers that are printed are equal.
+      wordsFor([0.598], [0.601]),
     ]).toMatchSnapshot();
-    expect([wordsFor(NaN, 1, 1), wordsFor(1, NaN, 1)]).toEqual(['', '']);
+    expect([wordsFor([], [1]), wordsFor([1], [])]).toEqual(['', '']);
   });
 
   it('step 4: states what the head writes, what the sink is good for, and whether the model needs it', async () => {
@@ -656,22 +669,10 @@ describe('the story', () => {
     ).toMatchSnapshot();
     const lossWords = async (...losses: number[]) =>
       (await wordsOf([ownFrame], { losses })).slice(0, -1).join(' | ');
-    for (const losses of [
-      [],
-      [2.5, 2],
-      [0, 0.0023],
-      [0, 1e-9],
-      [0, NaN],
-      // Hiding the token costs more than ablating the head, or not.
-      [2, 2.001, 2.3],
-      [2, 2.2, 2.3],
-      // A token whose loss makes the text easier is not drawn as a cost without a word.
-      [2, 2.001, 1.5],
-      [2, 2.001, 1.995],
-    ])
+    for (const losses of [[], [2.5, 2], [0, 0.0023], [0, 1e-9], [0, NaN], [2, 2.001], [2, 2.2]])
       expect(await lossWords(...losses)).toMatchSnapshot();
     const chance = Math.log(V);
-    const guess = `An even guess among all tokens would do better (${chance.toFixed(3)})`;
+    const guess = `An even guess among all tokens would have a loss of ${chance.toFixed(2)}`;
     const wordsAt = async (loss: number) => {
       const tensors = { ...ownFrame.tensors, loss_mean: tensor([1], [loss]) };
       return (await wordsOf([{ ...ownFrame, tensors }], { losses: [loss, loss] })).join(' | ');
@@ -682,9 +683,6 @@ describe('the story', () => {
     const story = renderStory(4, [several], { losses: [2, 2.001, 1.5] });
     await turn();
     showsPage(...story.all('.answer, .step-words'));
-    const { all } = renderStory(4, [ownFrame], { losses: [2, 2.15, 2.3] });
-    await turn();
-    showsPage(...all('.bars'));
     const { needs } = renderStory(4, [ownFrame]);
     await turn();
     expect(needs().views).toEqual([outputs]);
@@ -692,6 +690,32 @@ describe('the story', () => {
       'softmax',
       'softmax~silence(1,0)',
     ]);
+  });
+
+  it('step 5: claims of the two maps only whether each has a sink', () => {
+    const frameWith = (share: number, step?: number) =>
+      frameOf(
+        {
+          model: { ...frameOf().model, step: step === undefined ? step : { step, of: 4000 } },
+        } as never,
+        { alpha: tensor([2, 2, 3], Array(12).fill(share)) },
+      );
+    const answerTo = (...[now, step, later]: readonly [number, number | undefined, number]) =>
+      checkpointAnswer(frameWith(now, step), frameWith(later), at);
+    const short = {
+      ...frameWith(0.9),
+      tensors: { ...frameWith(0.9).tensors, alpha_uniform: tensor([3], [0.5, 0.5, 0.5]) },
+    };
+    expect([
+      answerTo(0.1, 0, 0.9),
+      answerTo(0.1, 1000, 0.9),
+      answerTo(0.8, 1000, 0.9),
+      answerTo(0.8, 1000, 0.2),
+      answerTo(0.1, 0, 0.2),
+      answerTo(0.9, undefined, 0.9),
+      answerTo(0.2, undefined, 0.2),
+      checkpointAnswer(frameWith(0.9, 0), short as Frame, at),
+    ]).toMatchSnapshot();
   });
 
   it('step 5: says of no checkpoint on the first screen that it learned the sink', async () => {

@@ -95,7 +95,7 @@ describe('a number in a table', () => {
 
   it('keeps a decimal of a row sum that a whole percent would hide', () => {
     expect([1, 0.756, 0.01, 0.0099, 0.004, 0].map(sumWords)).toEqual([
-      ...['100%', '76%', '1%', '1.0%', '0.4%', '0.0%'],
+      ...['100%', '76%', '1.0%', '1.0%', '0.4%', '0.0%'],
     ]);
   });
 

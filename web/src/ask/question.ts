@@ -202,14 +202,19 @@ async function promptsOfText(
   return cutPrompts(tokenizer, prompt, question, special);
 }
 
-/** Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot. */
-function showCharactersOnce(tokens: readonly Token[], text: string): Token[] {
+/**
+ * Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot.
+ * @param cut where the text is cut: a byte before it whose character ends behind it remains a byte
+ */
+function showCharactersOnce(tokens: readonly Token[], text: string, cut: number): Token[] {
+  const isOneCharacter = (t: number, { start, end }: Token) =>
+    tokens[t]?.start === start && tokens[t].end === end;
   return tokens.map((token, t) => {
     const { start, end } = token;
     if (!token.text.includes('\ufffd') || start === end) return token;
-    const previous = tokens[t - 1];
-    const isShared = previous?.start === start && previous.end === end;
-    return { ...token, text: isShared ? '·' : text.slice(start, end) };
+    if (isOneCharacter(t - 1, token)) return { ...token, text: '·' };
+    const isCut = t + 1 === cut && isOneCharacter(cut, token);
+    return isCut ? token : { ...token, text: text.slice(start, end) };
   });
 }
 
@@ -220,9 +225,10 @@ async function cutPrompts(
   { T, n }: Question,
   special: Special,
 ): Promise<Prompts> {
-  const allTokens = showCharactersOnce(await tokenizer.encode(text, { special }), text);
-  const { before, after } = affixesOf(allTokens);
-  const length = Math.max(Math.min(T, allTokens.length), before.length + after.length + 1);
+  const encoded = await tokenizer.encode(text, { special });
+  const { before, after } = affixesOf(encoded);
+  const length = Math.max(Math.min(T, encoded.length), before.length + after.length + 1);
+  const allTokens = showCharactersOnce(encoded, text, length - after.length);
   const [firstPrompt = allTokens, ...others] = cutTokens(allTokens, length, n);
   const tokens = firstPrompt.slice(0, T);
   const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));

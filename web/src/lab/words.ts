@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults, type State } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
-import { capitalize, formatPercent, formatValue, modelHeadName, sumWords } from '../words';
+import { capitalize, formatPercent, formatValue, modelHeadName, wholePercent } from '../words';
 import type { Lab } from './lab';
 import { tokenTexts } from './from_scratch';
 import { presetOf } from './presets';
@@ -132,7 +132,7 @@ function hasSink({ lab, operation }: NamedLab): boolean {
  */
 function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
   if (operation?.normalizes) return `${formatPercent(weight, 0)} of its attention`;
-  const amount = weight >= 0 && weight <= 1 ? sumWords(weight) : formatValue(weight);
+  const amount = weight >= 0 && weight <= 1 ? wholePercent(weight) : formatValue(weight);
   return `a weight of ${amount}${share === undefined ? '' : ` (${formatPercent(share, 0)} of its row)`}`;
 }
 
@@ -160,7 +160,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const [L, H] = lab.picture!.shape as [number, number];
   const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
   const isRecent = Number.isFinite(recent);
-  const rows = isFineTune(lab.settings) ? 'all rows' : 'ordinary letters';
+  const rows = isFineTune(lab.settings) ? 'in all rows' : 'at ordinary letters';
   const extraKey = extraKeyWeight(lab, headShown);
   const notes = [
     `${rows}${isRecent ? ', last batches' : ' of this text'}`,
@@ -213,7 +213,7 @@ export function rowWeights(lab: Lab, row: number) {
   const sum = [first!, ...others].reduce((total, { weight }) => total + weight, 0);
   const bars = [first!, ...shown].map((bar) => ({ ...bar, words: formatPercent(bar.weight, 0) }));
   const hidden = others.length - shown.length;
-  return { bars, sum: `${hidden ? `with ${hidden} more: ` : 'sums to '}${sumWords(sum)}` };
+  return { bars, sum: `${hidden ? `with ${hidden} more: ` : 'sums to '}${formatPercent(sum, 0)}` };
 }
 
 function modelWords(namedLab: NamedLab, side: number): string {

@@ -38,7 +38,7 @@ import {
 import { CLASS_WORDS, stampWords } from '../words';
 
 export interface FigureLook {
-  /** Whether the figure is drawn before it is near the viewport. */
+  /** Whether the figure is drawn also outside the viewport. */
   readonly isEager?: boolean;
   /** Whether the room shows the heading, conditions and menu, so that the figure has none. */
   readonly isBare?: boolean;
@@ -169,7 +169,8 @@ export class Figure {
       this.#drawnState && differingKeys(state.peek(), this.#drawnState) === 'prompt';
     if (isSame && isTypedOnly && !this.#isDue) return;
     this.#isDue = true;
-    if (this.#isVisible || isPrinting.peek() || this.#estimateVisibility()) this.#draw();
+    const isSeen = this.#isVisible || isPrinting.peek() || this.#estimateVisibility();
+    if (isSeen || this.#look.isEager) this.#draw();
   }
 
   /** Offers files only of what is measured. */
@@ -182,7 +183,7 @@ export class Figure {
   #estimateVisibility(): boolean {
     if (this.#cells.size) return false;
     const { top, bottom } = this.root.getBoundingClientRect();
-    return (this.#isVisible = this.#look.isEager || (bottom > -120 && top < innerHeight + 120));
+    return (this.#isVisible = bottom > -120 && top < innerHeight + 120);
   }
 
   /** Returns what a saved file has: the picture, its sentences, its numbers and their conditions. */

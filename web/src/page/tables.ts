@@ -2,13 +2,12 @@
 import { html, nothing, type TemplateResult } from 'lit';
 
 /**
- * @param share the length of the bar behind the text, as a share of the cell
- * @param isGain whether the bar is of a number that fell, where its table shows rises
+ * @param share the length of the bar behind the text, as a share of the cell; a text such as “<1%” has no bar
  */
-export const barCell = (share: number, text: string, isGain = false): TemplateResult =>
+export const barCell = (share: number, text: string): TemplateResult =>
   html`<td
-    class=${isGain ? 'bar gain' : 'bar'}
-    style=${`--share: ${Math.max(0, Math.min(1, share))}`}
+    class="bar"
+    style=${`--share: ${text.startsWith('<') ? 0 : Math.max(0, Math.min(1, share))}`}
   >
     ${text}
   </td>`;
@@ -20,7 +19,6 @@ export const barsTable = (
     readonly title: string;
     readonly share: number;
     readonly text: string;
-    readonly isGain?: boolean;
   }[],
 ): TemplateResult =>
   html`<table class="bars">
@@ -28,10 +26,10 @@ export const barsTable = (
       ${caption}
     </caption>
     ${lines.map(
-      ({ title, share, text, isGain }) =>
+      ({ title, share, text }) =>
         html`<tr>
           <th scope="row">${title}</th>
-          ${barCell(share, text, isGain)}
+          ${barCell(share, text)}
         </tr>`,
     )}
   </table>`;

@@ -405,7 +405,11 @@ function nameLines(
       const score = 2 * room + distanceTo(others, lineY, x - 8, x + 8) - (isFar ? FAR_COST : 0);
       return { left, y, room, score };
     });
-    const [best] = scored.filter(({ room }) => room >= MIN_ROOM).sort((a, b) => b.score - a.score);
+    // A level, whose look is that of other levels, has its name beside it however little room there is.
+    const isLevel = one.values.length === 2 && one.values[0] === one.values[1];
+    const [best] = scored
+      .filter(({ room }) => isLevel || room >= MIN_ROOM)
+      .sort((a, b) => b.score - a.score);
     if (!best) return { one, text: undefined };
     const { left, y } = best;
     obstacles.push(

@@ -1,9 +1,5 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import {
-  firstTokenWeights,
-  usesRawWeights,
-  type Frame,
-} from '../frame';
+import { firstTokenWeights, usesRawWeights, type Frame } from '../frame';
 import {
   capitalize,
   extraKeyHeads,

@@ -56,7 +56,7 @@ import {
   modelName,
   rowSumSentence,
   capitalize,
-  attentionWords,
+  amountOf,
   averageWords,
   cutWords,
   firstPromptWords,
@@ -79,9 +79,8 @@ import {
   stampWords,
   sumWords,
   countedOn,
-  headsWords,
+  headsHave,
   verdictOf,
-  wholePercent,
 } from '../words';
 import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
@@ -172,8 +171,11 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     isCommonToken(frame, firstKey(frame)) && !frame.queries
       ? firstTokenText(frame)
       : firstName(frame);
-  const rowsNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
-  const shareText = html`<strong>${attentionWords(claim)}</strong>`;
+  // The label inside the map has the sum of the rows.
+  const rowsNote = disagrees(claim, frame)
+    ? ` As a share of each row, that is ${formatPercent(claim.share, 0)} on average.`
+    : '';
+  const shareText = html`<strong>${amountOf(claim)}</strong>`;
   const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
@@ -182,7 +184,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   if (!claim.isStrongest || L * H === 1)
     return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.${rowsNote}`;
   const amount = isBelowUniform(claim)
-    ? html`<strong>${wholePercent(claim.attention)}</strong>${meanWords(frame)}`
+    ? html`${shareText}${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
       ? html`${shareText}${meanWords(frame)}`
       : quantity;
@@ -232,9 +234,9 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
   const without = formatPercent(Number(other.measured.sink_1_raw) / 100);
   return html`<p data-no-start>
     In this model the sink belongs to the start token ${token}, which was before every text of its
-    training. Without it, ${countedOn(frame)}, ${headsWords(frame, sink)} have one at the first
-    token. Of a model trained without a start token it is ${without} of the heads, over 100
-    passages:
+    training. Without it, ${countedOn(frame)}, ${sink ? 'only ' : ''}${headsHave(frame, sink)} one
+    at the first token. Of a model trained without a start token it is ${without} of the heads, over
+    100 passages:
     <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
       >see both on this text</a
     >, or read <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
@@ -359,7 +361,7 @@ const stepTemplate = ({ context, frames, state }: Shown, title: string, i: numbe
       <a class="step-number" href=${context.link({ why: i + 1 })} aria-label="Step ${i + 1}"
         >${i + 1}</a
       >
-      ${title}
+      <span class="step-title" .textContent=${title}></span>
     </h2>
     <p class="hint">${waitingWords(frames, state)}</p>
     <div class="step-place"></div>

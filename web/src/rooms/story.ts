@@ -5,10 +5,9 @@
 import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
-import { parseSubject } from '../ask/subject';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
-import { canCount, claimOf, hasSink } from '../claims';
+import { canCount, claimOf, hasSink, kindSentence } from '../claims';
 import {
   firstKey,
   layerNumber,
@@ -39,14 +38,15 @@ import { attention, labelOf } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { keysBySink } from '../views/scores';
-import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outputs';
+import { groupWords, outputs, outputNormsOf, type OutputNorms } from '../views/outputs';
 import { tableRegion } from '../page/room_controls';
-import { blindRise, formatLossChange, SMALL_CHANGE } from '../views/settings';
+import { blindRise, SMALL_CHANGE } from '../views/settings';
 import {
   averageWords,
   capitalize,
+  amountOf,
   evenShareWords,
-  attentionWords,
+  listWords,
   firstPromptWords,
   headName,
   firstName,
@@ -55,8 +55,6 @@ import {
   quote,
   shareCountSentence,
   sinkCountSentence,
-  isBelowUniform,
-  meanWords,
   verdictOf,
   formatPercent,
   shareWords,
@@ -68,7 +66,7 @@ import {
   isFirstHidden,
   spreadWords,
 } from '../words';
-import { barsTable, linesTable } from '../page/tables';
+import { linesTable } from '../page/tables';
 import {
   ablation,
   canMeasureLossChange,
@@ -80,7 +78,7 @@ import {
 import { ROOMS } from './names';
 import { seedWords, areTwins } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
-import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
+import { compareRows, rowAnswer, rowTitle, contrastQuery, row, workOutRow } from './worked_row';
 import { addRecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
@@ -109,6 +107,8 @@ interface Drawn {
 }
 
 interface Step {
+  /** Returns the step's heading, which is about what is drawn; absent: the one that the room has drawn. */
+  readonly title?: (frames: readonly Frame[]) => string;
   readonly needs?: (frame: Frame | undefined, state: State) => Partial<Needs>;
   readonly draw: (entries: readonly SubjectEntry[]) => void;
 }
@@ -162,16 +162,19 @@ export function sinkCountWords(frame: Frame): string {
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
   if (!verdict.conclusive) return `${tooShortNote(frame)} ${gridText}`;
   const share = verdict.sink;
+  const name = firstName(frame);
   const opening =
     verdict.even > NEAR_EVEN * frame.eps
       ? 'On so short a text an even spread is almost a sink.'
       : share > 0.5
-        ? 'Most heads do it.'
-        : share > 1.5 / (L * H)
-          ? 'Several heads do it, most do not.'
-          : share > 0
-            ? 'Only one head does it.'
-            : `No head does it on ${textsWords(frame)}.`;
+        ? `Most heads have a sink at ${name}.`
+        : share === 0.5
+          ? `Half of the heads have a sink at ${name}.`
+          : share > 1.5 / (L * H)
+            ? `Several heads have a sink at ${name}, most have none.`
+            : share > 0
+              ? `Only one head has a sink at ${name}.`
+              : `No head has a sink at ${name} on ${textsWords(frame)}.`;
   const evenNote = isFirstHidden(frame)
     ? ''
     : ` (evenly spread ${spreadWords(frame)}, it would be ${formatPercent(verdict.even, 0)})`;
@@ -202,6 +205,10 @@ const allHeadsStep: Build = (place, { context, scope }) => {
   enlargedMap.root.ariaLabel = 'Attention map of the selected head';
   const thumbnails = new Figure(picture, allHeads, context, scope, { isBare: true });
   return {
+    title: ([frame]) =>
+      frame && !hasSink(frame, claimOf(frame, selectedHead(frame, context.state.peek())).attention)
+        ? 'How many heads have a sink?'
+        : 'First, is it only this head?',
     needs: () => ({ views: [allHeads] }),
     draw: (entries) => {
       const [frame] = framesOf(entries);
@@ -214,7 +221,7 @@ const allHeadsStep: Build = (place, { context, scope }) => {
             <p>
               Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
               ${layerNumber(frame, layer)}, head ${head}, counted from 0),
-              ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}${averageWords(frame)}.
+              ${amountOf(claim)}${averageWords(frame)}.
             </p>`,
           answerPlace,
         );
@@ -244,6 +251,7 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
     extra: () => ({ isPlain: true }),
   });
   return {
+    title: ([frame]) => rowTitle(frame && workOutRow(frame, state.peek().query)),
     needs: () => ({ views: [row, arrows] }),
     draw: (entries) => {
       const frames = framesOf(entries);
@@ -284,24 +292,26 @@ const lossesOf = (frame: Frame, context: Context): Losses => ({
 });
 
 /**
- * Compares the cost of hiding the first token with that of hiding the second one; empty unless the first costs the first
- * model more.
+ * Says whether hiding the first token costs the first model more than hiding the second one, or helps it; else empty.
  */
 function contrastWords([losses, otherLosses]: readonly Losses[]): string {
   const { name, firstRise = NaN, secondRise = NaN } = losses ?? {};
-  if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
   const { firstRise: otherFirstRise = NaN, secondRise: otherSecondRise = NaN } = otherLosses ?? {};
   const isAlike =
     Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
   const otherWords = isAlike ? ` ${capitalize(otherLosses!.name)}: about the same.` : '';
+  if (firstRise <= -SMALL_CHANGE)
+    return `${capitalize(name!)}: with the first token hidden it predicts this text better.`;
+  if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
   return `${capitalize(name!)}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
 }
 
-function lossWords(loss: number, rise: number | undefined): string {
-  if (rise === undefined) return '…';
-  return Number.isFinite(loss + rise)
-    ? `${(loss + rise).toFixed(3)} (${formatLossChange(rise)})`
-    : '–';
+/** Formats a change with the digits of the losses beside it; one that they do not show is none. */
+function changeWords(change: number | undefined): string {
+  if (change === undefined) return '…';
+  if (!Number.isFinite(change)) return '–';
+  if (Math.abs(change) < 0.005) return 'no change';
+  return `${change < 0 ? '−' : '+'}${Math.abs(change).toFixed(2)}${change < 0 ? ', better' : ', worse'}`;
 }
 
 const lossTable = (losses: readonly Losses[]): TemplateResult =>
@@ -309,11 +319,13 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
     'Losses with a token hidden',
     linesTable(
       'losses',
-      explainTerms('Loss of the small models on your text, in nats per token; lower is better'),
+      explainTerms(
+        'Loss on your text, in nats per token, lower is better: with nothing hidden, and its change with one token hidden',
+      ),
       ['model', 'nothing hidden', 'first token hidden', 'second token hidden'],
       losses.map(({ name, loss, firstRise, secondRise }) => ({
         title: name,
-        cells: [loss.toFixed(3), lossWords(loss, firstRise), lossWords(loss, secondRise)],
+        cells: [loss.toFixed(2), changeWords(firstRise), changeWords(secondRise)],
       })),
     ),
   );
@@ -356,7 +368,9 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
       render(
         losses.length
           ? html`<details class="more">
-              <summary>What does it do to the softmax and the sigmoid model on your text?</summary>
+              <summary>
+                What does it do to ${listWords(losses.map(({ name }) => name))} on your text?
+              </summary>
               ${lossTable(losses)}
               <p>${contrastWords(losses)}</p>
             </details>`
@@ -395,60 +409,39 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
   };
 };
 
-/**
- * Draws two bars and a sentence: how the loss changes without the head's output, and without the first token. A change
- * that is not measured yet has no bar.
- */
-function changeBars(frame: Frame, at: Head, context: Context): unknown {
+/** Says how the loss changes without the head's output; nothing where that cannot be measured. */
+function ablationSentence(frame: Frame, at: Head, context: Context): unknown {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return html`<p class="pending">Ablating it …</p>`;
-  if (!Number.isFinite(change)) return nothing;
-  const changeWithoutFirst = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
-  const bars = [
-    ['this head’s output set to 0', change],
-    ['first token hidden from all heads', changeWithoutFirst],
-  ] as const;
-  const maximum = Math.max(...bars.map(([, value]) => value || 0), SMALL_CHANGE);
-  const verb =
-    Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
-  const comparison =
-    changeWithoutFirst > SMALL_CHANGE && changeWithoutFirst > 2 * Math.abs(change)
-      ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
-      : changeWithoutFirst < -SMALL_CHANGE
-        ? ` With the token hidden this model predicts ${textsWords(frame)} better: the cost that step 3 shows is that of another model.`
-        : '';
   const loss = frame.tensors.loss_mean?.data[0];
-  const lossNote = loss === undefined ? '' : ` (${loss.toFixed(3)})`;
+  if (!Number.isFinite(change) || loss === undefined) return nothing;
+  const size = Math.abs(change);
+  const [verb, result] =
+    size < SMALL_CHANGE
+      ? ['barely uses', `changes by less than ${SMALL_CHANGE}`]
+      : change > 0
+        ? ['uses', `rises by ${size.toFixed(2)}`]
+        : ['does better without', `falls by ${size.toFixed(2)}`];
   const strangeNote =
-    loss !== undefined && blindRise(frame) < 0
-      ? ` An even guess among all tokens would do better (${(loss + blindRise(frame)).toFixed(3)}): this small model has not learned such texts.`
+    blindRise(frame) < 0
+      ? ` An even guess among all tokens would have a loss of ${(loss + blindRise(frame)).toFixed(2)}: this small model has not learned such texts.`
       : '';
-  return html`${barsTable(
-      explainTerms(`Change of the loss on ${textsWords(frame)}${lossNote}, in nats per token`),
-      bars.flatMap(([title, value]) => {
-        if (!Number.isFinite(value)) return [];
-        const isGain = value <= -SMALL_CHANGE;
-        const effect = isGain ? ', better' : value >= SMALL_CHANGE ? ', worse' : '';
-        const text = formatLossChange(value) + effect;
-        // A bar is a cost.
-        return [{ title, share: isGain ? 0 : Math.abs(value) / maximum, text, isGain }];
-      }),
-    )}
-    <p>
-      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${strangeNote}${comparison}`)}
-    </p>`;
+  return paragraphs(
+    `On ${textsWords(frame)} ${modelName(frame)} ${verb} what the head writes: with its output set to 0, the loss of ${loss.toFixed(2)} nats per token ${result}.${strangeNote}`,
+  );
 }
 
-/** Returns a sentence for a head that writes little and whose ablation hardly changes the loss; else ''. */
-function idleWords(frame: Frame, at: Head, context: Context): string {
-  const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
-  return writesLittle(outputNormsOf(frame, at)) && Math.abs(change ?? NaN) < SMALL_CHANGE
-    ? `This head writes little${firstPromptWords(frame)}, and${averageWords(frame)} the model hardly uses it. `
-    : '';
+function barsText(frame: Frame, { sinkCount, noSinkCount }: OutputNorms): string {
+  const name = firstName(frame);
+  const colors = !canCount(frame)
+    ? 'gray, since heads are not counted in so short a text'
+    : !sinkCount
+      ? `gray: no head has a sink at ${name}`
+      : noSinkCount
+        ? `red for heads with a sink at ${name}, gray for others`
+        : `red: all heads have a sink at ${name}`;
+  return `A bar is the mean length of what a head adds for a token${firstPromptWords(frame)}, ${colors}. Select one.`;
 }
-
-const barsText = (frame: Frame) =>
-  `A bar is the mean length of what a head adds for a token${firstPromptWords(frame)}, ${canCount(frame) ? `red for heads with a sink at ${firstName(frame)}, gray for others` : 'gray, since heads are not counted in so short a text'}. Select one.`;
 
 /** Step 4: what the selected head writes, compared with what other heads write. */
 const outputStep: Build = (place, { context, scope }) => {
@@ -470,10 +463,11 @@ const outputStep: Build = (place, { context, scope }) => {
       if (frame?.T === 1) answer = answerBlock(SINGLE_TOKEN_TEXT);
       else if (frame?.tensors.head_out) {
         const at = selectedHead(frame, context.state.peek());
+        const norms = outputNormsOf(frame, at);
         answer = answerBlock(
-          `${idleWords(frame, at, context)}${outputs.says(frame, at)}`,
-          html`<div class="late">${changeBars(frame, at, context)}</div>
-            ${paragraphs(`${barsText(frame)} ${groupWords(outputNormsOf(frame, at))}`.trim())}`,
+          `${outputs.says(frame, at)}`,
+          html`<div class="late">${ablationSentence(frame, at, context)}</div>
+            ${paragraphs(`${barsText(frame, norms)} ${groupWords(norms)}`.trim())}`,
         );
       }
       render(answer, words);
@@ -496,7 +490,7 @@ function drawSinkCourse(
     // Names at the curves tell them apart also on gray paper.
     ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true, named: true },
     xLabel: COURSE_AXIS,
-    yLabel: `heads with a sink (${LOG_SEQUENCES} other passages)`,
+    yLabel: `heads with a sink, by shares of the row (${LOG_SEQUENCES} other passages)`,
     label: 'Share of heads with an attention sink by training step',
     cursor: step ?? lastStep,
     series: lines.map((line) => ({ ...line, values: line.values.map((value) => value / 100) })),
@@ -544,34 +538,45 @@ function loadCourses(context: Context, scope: Scope) {
   return courses;
 }
 
+/** Says whether the head has a sink in the two maps: at the shown step, and after training. */
+export function checkpointAnswer(frame: Frame, trained: Frame, at: Head): string {
+  if (!canCount(trained)) return kindSentence('short', '');
+  const [isNow, isLater] = [frame, trained].map((shown) =>
+    hasSink(shown, claimOf(shown, at).attention),
+  );
+  const { step } = frame.model;
+  if (!step)
+    return isLater
+      ? 'After training this head has a sink.'
+      : 'After training this head has no sink at the first token.';
+  if (isNow)
+    return isLater
+      ? 'At this step the head has its sink already.'
+      : 'At this step the head has a sink, which is gone after training.';
+  if (!isLater)
+    return 'This head has no sink at the first token, neither at this step nor after training.';
+  return step.step
+    ? 'At this step the head has no sink yet.'
+    : 'No: this head begins without a sink and learns it.';
+}
+
 /** Says what the head gives the first token at the shown step, and after training. */
 function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Context): TemplateResult {
   const claim = claimOf(frame, at, context.state.peek());
-  // The first screen may show a checkpoint of a link, which has not learned it yet.
-  const isCheckpointShown = parseSubject(context.state.peek().shown[0]!)?.step !== undefined;
   const { step } = frame.model;
-  const isLearned = hasSink(trained, claimOf(trained, at).attention);
   const uniformText = claim.isShare
     ? `${averageWords(frame)}, ${evenShareWords(claim.attention, claim.uniform)}`
-    : meanWords(frame);
+    : averageWords(frame);
   const finalText =
-    step && claim.isShare
-      ? `; after training it gives ${attentionWords(claimOf(trained, at))}`
-      : '';
-  return html`<p class="answer">
-      ${
-        cardOf(frame, context)?.id === 'softmax' && !isCheckpointShown && isLearned
-          ? 'This model began without a sink and learned it.'
-          : 'Where a head attends is learned in training.'
-      }
-    </p>
+    step && claim.isShare ? `; after training it gives ${amountOf(claimOf(trained, at))}` : '';
+  return html`<p class="answer">${checkpointAnswer(frame, trained, at)}</p>
     <p>
       ${stepNameOf(frame)}: head ${headName(at, frame)} gives ${firstName(frame)}
-      ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
+      ${claim.isShare ? `${amountOf(claim)} ${shareWords(frame)}` : `a mean weight of ${amountOf(claim)}`}${uniformText}${finalText}.
     </p>
     <p>
-      Training only asks for a better guess of the next token. At step 0 only the first rows are
-      dark: they have few tokens to attend to.
+      Training only asks for a better guess of the next token.
+      ${step?.step === 0 && frame.operation.normalizes && canCount(frame) ? 'At step 0 only the first rows have large weights: they have few tokens to attend to.' : nothing}
     </p>`;
 }
 
@@ -605,6 +610,10 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
   const addMap = (mapPlace: HTMLElement, label: string) => {
     const figure = new Figure(mapPlace, attention, checkpointContext, scope, {
       isBare: true,
+      // The title above the map names a step, which comes when the reader may have scrolled on.
+      get isEager() {
+        return isReached();
+      },
       extra: (frame) => ({
         at: pinnedHead() ?? selectedHead(frame, checkpointState.peek()),
         isPlain: true,
@@ -618,6 +627,12 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
   const isReady = () => isReached() && pinnedHead() !== undefined;
   addTrainingSlider(sliderPlace, checkpointContext, scope, isReady);
   return {
+    title: () => {
+      const [frame, at] = [trainedFrame(), pinnedHead()];
+      return frame && at && !hasSink(frame, claimOf(frame, at).attention)
+        ? 'What does training change?'
+        : 'Was it there from the start?';
+    },
     needs: () => {
       const at = pinnedHead();
       const { shown } = checkpointState.value;
@@ -690,6 +705,11 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   const metric = (twin: Frame, name: Measurement) =>
     Number(cardOf(twin, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
+  const twinByShares = metric(twinFrame, 'sink_1') / 100;
+  const byShares =
+    formatPercent(twinByShares) === formatPercent(metric(twinFrame, 'sink_1_raw') / 100)
+      ? ''
+      : ` (${formatPercent(twinByShares)} by shares of the row, as step 5 draws them)`;
   // Of rows that need not sum to 1, attention is the weight, and not the share of the row.
   const [sinkShare, twinShare] = [frame, twinFrame].map(
     (twin) => metric(twin, 'sink_1_raw') / 100,
@@ -697,7 +717,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. After training, over 100 other passages, ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. After training, over 100 other passages, ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink${byShares}, of the softmax model (same ` +
     `size, same data) ${formatPercent(sinkShare, 0)}. The loss of the sigmoid model is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );
@@ -772,7 +792,11 @@ export function createStory(
   scope.effect(() => {
     const entries = currentEntries();
     void [context.state.value, context.theme.value];
-    for (const step of steps.value.values()) step.draw(entries);
+    for (const [i, step] of steps.value) {
+      step.draw(entries);
+      const heading = places[i]!.parentElement!.querySelector<HTMLElement>('.step-title')!;
+      if (step.title) setText(heading, step.title(framesOf(entries)));
+    }
   });
   scope.effect(() => drawTakeaways(takeawaysPlace, context, framesOf(currentEntries())));
   return (frame, state) => {

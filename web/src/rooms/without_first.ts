@@ -162,15 +162,17 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
     const [before, hidden] = name === 'control' ? [first, second] : ['', first];
     // Spaces between the tags would become part of the texts.
     render(
-      html`<p class="answer">${heading}.</p>
+      html`<p class="answer">
+          In a real model: ${heading.charAt(0).toLowerCase()}${heading.slice(1)}.
+        </p>
         <div class="recorded-intro">
           <p>
-            Now a real model: ${model} continues the gray text. It has no start token: its sink is
-            whatever token comes first, here “${first}”. While it is hidden, no written token can
-            attend to it: the attention that it took goes to other tokens (step 2).
+            ${model} continues the gray text. It has no start token: its sink is whatever token
+            comes first, here “${first}”. While it is hidden, no written token can attend to it: the
+            attention that it took goes to other tokens (step 2).
           </p>
           ${barsTable(
-            `Written tokens that repeat a phrase of three tokens, over ${trials.length} random continuations`,
+            `How much of what it writes repeats three tokens in a row that came before: the mean of ${trials.length} random continuations`,
             BARS.map(([one, title]) => {
               const share = meanOf(trials, one, 'repeated');
               return { title, share, text: formatPercent(share, 0) };

@@ -146,23 +146,42 @@ const rowEntries = ({ topEntries, otherEntries }: WorkedRow) => [...topEntries, 
 
 const othersOf = (workedRow: WorkedRow) => rowEntries(workedRow).slice(1);
 
+/** Returns the entry with the largest weight; undefined if the first token and another have the same printed weight. */
+function winnerOf({ topEntries: [first, second] }: WorkedRow): Entry | undefined {
+  if (!second || formatPercent(Math.abs(first!.weight)) === formatPercent(Math.abs(second.weight)))
+    return undefined;
+  return Math.abs(first!.weight) > Math.abs(second.weight) ? first : second;
+}
+
+/** Asks about the drawn row. */
+export function rowTitle(workedRow: WorkedRow | undefined): string {
+  const winner = workedRow && winnerOf(workedRow);
+  if (!winner) return 'How do scores become attention?';
+  return winner === workedRow.topEntries[0]
+    ? 'Why does the first token win?'
+    : 'Why does another token win in this row?';
+}
+
 export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   const { operation } = frame;
   const firstEntry = workedRow.topEntries[0]!;
   const otherEntries = othersOf(workedRow);
   if (firstEntry.key !== firstKey(frame) || !otherEntries.length) return '';
-  const isHighest = otherEntries.every(
-    ({ score, weight }) => firstEntry.score > score && firstEntry.weight > Math.abs(weight),
-  );
   const name = firstName(frame);
-  if (!isHighest)
-    return `In this row of ${modelName(frame)} another token gets more attention than ${name}.`;
+  const opening = `In this row of ${modelName(frame)}`;
+  const winner = winnerOf(workedRow);
+  if (!winner)
+    return `${opening} no token wins: ${name} and ${quote(frame, otherEntries[0]!.key)} get the same attention.`;
+  if (winner !== firstEntry)
+    return `${opening} ${quote(frame, winner.key)} gets more attention than ${name}.`;
+  if (!otherEntries.every(({ score }) => firstEntry.score > score))
+    return `${opening} ${name} gets the most attention.`;
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
   const valueWords = hasSmallValue(workedRow)
     ? `, but its small value adds little for that weight${lessWords}`
     : '';
-  return `In this row of ${modelName(frame)} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
+  return `${opening} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
 
 function biasWords(frame: Frame): string {
@@ -211,7 +230,7 @@ export function compareRows(frames: readonly Frame[], query: number): string {
     Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
   if (!isContrast || !areOutputsSmall) return '';
   return (
-    `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight)} to ` +
+    `Both heads write less than half of the ${lengthWords(workedRow.outputWithoutFirst)} that softmax would write without ${firstName(frame!)} (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight)} to ` +
     `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${rowTotal(otherRow.sum)} in all.`
   );
 }

@@ -27,6 +27,7 @@ import { createHeatmap, paint, type Cell } from '../plot/heatmap';
 import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity, type Quantity } from '../save/numbers';
 import {
+  amountOf,
   attentionWords,
   averageWords,
   capitalize,
@@ -391,7 +392,7 @@ export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['rema
   if (!kind || !column) return undefined;
   const sum = isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`;
   // The map is that of the first prompt, and so is its number.
-  const amount = `${wholePercent(column.alpha)} on ${firstName(frame)}`;
+  const amount = `${amountOf({ ...claim, attention: column.alpha })} on ${firstName(frame)}`;
   const isSink = hasSink(frame, column.alpha);
   const extra = frame.architecture.bias_key && frame.tensors.att_bias;
   if (extra && !isSink)

@@ -54,9 +54,10 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head) {
     sinkMean: mean(sinkNorms),
     noSinkMean: mean(noSinkNorms),
     sinkCount: sinkNorms.length,
-    /** The largest output of a head with a sink, and the smallest of one without. */
-    sinkMaximum: Math.max(...sinkNorms),
-    noSinkMinimum: Math.min(...noSinkNorms),
+    noSinkCount: noSinkNorms.length,
+    /** How many heads with a sink write more than the others' mean, and how many others less than theirs. */
+    muchCount: sinkNorms.filter((norm) => norm > mean(noSinkNorms)).length,
+    littleCount: noSinkNorms.filter((norm) => norm < mean(sinkNorms)).length,
   };
 }
 
@@ -68,40 +69,55 @@ export const writesLittle = ({ selectedNorm, othersMean }: OutputNorms): boolean
 export function outputWords(outputNorms: OutputNorms, frame: Pick<Frame, 'sequences'>): string {
   const { selectedNorm, othersMean } = outputNorms;
   const amount = writesLittle(outputNorms)
-    ? 'little'
-    : `${selectedNorm < othersMean ? 'somewhat' : 'no'} less than the others`;
-  return `This head writes ${amount}${firstPromptWords(frame)}.`;
+    ? 'less than half as much as'
+    : formatValue(selectedNorm) === formatValue(othersMean)
+      ? 'about as much as'
+      : selectedNorm < othersMean
+        ? 'less than'
+        : 'more than';
+  return `This head writes ${amount} the average other head${firstPromptWords(frame)}.`;
 }
 
+/** Whether heads with a sink write less than others in the numbers that are printed. */
+const sinksWriteLess = ({ sinkMean, noSinkMean }: OutputNorms): boolean =>
+  Number(formatValue(sinkMean)) < Number(formatValue(noSinkMean));
+
 function exceptionWords(outputNorms: OutputNorms): string {
-  const { sinkMean, noSinkMean, sinkMaximum, noSinkMinimum } = outputNorms;
+  const { muchCount, littleCount } = outputNorms;
+  const headsWrite = (count: number, color: string) =>
+    `${count} ${color} ${count === 1 ? 'head writes' : 'heads write'}`;
   const exceptions = [
-    sinkMaximum > noSinkMean && 'some red heads write much',
-    noSinkMinimum < sinkMean && 'some gray heads write little',
+    muchCount && `${headsWrite(muchCount, 'red')} more than the gray mean`,
+    littleCount && `${headsWrite(littleCount, 'gray')} less than the red mean`,
   ].filter(Boolean);
-  return sinkMean < noSinkMean && exceptions.length ? `, but ${exceptions.join(', and ')}` : '';
+  return sinksWriteLess(outputNorms) && exceptions.length
+    ? `, but ${exceptions.join(', and ')}`
+    : '';
 }
 
 /** Compares the outputs of heads with and without a sink; empty if there is only one kind. */
 export function groupWords(outputNorms: OutputNorms): string {
-  const { sinkMean, noSinkMean } = outputNorms;
-  if (!Number.isFinite(sinkMean) || !Number.isFinite(noSinkMean)) return '';
-  const surprise =
-    sinkMean < noSinkMean
-      ? ''
-      : ' Here the heads with a sink do not write less: on this text a sink alone does not tell which heads are idle.';
-  return `Red heads write ${formatValue(sinkMean)} on average, gray heads ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.${surprise}`;
+  const { sinkMean, noSinkMean, sinkCount, noSinkCount } = outputNorms;
+  if (!sinkCount || !noSinkCount) return '';
+  const red =
+    sinkCount === 1
+      ? `The red head writes ${formatValue(sinkMean)}`
+      : `Red heads write ${formatValue(sinkMean)} on average`;
+  const gray = noSinkCount === 1 ? 'the gray head' : 'gray heads';
+  const surprise = sinksWriteLess(outputNorms)
+    ? ''
+    : ` Here the ${sinkCount === 1 ? 'head with a sink does' : 'heads with a sink do'} not write less: on this text a sink alone does not tell which heads are idle.`;
+  return `${red}, ${gray} ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.${surprise}`;
 }
 
 function sentence(frame: Frame, at: Head): string {
   if (frame.T < 2) return '';
   const outputNorms = outputNormsOf(frame, at);
-  const { selectedNorm, othersMean, sinkMean, noSinkMean, sinkCount } = outputNorms;
-  const headCount = outputNorms.norms.length;
+  const { selectedNorm, othersMean, sinkMean, noSinkMean, sinkCount, noSinkCount } = outputNorms;
   const sinkHeads = sinkCount > 1 ? `The ${sinkCount} heads that give` : 'The head that gives';
   const groupNote =
-    Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
-      ? ` ${sinkHeads} ${firstName(frame)} more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
+    sinkCount && noSinkCount
+      ? ` ${sinkHeads} ${firstName(frame)} more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${noSinkCount === 1 ? 'one (gray) writes' : `${noSinkCount} (gray) write`} ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
   return `${outputWords(outputNorms, frame)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}${firstPromptWords(frame)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
 }
