@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 /**
- * Lessons say what their figures show: on 300 texts, with and without a start token, exactly one case of each
+ * Lessons say what their figures show: on 100 texts, with and without a start token, exactly one case of each
  * conditional sentence is shown, and each sentence with a number or a condition is a claim that is true of the run.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -218,7 +218,8 @@ const CLAIMS: readonly Claim[] = [
   ['mass', /^A share of half such a row is a small/, (shown) => first(shown).map.rowSum < 0.5],
 ];
 
-const allTexts = texts();
+// The claims of one measure hold on all 300 texts (one_measure.test.ts); every third one makes each claim of a lesson.
+const allTexts = texts().filter((_, i) => i % 3 === 0);
 const TEXTS_PER_TEST = 50;
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {
@@ -324,9 +325,9 @@ function problemsOf(figure: string, shown: Shown, seen: Set<Claim>): string[] {
   ];
 }
 
-describe.skipIf(!isBuilt)(`the lessons’ sentences on 300 texts (${UNBUILT})`, () => {
+describe.skipIf(!isBuilt)(`the lessons’ sentences on 100 texts (${UNBUILT})`, () => {
   const seen = new Set<Claim>();
-  it.each(Array.from({ length: 6 }, (_, i) => i * TEXTS_PER_TEST))(
+  it.each([0, TEXTS_PER_TEST])(
     'texts from %d on: one case of each condition is shown, and every claim is true',
     { timeout: 10 * PATIENCE.timeout },
     async (from) => {
