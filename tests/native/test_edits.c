@@ -224,7 +224,7 @@ static void check_texts_beyond_the_context(void) {
 
 /* ---- streaming ------------------------------------------------------------------------------- */
 
-#define LONG 300
+#define LONG 120
 
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
                          const ss_edit *edits, int n, bool is_streaming) {

@@ -156,18 +156,21 @@ static void check_shared_run(const opened_run *reference, const int32_t *tokens,
 }
 
 static void check_case(const char *name, const char *folder) {
-    static const size_t workers[] = {2, 5};
-    ss_pool reversed_pool = {.workers = 3, .share = share_backwards};
     CASE(name);
     int T;
     scoped_file file = open_file(folder, "golden.safetensors");
     scoped_model model = open_model(folder);
     scoped int32_t *tokens = golden_tokens(&file, &T);
     scoped_run reference = run_halves(&model.model, tokens, T, NULL);
+    size_t least_workers = 5;
+#ifndef __SANITIZE_THREAD__ /* one thread has no races, and two have those of five */
+    ss_pool reversed_pool = {.workers = 3, .share = share_backwards};
     check_shared_run(&reference, tokens, &reversed_pool);
-    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+    least_workers = 2;
+#endif
+    for (size_t workers = least_workers; workers <= 5; workers += 3) {
         thread_pool c;
-        start(&c, workers[i]);
+        start(&c, workers);
         check_shared_run(&reference, tokens, &c.pool.base);
         join(&c);
     }
