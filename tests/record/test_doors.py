@@ -26,6 +26,7 @@ UNCALLABLE_MODEL = FAMILIES["llama"].make("sdpa")
 UNCALLABLE_MODEL.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
 
 
+@pytest.mark.filterwarnings("ignore:.*are left out")
 @pytest.mark.parametrize(
     ("texts", "options"),
     [

@@ -396,7 +396,7 @@ def test_a_static_cache_is_refused_as_such() -> None:
         model.generate(torch.tensor([PROMPTS[0]]), max_new_tokens=3, do_sample=False, cache_implementation="static")
     cache = model(torch.tensor([PROMPTS[0]]), use_cache=True).past_key_values
     with sinkscope.watching(model), refused(UnsupportedModel):
-        model(torch.tensor([PROMPTS[0][:2]]), past_key_values=cache)
+        model(torch.tensor([PROMPTS[0][:2]]), cache=cache)
 
 
 def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:

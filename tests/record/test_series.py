@@ -176,7 +176,8 @@ def test_the_command_records_a_series(
     chosen = [*command, "--revisions", "checkpoint-30,checkpoint-0", "--out", str(out), "--csv"]
     assert main(chosen) == 0
     assert sinkscope.Series.open(out).steps == [0, 30]
-    assert main([*chosen, "--generate", "3"]) == 1
+    with pytest.warns(UserWarning, match="generate: expected the part"):
+        assert main([*chosen, "--generate", "3"]) == 1
 
 
 def test_a_series_is_drawn(series: sinkscope.Series) -> None:
@@ -299,5 +300,6 @@ def test_the_command_line_measures_a_series(option: str | None, capsys: pytest.C
 def test_a_checkpoint_that_cannot_be_recorded_says_why(tmp_path: Path) -> None:
     (tmp_path / "step_1").mkdir()
     (tmp_path / "step_1/config.json").write_text('{"model_type": "nothing"}')
-    with pytest.raises(RuntimeError, match=r"step_1: ValueError: Couldn.t instantiate"):
+    refusal = "step_1: ValueError: Couldn.t instantiate"
+    with pytest.warns(UserWarning, match=refusal), pytest.raises(RuntimeError, match=refusal):
         sinkscope.series(tmp_path, TEXTS, out=tmp_path / "s.safetensors", tokens=T)

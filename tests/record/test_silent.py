@@ -282,11 +282,12 @@ class CheckpointedNet(Net):
         return self.head(x)
 
 
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("kind", ["own", "reentrant", "llama"])
 def test_activation_checkpointing_does_not_record_a_layer_twice(kind: str) -> None:
     if kind == "llama":
         model: nn.Module = FAMILIES["llama"].make("sdpa")
-        model.gradient_checkpointing_enable()  # type: ignore[operator]
+        model.activation_checkpointing_enable()  # type: ignore[operator]
         model.train()
     else:
         model = CheckpointedNet()
@@ -386,7 +387,7 @@ def test_a_cache_of_another_sequence_is_rejected(name: str) -> None:
         sinkscope.watching(model),
     ):
         model(ids, use_cache=True)
-        model(torch.tensor([[5, 6]]), past_key_values=cache, use_cache=True)
+        model(torch.tensor([[5, 6]]), cache=cache, use_cache=True)
     with sinkscope.watching(model) as sequences:
         generated_ids = model.generate(ids, max_new_tokens=12, do_sample=False)
     n = generated_ids.shape[1] - 1

@@ -68,7 +68,7 @@ def test_maps_of_cached_decoding_are_the_last_rows_of_a_whole_pass(name: str) ->
     with torch.no_grad():
         cache = model(input_ids=ids[:, :30], use_cache=True).past_key_values
     for start, stop in ((30, 31), (31, 36)):  # one query, then several
-        maps, _ = observe_maps(model, input_ids=ids[:, start:stop], past_key_values=cache, use_cache=True)
+        maps, _ = observe_maps(model, input_ids=ids[:, start:stop], cache=cache, use_cache=True)
         for result, expected in zip(maps, whole_maps, strict=True):
             S = result.shape[-1]  # a windowed cache holds the last keys only
             assert result.shape[2] == stop - start
