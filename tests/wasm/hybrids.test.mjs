@@ -73,16 +73,6 @@ test("edits name layers by the model's numbers, and a layer without attention is
   assert.ok(Math.abs(mean[H + 1] - change) < 1e-5);
 });
 
-test('a run that continues or changes its text has the bits of a new one', async () => {
-  const run = await model.run(ids.slice(0, 12), { capacity: 20 });
-  for await (const _ of run.generate({ count: 6 }));
-  const secondRun = await model.run(run.tokens);
-  assert.deepEqual(await run.field('hidden'), await secondRun.field('hidden'));
-  await run.update(ids.slice(0, 9));
-  const freshRun = await model.run(ids.slice(0, 9));
-  assert.deepEqual(await run.field('hidden'), await freshRun.field('hidden'));
-});
-
 test('a recording of a hybrid keeps the layer numbers and prints the numbers of its model', async () => {
   const run = async (...args) => (await runOk(...args)).stdout;
   const out = join(folder, 'hybrid.safetensors');

@@ -150,26 +150,6 @@ test('single rows are read from every field with rows, and rejected for other fi
   });
 });
 
-test('the memory of a measuring run grows with the number of tokens, not with its square', async () => {
-  await withEngine({ worker: false }, async (engine) => {
-    const config = JSON.parse(String(files(tiny).config));
-    const longConfig = { ...config, max_position_embeddings: 32768 };
-    const model = await engine.open({
-      ...files(tiny),
-      config: Buffer.from(JSON.stringify(longConfig)),
-    });
-    const fields = ['att', 'seen', 'hidden'];
-    const bytes = [];
-    for (const tokens of [4096, 8192, 16384])
-      bytes.push(await model.runBytes(tokens, { fields, capacity: tokens, maps: 0 }));
-    const growth = (bytes[2] - bytes[1]) / (bytes[1] - bytes[0]);
-    assert.ok(growth > 1.99 && growth < 2.01, String(growth));
-    const storedBytes = await model.runBytes(1024, { fields, capacity: 1024 });
-    const emptyBytes = await model.runBytes(1024, { fields, capacity: 1024, maps: 0 });
-    assert.ok(emptyBytes < storedBytes / 2);
-  });
-});
-
 test('measure stores no map, and gives the numbers of runs that do', async () => {
   await withEngine({ worker: false, workers: 1 }, async (engine) => {
     const model = await engine.open(files(tiny));

@@ -1,22 +1,15 @@
 // Checks that native code, wasm and wasm with SIMD compute the same bits, by comparing memory.
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { createEngine } from '../../wasm/index.ts';
 import { readEdit, uniformAlphas } from '../../wasm/internal.ts';
 import { fileOf } from '../safetensors.mjs';
-import {
-  files,
-  goldenModels,
-  near,
-  readSafetensors,
-  root,
-  softmax,
-  withEngine,
-} from './helper.mjs';
+import { binaries, files, goldenModels, near, readSafetensors, root, softmax } from './helper.mjs';
 
 const dump = fileURLToPath(new URL('.build/native/dump', root));
 
@@ -32,25 +25,23 @@ function bits(buffer) {
   return Buffer.from(words.buffer);
 }
 
-const fieldsOf = ({ describe }, { architecture }) =>
-  describe.fields.filter(({ needs }) => !needs || architecture[needs]);
+const engine = await createEngine({ base: binaries, worker: false });
+after(() => engine.close());
 
 async function readAll(folder, tokens, edit) {
   const parts = {};
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(folder));
-    const { metrics } = engine.describe;
-    const fields = fieldsOf(engine, model);
-    const edits = edit ? [readEdit(edit, engine.describe)] : [];
-    const run = await model.run(tokens, { fields: fields.map(({ name }) => name), edits });
-    for (const { name } of fields)
-      parts[`field ${name}`] = bits((await run.field(name)).data.buffer);
-    const base = await model.run(tokens, { fields: fields.map(({ name }) => name) });
-    const last = { layer: model.architecture.L - 1, head: model.architecture.H - 1, base };
-    for (const { name } of metrics) {
-      parts[`metric ${name}`] = bits((await run.metric(name, last)).data.buffer);
-    }
-  });
+  const model = await engine.open(files(folder));
+  const names = engine.describe.fields
+    .filter(({ needs }) => !needs || model.architecture[needs])
+    .map(({ name }) => name);
+  const edits = edit ? [readEdit(edit, engine.describe)] : [];
+  const run = await model.run(tokens, { fields: names, edits });
+  for (const name of names) parts[`field ${name}`] = bits((await run.field(name)).data.buffer);
+  const base = await model.run(tokens, { fields: names });
+  const last = { layer: model.architecture.L - 1, head: model.architecture.H - 1, base };
+  for (const { name } of engine.describe.metrics)
+    parts[`metric ${name}`] = bits((await run.metric(name, last)).data.buffer);
+  await model.close();
   return parts;
 }
 
@@ -163,49 +154,19 @@ for (const dtype of ['F32', 'BF16'])
     }
   });
 
-// Compares the golden values through the bindings; a number may differ by tolerance x scale.
-for (const folder of goldenModels()) {
-  const name = folder.pathname.split('/').at(-2);
-  test(`${name}: the fields are those of the reference`, async () => {
-    const expected = readSafetensors(new URL('golden.safetensors', folder));
-    const { tolerance } = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
-    await withEngine({}, async (engine) => {
-      const model = await engine.open(files(folder));
-      const known = fieldsOf(engine, model).map(({ name }) => name);
-      const run = await model.run(expected.tokens.data, { fields: known });
-      for (const [name, { shape, data }] of Object.entries(expected)) {
-        if (!known.includes(name)) continue;
-        const field = await run.field(name);
-        // The reference's loss and rank have no entry for the first token.
-        const isPredicted = name === 'loss' || name === 'rank';
-        const actual = isPredicted ? field.data.slice(1) : field.data;
-        if (!isPredicted) assert.deepEqual(field.shape, shape, name);
-        const scale = Math.max(1, ...data.map(Math.abs));
-        const largestError = data.reduce(
-          (largest, x, i) => Math.max(largest, Math.abs(x - actual[i])),
-          0,
-        );
-        assert.ok(largestError <= tolerance * scale, `${name}: off by ${largestError}`);
-      }
-    });
-  });
-}
-
 test('uniform attention without a run is that of the reference, under each mask and with a bias key', async () => {
   const masks = new Set();
-  await withEngine({}, async (engine) => {
-    for (const folder of goldenModels()) {
-      const tensors = readSafetensors(new URL('golden.safetensors', folder));
-      const expected = tensors['metric.alpha_uniform'];
-      if (!expected) continue;
-      const model = await engine.open(files(folder));
-      const { mask, bias_key } = model.architecture;
-      const actual = uniformAlphas(expected.data.length, model.architecture);
-      expected.data.forEach((alpha, k) => near(actual[k], alpha, `${folder.pathname}, key ${k}`));
-      masks.add(`${mask.kind}${bias_key ? ', bias key' : ''}`);
-      await model.close();
-    }
-  });
+  for (const folder of goldenModels()) {
+    const tensors = readSafetensors(new URL('golden.safetensors', folder));
+    const expected = tensors['metric.alpha_uniform'];
+    if (!expected) continue;
+    const model = await engine.open(files(folder));
+    const { mask, bias_key } = model.architecture;
+    const actual = uniformAlphas(expected.data.length, model.architecture);
+    expected.data.forEach((alpha, k) => near(actual[k], alpha, `${folder.pathname}, key ${k}`));
+    masks.add(`${mask.kind}${bias_key ? ', bias key' : ''}`);
+    await model.close();
+  }
   const kinds = ['bidirectional', 'causal', 'prefix', 'window'];
   assert.deepEqual(
     [...masks].sort(),
