@@ -5,7 +5,8 @@
  *     Sink_k^eps = share of all heads with alpha_k > eps
  *
  * (Gu et al. 2025, section 3.2, equations 6 and 7; strictly greater, as in the authors' code.) A
- * query's own key counts, and a bias key is one key more. P is the weight, or its share of the row where rows do not sum to 1.
+ * query's own key counts, and a bias key is one key more. P is the weight, or its share of the row
+ * where rows do not sum to 1.
  */
 #include "measures.h"
 

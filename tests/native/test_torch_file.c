@@ -245,7 +245,8 @@ static void check_damaged_files(const char *folder) {
         CHECK_INT((int)try_open(config, cut_file, &err), SS_BAD_FILE);
     }
 
-    CASE("five thousand flipped bits, a third in the first 2 KB and a third in the last 4 KB, give a status");
+    CASE("five thousand flipped bits, a third in the first 2 KB and a third in the last 4 KB, give "
+         "a status");
     uint32_t state = 54321;
     int refused_n = 0;
     for (int i = 0; i < 5000; i++) {
