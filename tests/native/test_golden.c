@@ -203,15 +203,13 @@ static void cover_model(coverage *covered, const opened_model *model) {
 static void check_resumed_and_updated(opened_run *run, const opened_run *baseline,
                                       const case_description *description, const int32_t *tokens,
                                       int T) {
-    ss_run_desc desc = {baseline->run.trace.model,
-                        T,
-                        SS_FIELDS_ALL,
-                        description->edits,
-                        description->edits_n,
-                        &baseline->run.trace,
-                        SS_BY_EDITS,
-                        NULL,
-                        0};
+    ss_run_desc desc = {.model = baseline->run.trace.model,
+                        .capacity = T,
+                        .fields = SS_FIELDS_ALL,
+                        .edits = description->edits,
+                        .edits_n = description->edits_n,
+                        .from = &baseline->run.trace,
+                        .layer = SS_BY_EDITS};
     scoped_run resumed_run = start_run(&desc, tokens, T);
     check_same(&run->run.trace, &resumed_run.run.trace, T);
     check_updates(&resumed_run, &desc, tokens, T, 3);

@@ -309,9 +309,10 @@ static void check_budget(void) {
     const ss_arch *arch = &model.model.arch;
     size_t map_bytes = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
     for (int i = 0; i < 2; i++) {
-        ss_run_desc desc = {
-            &model.model,         T_MAX, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0, NULL,
-            map_bytes - (size_t)i};
+        ss_run_desc desc = {.model = &model.model,
+                            .capacity = T_MAX,
+                            .fields = SS_BIT(SS_FIELD_ATT),
+                            .map_bytes = map_bytes - (size_t)i};
         scoped_run run = open_run(&desc);
         CHECK(run.run.trace.computed_fields == (i ? SS_BIT(SS_FIELD_ATT) : 0));
         CHECK(((run.run.trace.fields & SS_BIT(SS_FIELD_Q)) != 0) == (i == 1));
@@ -321,19 +322,14 @@ static void check_budget(void) {
     size_t bytes[4];
     ss_error err;
     for (int i = 0; i < 4; i++) {
-        ss_run_desc desc = {&model.model, 2048 << i, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0,
-                            NULL,         0};
+        ss_run_desc desc = {
+            .model = &model.model, .capacity = 2048 << i, .fields = SS_BIT(SS_FIELD_ATT)};
         must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
     }
-    ss_run_desc maps_desc = {&model.model,
-                             2048,
-                             SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q),
-                             NULL,
-                             0,
-                             NULL,
-                             0,
-                             NULL,
-                             NO_MAPS},
+    ss_run_desc maps_desc = {.model = &model.model,
+                             .capacity = 2048,
+                             .fields = SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q),
+                             .map_bytes = NO_MAPS},
                 measuring_desc = maps_desc;
     size_t measuring_bytes, maps_bytes;
     measuring_desc.fields |= SS_MEASURES;
@@ -420,8 +416,11 @@ static void check_refusals(void) {
             (int)ss_trace_view(&view, &sums.run.trace, i ? SS_FIELD_Q : SS_FIELD_ATT, 0, 0, &err),
             SS_BAD_REQUEST);
     CHECK_TEXT(err.where, "q");
-    desc = (ss_run_desc){&model.model, T_MAX, SS_BIT(SS_FIELD_Q), NULL, 0, &sums.run.trace, 1,
-                         NULL,         0};
+    desc = (ss_run_desc){.model = &model.model,
+                         .capacity = T_MAX,
+                         .fields = SS_BIT(SS_FIELD_Q),
+                         .from = &sums.run.trace,
+                         .layer = 1};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     desc.from = &run.run.trace;
     desc.fields |= SS_MEASURES;
@@ -437,7 +436,7 @@ static void check_refusals(void) {
     close_run(&sums);
     /* Spectra are computed only on request. A comparison needs the hidden states of both runs. */
     desc = (ss_run_desc){
-        &model.model, T_MAX, SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES, NULL, 0, NULL, 0, NULL, 0};
+        .model = &model.model, .capacity = T_MAX, .fields = SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES};
     sums = run_with(&desc, 0, T_MAX, T_MAX);
     scoped_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_metric_args all_args = {0.3f, T_MAX, 0, 0, &sums.run.trace};
@@ -453,16 +452,10 @@ static void check_refusals(void) {
               SS_BAD_REQUEST);
     close_run(&sums);
     /* After an abandoned extension, a measuring run has the sums of some layers only. */
-    desc = (ss_run_desc){&model.model,
-                         T_MAX,
-                         SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_SEEN) | SS_BIT(SS_FIELD_NEXT) |
-                             SS_MEASURES,
-                         NULL,
-                         0,
-                         NULL,
-                         0,
-                         NULL,
-                         0};
+    desc = (ss_run_desc){.model = &model.model,
+                         .capacity = T_MAX,
+                         .fields = SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_SEEN) |
+                                   SS_BIT(SS_FIELD_NEXT) | SS_MEASURES};
     sums = run_with(&desc, 0, 4, 4);
     int alpha = 0;
     size_t dims[SS_RANK_MAX];
