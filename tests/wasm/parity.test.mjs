@@ -103,6 +103,17 @@ for (const { folder, tokens, edit } of cases) {
   });
 }
 
+/** The bits of floats in a type of a file. Each number is 0 or a normal half. */
+const stored = {
+  F32: (words) => words,
+  BF16: (words) => Uint16Array.from(words, (word) => word >>> 16),
+  F16: (words) =>
+    Uint16Array.from(
+      words,
+      (word) => word && ((word >>> 16) & 0x8000) | (((word & 0x7fffffff) - 0x38000000) >>> 13),
+    ),
+};
+
 /**
  * Writes a GPT-2 in the format of the hub, with matrices as [in][out], and too large to be kept as panels.
  */
@@ -125,14 +136,13 @@ function writeLargeGpt2(folder, dtype) {
   let seed = 1;
   const tensors = Object.entries(shapes).map(([name, shape]) => {
     const n = shape.reduce((a, b) => a * b);
-    // Numbers have seven bits of a fraction, so that BF16 holds them too.
+    // Numbers have seven bits of a fraction, so that every type holds them.
     const numbers = Float32Array.from({ length: n }, () => {
       seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
       return ((seed >>> 25) - 63) / 1024;
     });
-    const words = new Uint32Array(numbers.buffer);
-    const storedNumbers = dtype === 'F32' ? words : Uint16Array.from(words, (word) => word >>> 16);
-    return [name, { dtype, shape }, Buffer.from(storedNumbers.buffer)];
+    const words = stored[dtype](new Uint32Array(numbers.buffer));
+    return [name, { dtype, shape }, Buffer.from(words.buffer)];
   });
   const config = { model_type: 'gpt2', n_layer: L, n_head: 8, n_embd: D };
   const sizes = { vocab_size: V, n_positions: context };
@@ -140,7 +150,7 @@ function writeLargeGpt2(folder, dtype) {
   writeFileSync(new URL('model.safetensors', folder), fileOf(tensors));
 }
 
-for (const dtype of ['F32', 'BF16'])
+for (const dtype of Object.keys(stored))
   test(`GPT-2 in ${dtype} has the bits of native, although wasm reorders its weights`, async (context) => {
     const path = mkdtempSync(join(tmpdir(), 'sinkscope-'));
     const folder = pathToFileURL(`${path}/`);
