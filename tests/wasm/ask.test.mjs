@@ -108,10 +108,12 @@ test('a request has its method, its token and its cache mode', async (t) => {
     ['é', 1],
     ['ab\n', 3],
     ['\x7f', 1],
+    ['hf_secret\r\nx: y', 10],
   ]) {
     const { requests, error } = await send(t, [reply(200)], { token });
     assert.deepEqual([error.code, error.where, requests.length], ['argument', 'token', 0]);
     assert.ok(error.text.includes(`at place ${place}: `), error.text);
+    assert.ok(!error.stack.includes('secret'));
   }
   assert.equal((await send(t, [reply(200)], { token: '!~' })).answer.status, 200);
   const signal = AbortSignal.abort(new Error('stopped'));
