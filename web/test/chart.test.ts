@@ -399,7 +399,7 @@ describe('axes', () => {
   it('of training are linear up to step 100 and logarithmic above', () => {
     const places = [0, 100, 400, 4000];
     const { xTicks, marks } = chartOf([line([0, 1, 1, 1], { places })], { steps: true });
-    expect(xTicks).toEqual(['0', '100', '1,000', '4,000']);
+    expect(xTicks).toEqual(['0', '100', '400', '1,000', '2,000', '4,000']);
     // A step x is at log(1 + x / 100), and the last one, 4000, at log(41).
     const xOf = (x: number) => 46 + (284 * Math.log(1 + x / 100)) / Math.log(41);
     marks('circle', 'cx').forEach(([cx], i) => expect(cx).toBeCloseTo(xOf(places[i]!), 1));

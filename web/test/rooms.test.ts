@@ -434,6 +434,29 @@ describe('Training', () => {
     expect(room.all('.strip')[0]!.style.getPropertyValue('--columns')).toBe('3');
   });
 
+  it('shows the heads with a sink as squares, and the places of maps to come', async () => {
+    const room = await trainingRoom({}, [softmax()]);
+    const places = () => room.texts('.places p');
+    expect([places(), room.all('.strip .cell').length]).toEqual([
+      ['Before training', 'Step 40', '', '', ''],
+      1,
+    ]);
+    const alpha = tensor([2, 2, 3], [0.1, 0, 0, 0.6, 0, 0, 0.1, 0, 0, 0.4, 0, 0]);
+    room.know([...course('softmax', 0, 0.25, 0.5), at('sigmoid', 0.5, { alpha })]);
+    expect(places()).toEqual(['', '']);
+    const squares = room
+      .all('.heads')
+      .map((picture) => [
+        picture.getAttribute('aria-label'),
+        [...picture.querySelectorAll('rect')].map((square) => square.getAttribute('class')!.trim()),
+      ]);
+    expect(squares.at(-1)).toEqual(['2 of 4 heads have a sink', ['', 'on drawn', '', 'on']]);
+    // A model without checkpoints beside one that has some.
+    room.state.value = { ...room.state.value, shown: ['softmax', 'other'] };
+    room.know([...course('softmax', 0, 0.25, 0.5), at('other', 0.5)]);
+    expect(places().at(-1)).toMatch(/^No checkpoints of this model/);
+  });
+
   it('embeds the chosen step', async () => {
     const room = await trainingRoom({}, course('softmax', 0, 0, 0.5));
     room.all('.view-attention .how .code')[0]!.click();
@@ -450,7 +473,9 @@ describe('Training', () => {
     );
     const lead = async (frames: Frame[]) => (await trainingRoom({}, frames)).text('.lead');
     expect(await lead([softmax(), twin])).toMatchSnapshot();
-    expect(await lead([softmax(), sigmoid()])).toBe(sinkDefinition(softmax()));
+    expect(await lead([softmax(), sigmoid()])).toMatch(
+      new RegExp(`books\\. ${sinkDefinition(softmax())}$`),
+    );
   });
 
   it('plays once by itself, outside the address, until the end or a press', async () => {
@@ -476,7 +501,7 @@ describe('Training', () => {
     await vi.advanceTimersByTimeAsync(370);
     expect(steps()).toEqual(['step 40 of 4,000', 'softmax,sigmoid']);
     // A link leaves the room with the trained models; another press makes the step the reader's.
-    room.all('.next a')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    room.all('.after a')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
     expect(room.text('.walk-play')).toMatch(/Pause/);
     room.all('h1')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
     expect(steps()).toEqual(['step 40 of 4,000', 'softmax@40,sigmoid@40']);
@@ -493,9 +518,7 @@ describe('Training', () => {
       return mapsIn(room.root)[0]!.data.remark?.text ?? '';
     };
     const frame = early('softmax');
-    expect(await remark(frame)).toBe('◀ <s> 10%');
-    // "The first encoder token" would cover a map.
-    expect(await remark({ ...frame, queries: frame.tokens } as never)).not.toMatch(/encoder/);
+    expect(await remark(frame)).toBe('◀ 10%');
   });
 
   it('shows one map of a model without checkpoints', async () => {
@@ -539,6 +562,7 @@ describe('Training', () => {
       await titleOf(learned.slice(1), never),
       await titleOf(learned.map((frame) => ({ ...frame, eps: 0.01 }))),
       await titleOf(learned, course('sigmoid', 0.25, 0, 0)),
+      await titleOf(learned, course('sigmoid', 0, 0.25, 0)),
     ];
     expect(titles).toMatchSnapshot();
   });
@@ -609,9 +633,9 @@ describe('Training', () => {
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.row-name .hint');
-    expect(hints()).toEqual(['strongest after training: layer 1, head 0']);
+    expect(hints()).toEqual(['strongest: layer 1, head 0', 'loss 2.00']);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
-    expect(hints()).toEqual(['layer 1, head 1']);
+    expect(hints()[0]).toBe('layer 1, head 1');
     expect(room.asked().heads.softmax).toEqual({ layer: 1, head: 1 });
   });
 
@@ -652,7 +676,7 @@ describe('Training', () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
     expect(viewsOf(room)).toEqual(['attention', 'training']);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
-    expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('2');
+    expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('1');
     // With three models the reader chooses the one beside the first.
     expect(room.texts('.model-choice button')).toEqual(['Choose models']);
     const shown = ['softmax', 'sigmoid', 'hub:a/b'];

@@ -73,6 +73,8 @@ const HEIGHT = 176;
 /** The distances in pixels below which labels overlap, one above another and side by side. */
 const TICK_ROOM = 13;
 const SIDE_ROOM = 20;
+/** The same for the ticks of training steps, with up to six digits. */
+const STEP_ROOM = 34;
 /** By how much a perplexity rises at the ticks of an axis of rises. */
 const WORSE = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000];
 /** The smallest span of the y axis relative to its largest value, so that rounding errors are drawn as a flat line. */
@@ -137,11 +139,8 @@ const SHAPES = [
 /** The horizontal distance between series of points, so that their error bars do not overlap. */
 const SERIES_GAP = 0.08;
 
-/** Returns the ticks of an axis of training steps: 0, powers of ten, and the last step. */
-const stepTicks = (last: number): number[] => [
-  ...[0, 100, 1000, 10_000, 100_000].filter((tick) => tick < last / 2),
-  last,
-];
+/** The ticks of an axis of training steps, which has one at the last step, too. */
+const STEP_TICKS = [0, 100, 400, 1000, 2000, 4000, 10_000, 20_000, 40_000, 100_000];
 
 /** Returns the points of a series that can be drawn, split at gaps. */
 function segmentsOf(series: Series, from: number, isLog: boolean): [number, number][][] {
@@ -255,7 +254,9 @@ function axesOf(data: ChartData, width: number, height: number) {
       ? linear
       : linear.nice(data.worse ? 20 : tickCount);
   const xTicks = () => {
-    if (steps) return stepTicks(xDomain[1]!);
+    const last = xDomain[1]!;
+    const early = STEP_TICKS.filter((tick) => tick < last / 1.6);
+    if (steps) return [...apart(early, x, STEP_ROOM), last];
     if (doubling)
       return apart(
         [...new Set(xs)].sort((a, b) => a - b),
@@ -439,7 +440,9 @@ function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf }: Axes) {
     const isLeft = cx - 10 - length > LEFT;
     const textX = isLeft ? cx - 10 : LEFT + 4;
     const textY = isLeft ? cy - 8 : Math.max(TOP + 10, cy - 16);
-    const words: Point[] = [textX, textX + (isLeft ? -length : length)].map((end) => [end, textY]);
+    const ends = [textX + 8, textX + (isLeft ? -length : length)];
+    // Names keep clear of the words' upper and lower side, and of the ring.
+    const words = [-8, 0].flatMap((dy) => ends.map((end): Point => [end, textY + dy]));
     const style = `--own: var(${color})`;
     const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
       <text class="ring-words" x=${textX} y=${textY} text-anchor=${isLeft ? 'end' : 'start'}>${text}</text>`;

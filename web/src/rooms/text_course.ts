@@ -112,26 +112,34 @@ function sinkOf(frame: Frame | undefined): number {
 }
 
 /**
- * Returns the first checkpoint at which a head has a sink, and the first at which half as many have one as in the end, if
- * none had one before training; undefined until all are counted.
+ * Returns what became of the sink on the text, once all checkpoints are counted; and, if none had one before training,
+ * the first checkpoint at which a head has a sink, and the first at which half as many have one as in the end, as far as
+ * those before them are counted.
  */
 export function learnedOn({ points }: TextCourse) {
   const sinks = points.map(({ frame }) => sinkOf(frame));
-  if (!sinks.every(Number.isFinite)) return undefined;
   const last = sinks.at(-1)!;
-  const pointOf = (least: number) => points[sinks.findIndex((sink) => sink > 0 && sink >= least)]!;
-  const isNever = sinks.every((sink) => sink === 0);
-  if (sinks[0] !== 0 || !(last > 0)) return { isNever, learned: undefined };
-  const [first, half] = [pointOf(0), pointOf(last / 2)];
-  const { sequences, architecture } = first.frame!;
-  const ofAll =
-    sequences > 1 ? 'half' : `half of ${Math.round(last * architecture.L * architecture.H)}`;
+  const uncounted = sinks.findIndex((sink) => !Number.isFinite(sink));
+  const counted = uncounted < 0 ? sinks : sinks.slice(0, uncounted);
+  const pointOf = (least: number) => points[counted.findIndex((sink) => sink > 0 && sink >= least)];
+  const isLearned = sinks[0] === 0 && last > 0;
+  const [first, half] = isLearned ? [pointOf(0), pointOf(last / 2)] : [];
+  const { sequences = 1, architecture: { L, H } = { L: 1, H: 1 } } = first?.frame ?? {};
   // Notes on the two checkpoints, which may be one.
   const marks = [
-    { point: first, text: 'first sink' },
-    ...(half === first ? [] : [{ point: half, text: ofAll }]),
+    ...(first ? [{ point: first, text: 'first sink' }] : []),
+    ...(half && half !== first
+      ? [{ point: half, text: sequences > 1 ? 'half' : `half of ${Math.round(last * L * H)}` }]
+      : []),
   ];
-  return { isNever, learned: { first, half, marks } };
+  const end = isLearned
+    ? 'learned'
+    : sinks[0]! > 0
+      ? 'already before training'
+      : sinks.every((sink) => sink === 0)
+        ? 'never'
+        : 'only for a time';
+  return { outcome: uncounted < 0 ? end : undefined, marks } as const;
 }
 
 /** Returns at most `count` of the steps in rising order: those of `marks`, then those in the middle of the widest gaps. */
@@ -148,6 +156,8 @@ export function columnSteps(
   return chosen.sort((a, b) => a - b);
 }
 
+const CHART_HEIGHT = 168;
+
 /** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, faint after the step of the cursor. */
 export function drawTextCourses(
   place: HTMLElement,
@@ -162,7 +172,10 @@ export function drawTextCourses(
 ): void {
   const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
   const headCounts = new Set(counted.map(({ architecture: { L, H } }) => L * H));
-  const [heads = 1, ...others] = headCounts;
+  const [heads, ...others] = headCounts;
+  // What is drawn is of another text until a checkpoint is counted on this one.
+  place.classList.toggle('stale', !heads);
+  if (!heads) return;
   const isPercent = others.length > 0;
   const valueOf = (frame: Frame | undefined) => sinkOf(frame) * (isPercent ? 1 : heads);
   const { cursor } = more;
@@ -182,8 +195,7 @@ export function drawTextCourses(
     ];
   });
   const marks = courses.flatMap((course, i) => {
-    const { marks: found = [] } = learnedOn(course)?.learned ?? {};
-    return found.map(({ point: { step, frame }, text }) => ({
+    return learnedOn(course).marks.map(({ point: { step, frame }, text }) => ({
       ...{ x: step, y: valueOf(frame), color: styles[i]!.color },
       text: `${text}: step ${step.toLocaleString('en')}`,
     }));
@@ -206,7 +218,7 @@ export function drawTextCourses(
   drawChart(place, {
     ...more,
     ...{ kind: 'lines', steps: true, named: true, percent: isPercent, series, marks, yLabel },
-    ...{ xLabel: 'training step, not evenly spaced', height: 190 },
+    ...{ xLabel: 'training step', height: CHART_HEIGHT },
     cursorWords: `step ${cursor.toLocaleString('en')}`,
     domain: [0, isPercent ? 1 : heads],
     isExact: true,

@@ -3,7 +3,7 @@
  * one head of each of two models at a few checkpoints, with a slider through all of them, which plays once by itself.
  */
 import { signal } from '@preact/signals-core';
-import { html, nothing, render } from 'lit';
+import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import {
   allows,
   segmentedControl,
@@ -28,6 +28,8 @@ import { parseSubject } from '../ask/subject';
 import { canCount, claimOf, hasSink } from '../claims';
 import {
   firstKey,
+  firstTokenWeights,
+  headAt,
   isCommonToken,
   isHeadNamed,
   modelHead,
@@ -48,7 +50,6 @@ import {
   modelName,
   mustSpendWords,
   sinkDefinition,
-  SIGMOID_WEIGHS,
   tooShortNote,
   verdictOf,
   wholePercent,
@@ -74,12 +75,13 @@ const [WIDE_COLUMNS, NARROW_COLUMNS] = [5, 3];
 const stepOf = ({ model }: Frame): number | undefined =>
   model.step?.step ?? checkpointOf(model.id)?.step;
 
-/** Names the point of training that a frame shows. */
-function placeOf(frame: Frame): string {
-  const step = stepOf(frame);
+/** Names a step of training; undefined is its end. */
+function placeAt(step: number | undefined): string {
   if (step === undefined) return 'after training';
   return step ? `at step ${step.toLocaleString('en')}` : 'before training';
 }
+
+const placeOf = (frame: Frame): string => placeAt(stepOf(frame));
 
 /** Returns a model's title without its step. */
 const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
@@ -95,25 +97,27 @@ function inModel(frame: Frame): string {
 export function headingOf(courses: readonly TextCourse[]): string {
   const known = courses.flatMap((course) => {
     const found = learnedOn(course);
-    return found ? [{ ...found, place: inModel(course.points[0]!.frame!) }] : [];
+    return found.outcome ? [{ ...found, place: inModel(course.points[0]!.frame!) }] : [];
   });
   const isWhole = known.length > 0 && known.length === courses.length;
-  const [one, ...more] = known.filter(({ learned }) => learned);
-  const never = known.filter(({ isNever }) => isNever).map(({ place }) => place);
-  if (!isWhole || (!one && never.length < known.length)) return 'When does the sink appear?';
-  if (!one)
+  const [one, ...more] = known.filter(({ outcome }) => outcome === 'learned');
+  if (isWhole && known.every(({ outcome }) => outcome === 'never'))
     return `${capitalize(countedOn(courses[0]!.points[0]!.frame!))}, no head has a sink at any stored step.`;
-  const { first, half } = one.learned!;
+  if (!isWhole || !one) return 'When does the sink appear?';
   const stepText = ({ step }: { readonly step: number }) => step.toLocaleString('en');
+  const [first, half] = one.marks.map(({ point }) => point);
   // Where one model has a sink, the first one, the others are named as those that never have it.
   const name = one === known[0] && !more.length ? '' : ` ${one.place}`;
-  const others = more
-    .map(({ place, learned }) => `, ${stepText(learned!.first)} ${place}`)
-    .join('');
+  const others = more.map(({ place, marks }) => `, ${stepText(marks[0]!.point)} ${place}`).join('');
   const halfClause =
-    half === first || others ? '' : `, in ${countWords(half.frame!)} heads by ${stepText(half)}`;
-  const neverClause = never.length ? `; ${listWords(never, 'or')} never` : '';
-  return `The sink is learned${others ? '' : name}: here first at step ${stepText(first)}${others && name}${others}${halfClause}${neverClause}.`;
+    !half || others ? '' : `, in ${countWords(half.frame!)} heads by ${stepText(half)}`;
+  const otherwise = (['never', 'already before training', 'only for a time'] as const).map(
+    (end) => {
+      const places = known.filter(({ outcome }) => outcome === end).map(({ place }) => place);
+      return places.length ? `; ${listWords(places, 'or')} ${end}` : '';
+    },
+  );
+  return `The sink is learned${others ? '' : name}: here first at step ${stepText(first!)}${others && name}${others}${halfClause}${otherwise.join('')}.`;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -153,20 +157,40 @@ type Chosen = ReturnType<typeof chooseHeads>;
 /** Returns what is written in a map: how much attention its first column gets at this step. */
 function columnRemark(frame: Frame, { claimAt }: Chosen): DrawOptions['remark'] {
   const { column, attention } = claimAt(frame);
-  // The name of a token of an encoder would cover a map.
-  if (!column || !isCommonToken(frame, firstKey(frame)) || frame.queries) return undefined;
-  const kind = attention > frame.eps && verdictOf(frame).conclusive ? 'sink' : 'none';
-  return { kind, text: `◀ ${firstName(frame)} ${wholePercent(attention)}` };
+  if (!column || !isCommonToken(frame, firstKey(frame))) return undefined;
+  const isSink = hasSink(frame, attention);
+  return {
+    kind: isSink ? 'sink' : 'none',
+    text: `◀ ${isSink ? 'sink: ' : ''}${wholePercent(attention)}`,
+  };
+}
+
+const LARGE_MODELS = 'Large models have sinks, too: LLaMA3-8B in 99% of heads (Gu et al. 2025).';
+const COUNTS = [
+  '',
+  'A small language model',
+  'Two small language models',
+  'Three small language models',
+];
+
+/** Says what the models are if all were trained here; otherwise ''. */
+function modelsWords(frames: readonly Frame[], context: Context): string {
+  if (!frames.every((frame) => cardOf(frame, context))) return '';
+  const sizes = [
+    ...new Set(frames.map(({ architecture: { L, H } }) => `${L} layers × ${H} heads`)),
+  ];
+  const count = COUNTS[frames.length] ?? 'Small language models';
+  return `${count} (${listWords(sizes)}), trained here on children’s books. `;
 }
 
 /** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
-function reasonWords(frames: readonly Frame[], { claimAt }: Chosen): string {
+function reasonWords(frames: readonly Frame[], context: Context, { claimAt }: Chosen): string {
   const [frame, other] = frames;
   if (!frame) return '';
   const isSink = (one: Frame) => claimAt(one).attention > one.eps;
   if (!other || !areTwins(frame, other) || !isSink(frame) || isSink(other))
-    return sinkDefinition(frame);
-  return `${mustSpendWords(frame, '')} ${SIGMOID_WEIGHS}`;
+    return `${modelsWords(frames, context)}${sinkDefinition(frame)}`;
+  return `${modelsWords(frames, context)}${mustSpendWords(frame, '')} Sigmoid weighs each token by its own score. ${LARGE_MODELS}`;
 }
 
 /** A map of the strip: that of the chosen step in one column of each row, in the others those of their own steps. */
@@ -201,7 +225,7 @@ function rowOf(
 
 /** Returns the steps of the strip's columns, and notes on those at which sinks were learned. */
 function columnsOf(courses: readonly TextCourse[], count: number) {
-  const [learned] = courses.flatMap((course) => learnedOn(course)?.learned ?? []);
+  const [learned] = courses.map(learnedOn).filter(({ outcome }) => outcome === 'learned');
   const steps = courses[0]?.points.map(({ step }) => step) ?? [];
   const notes = new Map(
     (learned?.marks ?? []).map(({ point, text }) => [point.step, text.replace(/ of .*/, '')]),
@@ -214,55 +238,117 @@ function columnsOf(courses: readonly TextCourse[], count: number) {
 /** What the strip shows. */
 interface Strip {
   cells: readonly StripCell[];
+  /** The steps of the columns; notes on some. */
+  columns: readonly number[];
   notes: ReadonlyMap<number, string>;
   /** The colors of the rows. */
   colors: readonly string[];
 }
 
-/** Returns how a strip is drawn: each map with its step and its numbers, and the last of a row with the model's name. */
+/** Models with more layers or heads have no square for each. */
+const MAX_SQUARES = 8;
+/** The distance of squares in pixels, and of the first row from the top of the map. */
+const [SQUARE, SQUARES_TOP] = [9, 24];
+
+/**
+ * Draws over a map what its model's heads are at this step: a square for each, layers down, filled where the head has a
+ * sink and outlined where the map is of it; their number; and the first token below its column.
+ */
+function headsPicture(frame: Frame, at: Head): TemplateResult {
+  const { L, H } = frame.architecture;
+  const hasSquares = frame.sequences === 1 && canCount(frame) && Math.max(L, H) <= MAX_SQUARES;
+  const weights = firstTokenWeights(frame);
+  const squares = Array.from({ length: hasSquares ? L * H : 0 }, (_, i) => {
+    const { layer, head } = headAt(i, H);
+    const kind = `${hasSink(frame, weights[i]) ? 'on' : ''} ${layer === at.layer && head === at.head ? 'drawn' : ''}`;
+    return svg`<rect class=${kind} width="7" height="7" x=${SQUARE * (head - H)} y=${SQUARES_TOP + SQUARE * layer}></rect>`;
+  });
+  const count = canCount(frame) ? countFigures(frame) : '';
+  const first = isCommonToken(frame, firstKey(frame)) ? firstName(frame) : '';
+  return html`<svg class="heads" role="img" aria-label=${count && `${count} heads have a sink`}>
+    <svg x="100%" overflow="visible"><g>${squares}</g></svg>
+    <text class="count" x="100%" dx=${hasSquares ? -SQUARE * H - 6 : -4} y=${SQUARES_TOP + 12}>
+      ${count}
+    </text>
+    <text class="first" x="0" y="100%" dy="12">${first}</text>
+  </svg>`;
+}
+
+/** Returns how a strip is drawn: each map with its step and its heads, and the last of a row with the model's name. */
 function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
-  const headingAt = (frame: Frame) => {
-    const note = strip.notes.get(stepOf(frame) ?? -1);
-    return `${capitalize(placeOf(frame).replace(/^at /, ''))}${note ? `: ${note}` : ''}`;
-  };
   const rowName = (frame: Frame, row: number) => {
     const { layer, head } = modelHead(frame, chosen.headOf(frame));
-    const why = row || isHeadNamed(context.state.peek()) ? '' : 'strongest after training: ';
+    const why = row || isHeadNamed(context.state.peek()) ? '' : 'strongest: ';
+    const losses = strip.cells
+      .filter((cell) => cell.row === row)
+      .map(({ entry }) => entry.frame?.tensors.loss_mean?.data[0] ?? NaN)
+      .filter(Number.isFinite);
+    const loss = [...new Set([losses[0], losses.at(-1)])].map((end) => formatReal(end ?? NaN));
     return html`<span class="row-name" style="--row: ${row}"
       ><b>${titleOf(frame)}</b>
-      <span class="hint">${explainTerms(`${why}layer ${layer}, head ${head}`, true)}</span></span
+      <span class="hint">${explainTerms(`${why}layer ${layer}, head ${head}`, true)}</span>
+      ${losses.length ? html`<span class="hint">loss ${loss.join(' → ')}</span>` : nothing}</span
     >`;
   };
   return {
     ...{ isMain: true, isUnstamped: true, headOf: chosen.headOf },
     about: (frame, i) => {
       const { row, column } = strip.cells[i]!;
-      const count = countFigures(frame);
-      const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
-      const { attention } = chosen.claimAt(frame);
-      const isOther = verdictOf(frame).sink > 0 && !hasSink(frame, attention);
       const isLast = strip.cells.every((cell) => cell.column <= column);
       return {
-        title: row ? '' : headingAt(frame),
-        text: html`${canCount(frame) ? html`<span>${count}${isOther ? ' elsewhere' : column ? '' : ' heads'}</span>` : nothing}
-        ${Number.isFinite(loss) ? html`<span class="hint">loss ${formatReal(loss)}</span>` : nothing}
+        title: row ? '' : headingAt(placeOf(frame), strip.notes.get(stepOf(frame) ?? -1)),
+        text: html`${headsPicture(frame, chosen.headOf(frame))}
         ${isLast ? rowName(frame, row) : nothing}`,
         color: strip.colors[row]!,
       };
     },
     arrange: ({ style, classList }, i) => {
-      const { row, column, isShown } = strip.cells[i]!;
+      const { entry, row, column, isShown } = strip.cells[i]!;
       style.gridArea = `${row + 1} / ${column + 1}`;
       classList.toggle('shown', isShown);
+      classList.toggle('absent', !entry.frame);
     },
     extra: (frame) => ({ isPlain: true, remark: columnRemark(frame, chosen) }),
   };
 }
 
+const headingAt = (place: string, note: string | undefined) =>
+  `${capitalize(place.replace(/^at /, ''))}${note ? `: ${note}` : ''}`;
+
+/** Draws the places of maps that are not there: each with its step, or that a model has no checkpoints. */
+function drawPlaces(
+  root: HTMLElement,
+  { cells, columns, notes }: Strip,
+  rows: readonly SubjectEntry[],
+  hasCourse: (entry: SubjectEntry) => boolean,
+): void {
+  const places = rows.flatMap((entry, row) => {
+    const own = cells.filter((cell) => cell.row === row && cell.entry.frame);
+    const isEndOnly = own.length > 0 && columns.length > 1 && !hasCourse(entry);
+    return [
+      ...columns.map((step, column) => {
+        if (own.some((cell) => cell.column === column)) return nothing;
+        const place = column < columns.length - 1 ? placeAt(step) : 'after training';
+        const heading = row || Number.isNaN(step) ? '' : headingAt(place, notes.get(step));
+        return html`<p style="grid-area: ${row + 1} / ${column + 1}">
+          <strong>${heading}</strong>
+        </p>`;
+      }),
+      isEndOnly
+        ? html`<p class="end-only" style="grid-area: ${row + 1} / 1 / auto / ${columns.length}">
+            No checkpoints of this model are stored: its end alone is shown.
+          </p>`
+        : nothing,
+    ];
+  });
+  render(places, root);
+}
+
 /** Adds the strip; returns a function that draws it. */
 function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Chosen) {
   const place = addElement(root, 'strip');
-  const strip: Strip = { cells: [], notes: new Map(), colors: [] };
+  const places = addElement(place, 'places');
+  const strip: Strip = { cells: [], columns: [], notes: new Map(), colors: [] };
   /** The last entry of each place, which stays until a new frame is measured. */
   const lastEntries = new Map<string, SubjectEntry>();
   // The embedded figure shows the chosen step.
@@ -270,34 +356,55 @@ function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Cho
     context.embed(view, own, { ...pinned, shown: context.state.peek().shown });
   const look = stripLook(strip, context, chosen);
   const figure = new Figure(place, attention, { ...context, embed }, scope, look);
-  return (rows: readonly SubjectEntry[], courses: readonly TextCourse[], count: number) => {
-    const { columns, notes } = columnsOf(courses, count);
+  return (
+    entries: readonly SubjectEntry[],
+    courses: readonly TextCourse[],
+    count: number,
+    areListed: boolean,
+  ) => {
+    const known = columnsOf(courses, count);
     const idOf = ({ subject }: SubjectEntry) => parseSubject(subject)?.id ?? subject;
-    strip.notes = notes;
+    const courseOf = (entry: SubjectEntry) => courses.find(({ id }) => id === idOf(entry));
+    // The first row has the names of the columns.
+    const rows = [...entries].sort((a, b) => Number(!courseOf(a)) - Number(!courseOf(b)));
+    strip.notes = known.notes;
+    // The columns are known with the lists of checkpoints; until then there are their places.
+    strip.columns = areListed ? known.columns : Array.from({ length: count }, () => NaN);
     strip.colors = colorsOf(rows.map((entry) => ({ model: { id: idOf(entry) } })));
-    strip.cells = rows.flatMap((entry, row) => {
-      const points = courses.find(({ id }) => id === idOf(entry))?.points;
-      return rowOf(entry, row, columns, points).map((cell): StripCell => {
-        const key = [idOf(entry), row, cell.column, columns.length].join();
+    const cells = rows.flatMap((entry, row) => {
+      return rowOf(entry, row, strip.columns, courseOf(entry)?.points).map((cell): StripCell => {
+        const key = [idOf(entry), row, cell.column, strip.columns.length].join();
         if (cell.entry.frame) lastEntries.set(key, cell.entry);
         const last = lastEntries.get(key);
         return last && last !== cell.entry ? { ...cell, entry: { ...last, isStale: true } } : cell;
       });
     });
-    place.style.setProperty('--columns', String(columns.length));
-    place.classList.toggle('single', columns.length === 1);
+    strip.cells = areListed ? cells : [];
+    place.style.setProperty('--columns', String(strip.columns.length));
+    place.style.setProperty('--rows', String(rows.length));
+    place.classList.toggle('single', strip.columns.length === 1);
     figure.update(strip.cells.map(({ entry }) => entry));
+    const hasCourse = (entry: SubjectEntry) =>
+      courseOf(entry) !== undefined || checkpointOf(idOf(entry)) !== undefined;
+    drawPlaces(places, strip, rows, hasCourse);
   };
 }
 
+/** Draws the room's heading, the text, the choice of models, and what the models are. */
 function headTemplate(
   words: Record<'heading' | 'reason' | 'finding', string> & { readonly isDrawn: boolean },
   entries: readonly SubjectEntry[],
   context: Context,
   isPlaying: boolean,
 ) {
+  const state = context.state.value;
+  const hasText = allows(state, 'text') && !entries.some(({ frame }) => frame?.recording);
   return html`<h1>${words.heading}</h1>
-    ${troubleNotes(entries, context)}
+    <div class="text-place">
+      ${hasText ? textField(context, 1) : nothing}
+      <div class="model-choice">${modelChoice(entries, context)}</div>
+    </div>
+    ${tokenNoteLines(framesOf(entries))} ${troubleNotes(entries, context)}
     <div class="words">
       <p class="lead">${explainTerms(words.reason)}</p>
       <p>
@@ -306,7 +413,7 @@ function headTemplate(
           data-finding
           role="status"
           aria-live=${isPlaying ? 'off' : 'polite'}
-          ?hidden=${!allows(context.state.value, 'finding')}
+          ?hidden=${!allows(state, 'finding')}
           >${words.finding}</strong
         >
       </p>
@@ -327,26 +434,18 @@ function modelChoice(entries: readonly SubjectEntry[], context: Context) {
     <button type="button" class="add" @click=${pickModels}>Choose models</button>`;
 }
 
-/** Adds the legend of the maps, the choice of models, the text and what comes next. */
+/** Adds the legend of the maps, and what comes next. */
 function addFoot(root: HTMLElement, context: Context) {
   const legend = addElement(root, 'map-legend');
   const drawLegend = addMapLegend(legend);
-  const textPlace = addElement(legend, 'text-place');
-  const choicePlace = addElement(legend, 'model-choice');
-  const nextPlace = addElement(root, '');
-  return (entries: readonly SubjectEntry[]) => {
+  const nextPlace = addElement(legend, 'after', 'p');
+  return (frames: readonly Frame[]) => {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
-    const frames = framesOf(entries);
     drawLegend({ frames, state, theme });
-    render(modelChoice(entries, context), choicePlace);
-    const hasText = allows(state, 'text') && !frames.some(({ recording }) => recording);
-    render(hasText ? textField(context, 2) : nothing, textPlace);
     render(
-      html`${tokenNoteLines(frames)}
-        <p class="next">
-          → <a href=${context.link({ room: 'purpose' })}>Does it matter?</a>
-          <a href=${context.link({ room: 'lab' })}>Train one yourself</a>
-        </p>`,
+      html`<span><i></i> head with a sink</span>
+        <a href=${context.link({ room: 'purpose' })}>Does it matter?</a>
+        <a href=${context.link({ room: 'lab' })}>Train one yourself</a>`,
       nextPlace,
     );
   };
@@ -434,6 +533,8 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
   /** The entries drawn last, and the models that they are of: all stays while a checkpoint loads. */
   let drawn: { readonly models: string; readonly entries: readonly SubjectEntry[] } | undefined;
 
+  let reason = { models: '', words: '' };
+
   scope.effect(() => {
     const { shown, at } = context.state.value;
     void context.theme.value;
@@ -445,13 +546,16 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     const { entries } = drawn;
     const current = framesOf(entries.filter(({ isStale }) => !isStale));
     const courses = kept.courses();
-    const isLoading = !entries.some(({ frame, error }) => frame ?? error);
-    const reason = reasonWords(framesOf(chosen.trainedEntries()), chosen);
+    const trained = chosen.trainedEntries();
+    const isLoading = entries.some(({ frame, error }) => !frame && !error);
+    if (reason.models !== models) reason = { models, words: '' };
+    if (trained.every(({ frame, error }) => frame ?? error))
+      reason.words = reasonWords(framesOf(trained), context, chosen);
     const words = {
-      ...{ heading: headingOf(courses), reason },
+      ...{ heading: headingOf(courses), reason: reason.words },
       finding: isLoading ? 'Loading the models …' : numbersSentence(current),
       // The curves and the strip show it.
-      isDrawn: courses.length > 0 && reason !== '' && current.every(canCount),
+      isDrawn: courses.length > 0 && reason.words !== '' && current.every(canCount),
     };
     render(headTemplate(words, latest, context, isPlaying), headingPlace);
     root.classList.toggle('pending', isPending && !isPlaying);
@@ -463,9 +567,8 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
       drawTextCourses(chartPlace, courses, { cursor, isPlaying, onChoose });
     }
     const rows = entries.filter((_, i) => i === 0 || i === besideFirst(at, entries));
-    // The columns are known with the lists of checkpoints.
-    if (kept.areListed()) drawStrip(rows, courses, isWide.value ? WIDE_COLUMNS : NARROW_COLUMNS);
-    drawFoot(entries);
+    drawStrip(rows, courses, isWide.value ? WIDE_COLUMNS : NARROW_COLUMNS, kept.areListed());
+    drawFoot(framesOf(entries));
     updateOtherRuns(kept.hasCourses() || isLoading);
   });
 }
