@@ -15,14 +15,13 @@ from families import FAMILIES, D, H, L, T, make_inputs, record, watch
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
 from sentences import refused
-from sinkscope.attention import HIDING_THRESHOLD, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
+from sinkscope.attention import HIDING_THRESHOLD, Call, UnsupportedModel, _cast_as_autocast
 from sinkscope.gather import HeadMetrics
 from sinkscope.probe import check_rows, mask_ranges_of_weights
 from sinkscope.recording import recording_bytes
 from sinkscope.settings import Settings
-from sinkscope.watch import WatchedSequences, _Layer
+from sinkscope.watch import WatchedSequences
 from torch import nn
-from transformers import DynamicCache
 from truth import alpha64, eager64, rounding_of, tensor_rounding, tolerance_of
 
 PROMPTS = make_inputs(FAMILIES["llama"], 4)
@@ -139,21 +138,6 @@ def test_a_window_is_inferred_only_if_most_queries_show_it() -> None:
         assert torch.equal(mask_ranges_of_weights(first, t, "causal", t)[0] > 0, t >= width) is is_window
 
 
-def test_a_pass_continues_a_cache_only_if_its_keys_begin_with_the_cached_ones() -> None:
-    layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
-    layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
-    for previous_keys, arguments, continues in (
-        (None, keys, True),
-        (keys[:, :3], None, True),
-        (keys[:, :3], keys, True),
-        (keys[:, 1:], keys, False),
-    ):
-        layer.keys = previous_keys
-        assert layer._continues_cache(arguments, 3) is continues
-    layer.keys = None
-    assert not layer._continues_cache(keys, 2)
-
-
 def test_each_pass_of_a_sequence_has_the_same_layers_and_its_own_number_of_keys() -> None:
     def make_call(T: int, S: int, run: int, order: int) -> Call:
         weights = torch.ones(1, 1, T, S).tril(S - T)
@@ -173,15 +157,6 @@ def test_each_pass_of_a_sequence_has_the_same_layers_and_its_own_number_of_keys(
     assert layer.keys is None and layer.length == 4
     with refused(UnsupportedModel):
         sequences.visit(make_call(1, 4, 2, 1))
-
-
-def test_the_cache_of_a_layer_is_found_by_its_number() -> None:
-    cache, module, keys = DynamicCache(), nn.Identity(), torch.ones(1, 1, 2, 3)
-    cache.update(keys, keys, 0)
-    for number, expected in ((0, keys), (1, None), (-1, None), (None, None)):
-        module.layer_idx = number
-        result = _cached_keys(module, (None, cache))
-        assert (result is None) if expected is None else torch.equal(result, expected)
 
 
 def test_autocast_rounds_only_single_precision() -> None:

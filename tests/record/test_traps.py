@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-import transformers as tf
 from families import FAMILIES, D, H, L, T, make_inputs, record, to_batch
 from sentences import refused
 from sinkscope import metrics
@@ -336,18 +335,6 @@ def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
         assert single_recording.tensors.keys() == batch_recording.tensors.keys()
         for key, value in single_recording.tensors.items():
             assert np.allclose(value, batch_recording[key], rtol=0, atol=tensor_rounding(value, D), equal_nan=True), key
-
-
-def test_an_encoder_with_a_decoder_is_rejected() -> None:
-    config = tf.T5Config(d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2, vocab_size=20)
-    with pytest.raises(UnsupportedModel, match="an encoder and a decoder"):
-        sinkscope.record(tf.T5ForConditionalGeneration(config), None, [[1, 2, 3]], tokens=3)
-
-
-def test_a_model_without_attention_is_rejected() -> None:
-    config = tf.MambaConfig(hidden_size=16, num_hidden_layers=1, vocab_size=20)
-    with pytest.raises(UnsupportedModel, match="attention"):
-        record(tf.MambaForCausalLM(config), [[1, 2, 3]], tokens=3)
 
 
 def test_short_texts_are_omitted_and_reported() -> None:
