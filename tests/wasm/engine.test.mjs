@@ -160,18 +160,3 @@ test('edits change their run and no later one', async () => {
     assert.deepEqual(await (await model.run(ids)).field('att'), plainAtt);
   });
 });
-
-test('a rotary model reads past its context if its cache moves the positions of keys', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const { context } = model.architecture;
-    const ids = Array.from({ length: context + 40 }, (_, i) => (i * i * 31) % 1024);
-    const edits = [{ kind: 'evict', policy: 'first', first: 1, budget: 32, positions: 'cache' }];
-    const run = await model.run(ids, { edits, fields: ['loss'] });
-    const [loss] = await run.read([{ field: 'loss' }]);
-    assert.ok(loss.data.slice(1).every(Number.isFinite));
-    const inText = [{ ...edits[0], positions: 'text' }];
-    await assert.rejects(model.run(ids, { edits: inText }), { code: 'too_long' });
-    await assert.rejects(model.run(ids), { code: 'argument', where: 'tokens.length' });
-  });
-});

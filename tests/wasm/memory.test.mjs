@@ -1,4 +1,4 @@
-// Checks that allocations of every binary are disjoint and inside its memory, or are refused.
+// Checks that every binary refuses sizes beyond its memory, and reuses what was released (tests/native/test_heap.c has the rest).
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -43,44 +43,11 @@ for (const name of names) {
         assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       assert.equal(buffer().byteLength, size);
       const smallBlock = reserve(1000);
-      assert.ok(smallBlock > 0 && smallBlock + 1000 <= buffer().byteLength);
+      assert.ok(smallBlock > 0 && smallBlock % 64 === 0);
+      assert.ok(smallBlock + 1000 <= buffer().byteLength);
       new Uint8Array(buffer(), smallBlock, 1000).fill(1);
       if (first) release(first);
     }
-  });
-
-  test(`${name} gives disjoint blocks inside memory, which keep their bytes`, async () => {
-    const { reserve, release, buffer } = await open(name);
-    // A linear congruential generator, so that a failure can be repeated.
-    let state = 5;
-    const draw = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
-    /** @type {{ address: number, bytes: number, mark: number }[]} */
-    const blocks = [];
-    for (let i = 0; i < 4000; i++) {
-      if (blocks.length > 40 || (blocks.length && draw() < 0.45)) {
-        const [{ address, bytes, mark }] = blocks.splice(Math.floor(draw() * blocks.length), 1);
-        const block = new Uint8Array(buffer(), address, bytes);
-        assert.ok(block.every((x) => x === mark));
-        release(address);
-      } else {
-        const bytes = Math.floor(2 ** (draw() * 16));
-        const address = reserve(bytes);
-        assert.ok(address > 0 && address % 64 === 0 && address + bytes <= buffer().byteLength);
-        for (const otherBlock of blocks)
-          assert.ok(
-            address >= otherBlock.address + otherBlock.bytes ||
-              otherBlock.address >= address + bytes,
-          );
-        new Uint8Array(buffer(), address, bytes).fill((i % 255) + 1);
-        blocks.push({ address, bytes, mark: (i % 255) + 1 });
-      }
-    }
-    blocks.forEach(({ address }) => release(address));
-    // Freed blocks merge, so the size of the memory depends on how much is held at once, not on how often.
-    assert.ok(buffer().byteLength <= 16 * 2 ** 20);
-    const largeBlock = reserve(10 * 2 ** 20);
-    assert.ok(largeBlock > 0);
-    assert.ok(buffer().byteLength <= 16 * 2 ** 20, 'the freed blocks have been joined');
   });
 
   test(`${name} reuses a block of 2 GB that was released`, async () => {
@@ -112,12 +79,11 @@ test('a metric over queries and keys is rejected if its numbers do not fit in me
   const { config, weights } = randomModel(shape, { num_attention_heads: 1, sliding_window: 2 });
   await withEngine({}, async (engine) => {
     const model = await engine.open({ config, weights });
-    for (const T of [32_760, 32_767]) {
-      const ids = Array.from({ length: T }, (_, t) => t % 16);
-      const run = await model.run(ids, { fields: ['q', 'k'], capacity: T });
-      for (const metric of ['qk_dot', 'qk_cos', 'qk_norm'])
-        await assert.rejects(run.read([{ metric, layer: 0, head: 0 }]), { code: 'no_memory' });
-      await run.close();
-    }
+    // Just below 2^32 bytes, which rounding up must not turn into few.
+    const T = 32_767;
+    const ids = Array.from({ length: T }, (_, t) => t % 16);
+    const run = await model.run(ids, { fields: ['q', 'k'], capacity: T });
+    for (const metric of ['qk_dot', 'qk_cos', 'qk_norm'])
+      await assert.rejects(run.read([{ metric, layer: 0, head: 0 }]), { code: 'no_memory' });
   });
 });
