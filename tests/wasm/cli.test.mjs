@@ -33,25 +33,23 @@ writeFileSync(wholeFile, texts.join('\n'));
 
 const measure = async (...args) => JSON.parse((await runOk('measure', ...args, '--json')).stdout);
 
-for (const id of ['softmax', 'sigmoid']) {
-  test(`measures of ${id} are those of the reference`, async () => {
-    const { measured } = index.find((entry) => entry.id === id);
-    const result = await measure(zoo(id), '--text-file', lines, '--lines');
-    assert.deepEqual(
-      [result.T, result.eps, result.sequences, result.class],
-      [64, 0.3, 100, 'measured'],
-    );
-    const { sink_ratio, sink_ratio_raw, loss_mean, alpha, hidden_ratio } = result.metrics;
-    const near = (actual, expected, tolerance) =>
-      assert.ok(Math.abs(actual - expected) <= tolerance, `${actual} is near ${expected}`);
-    near(100 * sink_ratio.mean[0], measured.sink_1, 0.5);
-    near(100 * sink_ratio_raw.mean[0], measured.sink_1_raw, 0.5);
-    near(loss_mean.mean[0], measured.loss, 0.02);
-    near(Math.max(...alpha.mean.filter((_, i) => i % 64 === 0)), measured.alpha_max, 0.01);
-    near(Math.max(...hidden_ratio.mean.slice(1)), measured.hidden_ratio, 0.1);
-    assert.ok(sink_ratio.deviation[0] > 0);
-  });
-}
+test('measures of a model are those of the reference', async () => {
+  const { measured } = index.find(({ id }) => id === 'sigmoid');
+  const result = await measure(zoo('sigmoid'), '--text-file', lines, '--lines');
+  assert.deepEqual(
+    [result.T, result.eps, result.sequences, result.class],
+    [64, 0.3, 100, 'measured'],
+  );
+  const { sink_ratio, sink_ratio_raw, loss_mean, alpha, hidden_ratio } = result.metrics;
+  const near = (actual, expected, tolerance) =>
+    assert.ok(Math.abs(actual - expected) <= tolerance, `${actual} is near ${expected}`);
+  near(100 * sink_ratio.mean[0], measured.sink_1, 0.5);
+  near(100 * sink_ratio_raw.mean[0], measured.sink_1_raw, 0.5);
+  near(loss_mean.mean[0], measured.loss, 0.02);
+  near(Math.max(...alpha.mean.filter((_, i) => i % 64 === 0)), measured.alpha_max, 0.01);
+  near(Math.max(...hidden_ratio.mean.slice(1)), measured.hidden_ratio, 0.1);
+  assert.ok(sink_ratio.deviation[0] > 0);
+});
 
 test('evicting the sink raises the loss of the softmax model, and keeping one token restores it', async () => {
   const oneTextFile = join(folder, 'one.txt');
