@@ -142,10 +142,10 @@ const steps = {
 
   async 'compares three models'(browser, address) {
     await browser.open('about:blank');
-    await browser.open(`${address}#room=compare&shown=softmax,sigmoid,sigmoid-norm&input=heldout`);
-    await until(browser, 'three cards', () => {
-      const counts = [...document.querySelectorAll('.model[aria-pressed=true] .sinks b')];
-      return counts.length === 3 && counts.every(({ textContent }) => /\d/.test(textContent));
+    await browser.open(`${address}#room=compare&input=heldout`);
+    await until(browser, 'six cards', () => {
+      const counts = [...document.querySelectorAll('.model .sinks b')];
+      return counts.length === 6 && counts.every(({ textContent }) => /\d/.test(textContent));
     });
   },
 

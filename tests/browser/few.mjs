@@ -9,7 +9,7 @@ import { settled } from './stage.mjs';
 const MAX_COUNTS = {
   start: [16, 97],
   explore: [35, 160],
-  compare: [28, 119],
+  compare: [26, 117],
   training: [21, 103],
   purpose: [19, 98],
   lab: [18, 80],
@@ -38,7 +38,8 @@ function count() {
   const controls = [...document.querySelectorAll(controlSelector)].filter(
     (element) => !element.matches('.term') && isInView(element),
   );
-  const pictureSelector = '.map-inner, .thumbs, svg, .chips, .text-strip, option, script, style';
+  const pictureSelector =
+    '.map-inner, .small-map, .thumbs, svg, .chips, .text-strip, option, script, style';
   const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   let words = 0;
   for (let node = walker.nextNode(); node; node = walker.nextNode())

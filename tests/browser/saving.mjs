@@ -140,7 +140,7 @@ export const saving = {
   async 'a saved map has each cell as drawn, on white paper in any theme, and names its conditions'(
     stage,
   ) {
-    const page = await stage.open('room=compare', { scheme: 'dark' });
+    const page = await stage.open('room=compare&large=yes', { scheme: 'dark' });
     const oldPixels = await readPixels(page, '[data-view="attention"] canvas');
     const darkSvg = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.deepEqual(
@@ -149,7 +149,7 @@ export const saving = {
       'the page is as it was',
     );
     assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');
-    const lightPage = await stage.open('room=compare');
+    const lightPage = await stage.open('room=compare&large=yes');
     const lightSvg = (await save(lightPage, 'attention', 'SVG')).bytes.toString();
     assert.equal(darkSvg, lightSvg);
     const comparison = await evaluateOnEmptyPage(lightPage, compareCells, {

@@ -272,7 +272,10 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
         const heads = frames.map((frame) => selectedHead(frame, at));
         for (const build of [compare, training]) {
           forgetPlots();
-          const room = roomOf(build, page.pageOf({ ...state, panel: 'numbers' }, frames));
+          const room = roomOf(
+            build,
+            page.pageOf({ ...state, panel: 'numbers', large: 'yes' }, frames),
+          );
           // Training draws its strip once its steps are listed.
           await vi.waitUntil(() => mapsLabeled(room.root, ATTENTION).length === 2);
           const drawnMaps = mapsLabeled(room.root, ATTENTION);

@@ -10,6 +10,7 @@ import {
   CHAPTERS,
   chapterOf,
   claimAbout,
+  disagreedWords,
   effectWords,
   phraseOf,
   verdictWords,
@@ -18,15 +19,18 @@ import {
   besidesWords,
   differsSentence,
   headingOf,
+  cardLabel,
+  modelsWords,
   nearWords,
   obstacleOf,
   rawWords,
   rowHeading,
+  sinkWords,
   topicsOf,
 } from '../src/rooms/compared';
 import { labelOf } from '../src/views/attention';
 import { differencesOf } from '../src/rooms/differs';
-import { lossWords } from '../src/rooms/model_list';
+import { lossBeside } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
 import { falseRowHeading } from './claim_table';
 import { frameOf, isBuilt, tensor } from './fixture';
@@ -198,7 +202,7 @@ describe('the label inside a map', () => {
       alpha_uniform,
       alpha_raw: alpha,
     });
-    return labelOf(frame, at, defaults)!.text;
+    return [labelOf(frame, at, defaults)!.text, cardLabel(frame, at, defaults)!.text];
   };
   const ownOperation = { operation: { ...frameOf().operation, normalizes: false } } as never;
 
@@ -301,16 +305,35 @@ describe('chapters and claims', () => {
       agreedWords(agreed, ['softmax', 'relu']),
       agreedWords({ ...agreed, verdict: 'differs' }, ['softmax', 'gated']),
     ]).toEqual(['3 training runs agree with Q: “A gate weakens.”', '', '']);
+    expect([disagreedWords(claim), disagreedWords(agreed)]).toEqual([
+      '3 training runs disagree with Q: “A gate weakens.”',
+      '',
+    ]);
+    expect(effectWords({ ...claim, against: 'no-bos' })).toMatch(/ than with no start token\.$/);
     expect(claims.every(({ effect: [mean, low, high] }) => low <= mean && mean <= high)).toBe(true);
   });
 });
 
-it('a difference of the loss has a word on its size', () => {
-  expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
-    'alike',
-    'alike',
-    'worse',
-    'much better',
-    '',
-  ]);
+describe('a card', () => {
+  it('says how well its model predicts, beside the first of its chapter', () => {
+    const card = (loss: number, front = ['<s>']) =>
+      ({ id: String(loss), measured: { loss }, training: { front } }) as never;
+    const first = card(3.4);
+    const others = [3.405, 3.5, 3.3, 7, NaN].map((loss) => card(loss));
+    expect(
+      [first, ...others, card(3.5, [])].map((one) => lossBeside(one, first)),
+    ).toMatchSnapshot();
+    expect(lossBeside(undefined, first)).toBe('');
+  });
+
+  it('says what its models are, what counts as a sink, and how many heads of a published model have one', () => {
+    const other = frameOf({ architecture: { ...frameOf().architecture, H: 8 } });
+    expect([
+      modelsWords([frameOf(), frameOf()], ['the attention rule']),
+      modelsWords([frameOf(), other], ['the number of heads', 'weight decay']),
+      sinkWords([frameOf()], true),
+      sinkWords([frameOf()], false),
+      sinkWords([frameOf({ eps: 0.2 })], true),
+    ]).toMatchSnapshot();
+  });
 });

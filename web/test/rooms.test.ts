@@ -881,8 +881,8 @@ describe('Compare', () => {
     return room;
   };
 
-  it('says what differs and how many heads of each model have a sink, a card and a line each', async () => {
-    const room = await compareRoom();
+  it('says what differs and how many heads of each of two large models have a sink', async () => {
+    const room = await compareRoom({ large: 'yes' });
     expect(room.text('h1')).toMatchSnapshot();
     expect(room.text('.lead')).toMatchSnapshot();
     expect(room.text('.verdict')).toMatchSnapshot();
@@ -915,7 +915,7 @@ describe('Compare', () => {
   const framesOfRules = (...ids: readonly string[]) =>
     ids.map((subject) => (subject === 'softmax' ? softmax : sigmoid)({ subject }, ratios));
 
-  it('has a small map of every model of the chapter; the others are measured after the shown ones, one by one', async () => {
+  it('has a card for every model of the chapter; the others are measured after the first two, one by one', async () => {
     const room = await compareRoom({}, [], { cards: ruleCards() });
     const askedFor = () => room.asked().subjects;
     expect(room.texts('.model strong')).toEqual([
@@ -935,7 +935,8 @@ describe('Compare', () => {
     room.know(framesOfRules(...RULES));
     expect(askedFor()).toEqual(RULES);
     expect(room.all('.model canvas')).toHaveLength(6);
-    expect(room.text('h1')).toMatchSnapshot();
+    expect([room.text('h1'), room.text('.lead')]).toMatchSnapshot();
+    expect(room.all('.middle')[0]!.hidden).toBe(true);
     // Another text: all maps stay, and are measured again in this order.
     room.know(
       Object.fromEntries(
@@ -943,7 +944,7 @@ describe('Compare', () => {
       ),
     );
     expect([askedFor(), room.all('.model.stale').length]).toEqual([RULES, 6]);
-    expect(room.texts('.model .sinks').join('')).toBe('');
+    expect(room.all('.model .sinks b')).toEqual([]);
     expect(room.text('h1')).toBe('What makes a sink?');
     const hidden = await compareRoom({ hide: ['subjects'] }, framesOfRules(...RULES.slice(0, 2)));
     expect([hidden.asked().subjects, hidden.all('.model')]).toEqual([RULES.slice(0, 2), []]);
@@ -961,7 +962,7 @@ describe('Compare', () => {
     expect(room.asked().subjects).toEqual(RULES.slice(0, 3));
     room.click('normalized sigmoid');
     expect(room.queue.retry).toHaveBeenCalled();
-    expect(room.state.value.shown).toEqual(['softmax', 'sigmoid-norm']);
+    expect(room.state.value).toMatchObject({ shown: ['softmax', 'sigmoid-norm'], large: 'yes' });
     vi.stubGlobal('navigator', { ...navigator, connection: { saveData: true } });
     const savingRoom = await compareRoom({}, frames, { cards: ruleCards() });
     vi.unstubAllGlobals();
@@ -970,27 +971,37 @@ describe('Compare', () => {
     expect(savingRoom.text('h1')).toMatch(/^With softmax /);
   });
 
-  it('changes one thing at a time: a chapter shows its baseline and a contrast, and a press another contrast', async () => {
+  it('shows a pressed model large beside the first, and leads back to all and to the others of the chapter', async () => {
     const room = await compareRoom();
-    const shown = () => room.state.value.shown;
-    expect(room.texts('.chapters [aria-current]')).toEqual(['Attention rule']);
-    expect(room.pressed('.model')).toEqual([
-      expect.stringMatching(/^softmax/),
-      expect.stringMatching(/^sigmoid/),
-    ]);
+    const state = () => [room.state.value.shown.join(), room.state.value.large];
+    const current = () => room.texts('.chapters [aria-current]');
+    expect(current()).toEqual(['Attention rule']);
     room.click('ELU+1');
-    expect(shown()).toEqual(['softmax', 'elu1']);
-    // A press on the baseline leaves the other one.
+    expect(state()).toEqual(['softmax,elu1', 'yes']);
+    expect(room.all('.model')).toEqual([]);
+    expect(room.all('.middle')[0]!.hidden).toBe(false);
+    expect(room.texts('.chapters button')).toMatchSnapshot();
+    expect(current()).toEqual(['ELU+1']);
+    room.click('ReLU');
+    expect(state()).toEqual(['softmax,relu', 'yes']);
+    room.click('← All six');
+    expect([state(), room.all('.model').length]).toEqual([['softmax,sigmoid', 'no'], 6]);
+    // A press on the first model shows its contrast beside it.
     room.click('softmax');
-    expect(shown()).toEqual(['softmax', 'elu1']);
-    room.state.value = { ...room.state.value, shown: ['sigmoid'] };
-    room.click('softmax');
-    expect(shown()).toEqual(['softmax', 'sigmoid']);
-    room.state.value = { ...room.state.value, shown: ['softmax'] };
-    expect(room.text('.lead')).toMatchSnapshot();
+    expect(state()).toEqual(['softmax,sigmoid', 'yes']);
+    expect(room.all('.model')).toEqual([]);
+    // Other pictures, and models that a link names, are large.
+    for (const change of [
+      { view: 'norms' },
+      { shown: ['softmax', 'relu'] },
+      { shown: ['softmax', 'relu'], large: 'no' },
+      { shown: ['short', 'no-bos'] },
+    ] as const)
+      expect((await compareRoom(change)).all('.model')).toEqual([]);
+    room.click('← All six');
     room.click('First token');
-    expect(shown()).toEqual(['short', 'no-bos']);
-    expect(room.texts('.chapters [aria-current]')).toEqual(['First token']);
+    expect(state()).toEqual(['short,no-bos', 'no']);
+    expect([current(), room.all('.model').length]).toEqual([['First token'], 4]);
     room.click('Other models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };
@@ -999,6 +1010,8 @@ describe('Compare', () => {
     expect(ownRoom.text('h1')).toMatchSnapshot();
     expect(ownRoom.all('.verdict')).toEqual([]);
     expect(ownRoom.all('.model')).toEqual([]);
+    const alone = await compareRoom({ shown: ['softmax'] });
+    expect(alone.text('.lead')).toMatchSnapshot();
   });
 
   it('opens the section that a link names, before the engine is loaded', () => {

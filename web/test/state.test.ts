@@ -27,6 +27,7 @@ const EXAMPLES: Partial<State> = {
   why: 3,
   shown: ['softmax@1400', 'hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)'],
   at: 1,
+  large: 'no',
   input: 'random',
   prompt: 'a & b = c # “d”\n+é',
   seed: 7,
@@ -98,6 +99,14 @@ describe('the state', () => {
     expect(printHash(exampleState)).toContain(
       'shown=softmax@1400,hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)',
     );
+  });
+
+  it('shows models large in Compare where a link names them, also the default ones', () => {
+    const largeOf = (hash: string) => parseHash(hash).state.large;
+    expect(largeOf('#room=compare&shown=softmax,sigmoid')).toBe('yes');
+    expect(largeOf('#room=compare&shown=softmax,sigmoid&large=no')).toBe('no');
+    for (const hash of ['#room=compare', '#shown=softmax,sigmoid', '#room=compare&shown=softmax'])
+      expect(largeOf(hash)).toBe('auto');
   });
 
   const badHashes: [string, string][] = [

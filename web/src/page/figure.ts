@@ -93,6 +93,11 @@ function cellKeys(subjects: readonly string[]): string[] {
   );
 }
 
+/** Marks the time of the first drawn map. */
+export function markFirstSink(): void {
+  if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+}
+
 export class Figure {
   readonly root: HTMLElement;
   readonly #view: View;
@@ -435,7 +440,7 @@ export class Figure {
     const frameConditions = { ...this.#conditionsOf(frame), T, ...sharedTitle };
     cell.conditions = stampWords({ ...frameConditions, ...ownConditions, class: kind });
     this.#stamp(cell);
-    if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+    markFirstSink();
   }
 
   #stamp({ stamp, conditions }: Cell): void {

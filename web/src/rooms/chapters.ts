@@ -21,11 +21,11 @@ export const CHAPTERS: readonly Chapter[] = [
     title: 'Attention rule',
     members: [
       ['softmax', 'softmax', 'rows sum to 100%'],
-      ['sigmoid', 'sigmoid', 'scores alone, any sum'],
+      ['sigmoid', 'sigmoid', 'each score alone'],
       ['sigmoid-norm', 'normalized sigmoid', 'rows sum to 100%'],
-      ['softpick', 'softpick', 'may be empty'],
-      ['elu1', 'ELU+1', 'unlimited, any sum'],
-      ['relu', 'ReLU', 'negatives zero, any sum'],
+      ['softpick', 'softpick', 'rows may be empty'],
+      ['elu1', 'ELU+1', 'weights without limit'],
+      ['relu', 'ReLU', 'no negative scores'],
     ],
   },
   {
@@ -90,6 +90,10 @@ export function chapterOf(shown: readonly string[]): Chapter | undefined {
 export const phraseOf = (chapter: Chapter | undefined, subject: string): string | undefined =>
   chapter?.members.find(([id]) => id === subject)?.[1];
 
+/** Returns what a recipe has in the first chapter about it; a recipe outside of all chapters has its id in quotes. */
+const nameOf = (id: string): string =>
+  CHAPTERS.map((chapter) => phraseOf(chapter, id)).find(Boolean) ?? `“${id}”`;
+
 /** A claim of a paper with the measured effect of one of its models; the build takes it from models/claims.json. */
 export interface TestedClaim {
   readonly claim: string;
@@ -131,14 +135,18 @@ const VERDICTS: Readonly<Record<string, string>> = {
 export const verdictWords = ({ source, runs, verdict }: TestedClaim): string =>
   `${runs} runs ${VERDICTS[verdict] ?? 'agree in part with'} ${/project/.test(source) ? 'this claim' : 'a paper'}.`;
 
+const quoted = ({ claim, source, runs }: TestedClaim, verdict: string) =>
+  `${runs} training runs ${verdict} ${source}: “${claim}”`;
+
 /** Quotes a claim with which our runs agree, if its link shows exactly these models; otherwise empty. */
-export const agreedWords = (
-  { claim, source, runs, verdict, seen }: TestedClaim,
-  shown: readonly string[],
-) =>
-  verdict === 'agrees' && seen.join() === shown.join()
-    ? `${runs} training runs agree with ${source}: “${claim}”`
+export const agreedWords = (tested: TestedClaim, shown: readonly string[]): string =>
+  tested.verdict === 'agrees' && tested.seen.join() === shown.join()
+    ? quoted(tested, VERDICTS.agrees!)
     : '';
+
+/** Quotes a claim with which our runs disagree; otherwise empty. */
+export const disagreedWords = (tested: TestedClaim): string =>
+  tested.verdict === 'differs' ? quoted(tested, VERDICTS.differs!) : '';
 
 /** Says whether our runs agree with a claim, quotes it, and states the interval of the measured effect in percentage points. */
 export function effectWords(tested: TestedClaim): string {
@@ -151,6 +159,6 @@ export function effectWords(tested: TestedClaim): string {
       : low < 0
         ? `from ${-low} ${points(-low)} less to ${high} more`
         : `${low} to ${high} ${points(high)} more`;
-  const baseline = against ? `with “${against}”` : 'if each row were spread evenly';
+  const baseline = against ? `with ${nameOf(against)}` : 'if each row were spread evenly';
   return `${verdictWords(tested)} ${source}: “${claim}” In our runs the first token gets ${range} than ${baseline}.`;
 }

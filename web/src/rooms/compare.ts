@@ -1,7 +1,7 @@
 /**
- * The room Compare: what makes a sink? Chapters ask what one change does: a row of small maps has the models that answer
- * it, and the title is what the row shows. One of them, or up to six, are shown large beside the first, on shared scales;
- * the verdict of a claim follows, and panels with all numbers.
+ * The room Compare: what makes a sink? Chapters ask what one change does: a card for each model that answers it has a map,
+ * and the title is what the cards show. A press on a card shows its model large beside the first, on shared scales, as a
+ * link does that names up to six models. The verdict of a claim follows, and panels with all numbers.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
@@ -17,9 +17,9 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure, type FigureLook } from '../page/figure';
+import { Figure } from '../page/figure';
 import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
-import type { State } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { explainTerms, field } from '../page/terms';
 import { attention, labelOf } from '../views/attention';
@@ -27,24 +27,34 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
-import { sinkWords, verdictOf } from '../words';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks, nameHeads } from './cards';
-import { agreedWords, CHAPTERS, chapterOf, claimAbout, effectWords, phraseOf } from './chapters';
+import {
+  agreedWords,
+  CHAPTERS,
+  chapterOf,
+  claimAbout,
+  disagreedWords,
+  effectWords,
+  phraseOf,
+  type Chapter,
+} from './chapters';
 import {
   besidesWords,
   differsSentence,
   extraKeyWords,
   headingOf,
+  modelsWords,
   nearWords,
   obstacleOf,
   rawWords,
   rowHeading,
+  sinkWords,
   spendWords,
   topicsOf,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { drawModels, lossBeside, type ModelRow } from './model_list';
+import { drawModels, lossBeside, type ModelCard } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -77,59 +87,80 @@ function pictureField(
   );
 }
 
+const membersIds = (chapter: Chapter): string[] => chapter.members.map(([id]) => id);
+
+/** Whether all models of the chapter are shown, a card for each; otherwise the shown ones are large. */
+function showsCards(state: State): boolean {
+  const { shown, large, view } = state;
+  const chapter = chapterOf(shown);
+  const isPair = chapter && shown.join() === membersIds(chapter).slice(0, 2).join();
+  const isRequested =
+    large === 'no' || (large === 'auto' && shown.join() === defaults.shown.join());
+  return Boolean(isPair) && isRequested && view === defaults.view && allows(state, 'subjects');
+}
+
+const COUNTS = ['', '', '', 'three', 'four', 'five', 'six'];
+
+/** Returns the chapters; while a model of one is large, the way back and the other models of the chapter. */
 function chapterList({ state, set, pickModels }: Context): TemplateResult {
   const current = chapterOf(state.value.shown);
-  const chapter = (title: string, isCurrent: boolean, open: () => void) =>
+  const button = (title: string, isCurrent: boolean, open: () => void) =>
     html`<button type="button" aria-current=${isCurrent ? 'true' : nothing} @click=${open}>
       ${title}
     </button>`;
-  return html`${CHAPTERS.map((one) =>
-    chapter(one.title, one === current, () =>
-      set({ shown: one.members.slice(0, 2).map(([id]) => id), layer: -1, head: -1 }),
-    ),
-  )}
-  ${chapter('Other models', !current, pickModels)}`;
+  const openChapter = (chapter: Chapter) =>
+    set({
+      ...{ shown: membersIds(chapter).slice(0, 2), large: 'no', view: defaults.view },
+      ...{ layer: -1, head: -1 },
+    });
+  if (current && !showsCards(state.value) && allows(state.value, 'subjects')) {
+    const [[first] = [], ...others] = current.members;
+    return html`${button(`← All ${COUNTS[current.members.length]}`, false, () => openChapter(current))}
+    ${others.map(([id, name]) =>
+      button(name, state.value.shown.includes(id), () =>
+        set({ shown: [first!, id], large: 'yes' }),
+      ),
+    )}`;
+  }
+  return html`${CHAPTERS.map((one) => button(one.title, one === current, () => openChapter(one)))}
+  ${button('Other models', !current, pickModels)}`;
 }
-
-/** The models of the chapter; none where the reader chose others, or where the row is hidden. */
-const membersOf = (state: State): readonly string[] =>
-  allows(state, 'subjects') ? (chapterOf(state.shown)?.members.map(([id]) => id) ?? []) : [];
 
 const isFresh = ({ frame, isStale }: SubjectEntry): boolean => frame !== undefined && !isStale;
 
 /**
- * Returns the models of the chapter that are to be measured beside the shown ones: those that were requested before, and
- * the next one when all before it are drawn. Where data are saved, or one failed to load, the others wait for a press.
+ * Returns the models of the chapter that are to be measured beside the shown ones: those that were requested before and,
+ * for their cards, the next one when all before it are drawn. Where data are saved, or one failed to load, the others wait
+ * for a press.
  */
 function othersToMeasure(context: Context, state: State) {
-  const subjects = membersOf(state).filter((subject) => !state.shown.includes(subject));
+  const chapter = allows(state, 'subjects') ? chapterOf(state.shown) : undefined;
+  const subjects = chapter ? membersIds(chapter).filter((id) => !state.shown.includes(id)) : [];
   const entries = entriesOf(context, subjects);
   const areWaiting = savesData() || entries.some(({ error }) => error);
   const known = entries.filter(({ frame, error }) => frame ?? error);
-  const isNextDue = [...entriesOf(context, state.shown), ...known].every(isFresh) && !areWaiting;
+  const isNextDue =
+    showsCards(state) &&
+    [...entriesOf(context, state.shown), ...known].every(isFresh) &&
+    !areWaiting;
   const next = isNextDue ? entries.find((entry) => !known.includes(entry)) : undefined;
   const requested = entries.filter((entry) => entry === next || known.includes(entry));
   return { areWaiting, requested: requested.map(({ subject }) => subject) };
 }
 
-/** Returns the cards of the row. Models that are shown large have the colors of their large cards. */
-function modelRows(context: Context, state: State): ModelRow[] {
-  const { shown } = state;
-  const members = membersOf(state);
-  const chapter = chapterOf(shown)!;
+function modelCards(context: Context, state: State): ModelCard[] {
+  const chapter = chapterOf(state.shown)!;
   const { zoo, describe } = context.engine.value!.models;
   const { areWaiting } = othersToMeasure(context, state);
   const cardOf = (id: string) => zoo.cards.find((card) => card.id === id);
-  const colors = colorsOfSubjects(shown);
-  return entriesOf(context, members).map(({ subject, frame, isStale }, i) => {
+  const [first] = membersIds(chapter);
+  return entriesOf(context, membersIds(chapter)).map(({ subject, frame, isStale }, i) => {
     const [, name, what] = chapter.members[i]!;
     const besides = besidesWords(chapter, subject, zoo.cards, describe.letters);
-    const loss = lossBeside(cardOf(subject), cardOf(members[0]!));
     return {
       ...{ subject, name, what, frame, isStale },
-      note: besides || (loss && `predicts ${loss}`),
-      waits: areWaiting && !shown.includes(subject),
-      color: colors[shown.indexOf(subject)],
+      note: besides || lossBeside(cardOf(subject), cardOf(first!)),
+      waits: areWaiting && !state.shown.includes(subject),
     };
   });
 }
@@ -184,7 +215,6 @@ function headOnCard(frame: Frame, requested: Head): Head {
 /** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
 function addCards(place: HTMLElement, context: Context, scope: Scope) {
   const pictures = addElement(place, 'pictures');
-  const updateLegend = addCardLegend(place, context);
   const headOf = (frame: Frame) => headOnCard(frame, context.state.peek());
   const headWords = nameHeads(context);
   const wordsOf = (frame: Frame, i: number) => {
@@ -198,74 +228,96 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
   const looks = cardLooks(wordsOf, headOf, (frame) =>
     labelOf(frame, headOf(frame), context.state.peek()),
   );
-  // The row has the numbers of heads with a sink.
-  const about: FigureLook['about'] = (frame, i) => {
-    const words = looks.heads.about!(frame, i);
-    return membersOf(context.state.peek()).length ? { ...words, title: ' ' } : words;
-  };
   const stage = createStage(addElement(pictures, 'stage'), context, scope, looks.map);
-  const sinkMap = new Figure(pictures, sinks, context, scope, { ...looks.heads, about });
-  const update = (entries: readonly SubjectEntry[]): void => {
+  const sinkMap = new Figure(pictures, sinks, context, scope, looks.heads);
+  /** Returns the frames whose maps are drawn. */
+  const update = (entries: readonly SubjectEntry[]): readonly Frame[] => {
     const frames = framesOf(entries);
     const isMap = stage.choiceFor(frames).views[0] === attention;
     pictures.classList.toggle('cards', isMap);
     stage.update(entries);
     sinkMap.root.hidden = !isMap;
     sinkMap.update(isMap ? entries : []);
-    updateLegend(isMap ? frames : []);
+    return isMap ? frames : [];
   };
   return { stage, update };
 }
 
+/** Returns the entries that are drawn: those of the chapter's cards, or the large ones. */
+function drawnEntries(context: Context): SubjectEntry[] {
+  const state = context.state.value;
+  const { shown } = state;
+  return entriesOf(context, showsCards(state) ? membersIds(chapterOf(shown)!) : shown);
+}
+
 /**
- * Returns the frames that the title is about: those of the chapter once all of them are drawn, or else the shown ones;
- * none while one of these is measured.
+ * Returns the frames that the title is about: those of the chapter's cards once all of them are drawn, or else the shown
+ * ones; none while one of these is measured.
  */
 function titleFrames(entries: readonly SubjectEntry[], context: Context): readonly Frame[] {
-  const state = context.state.value;
-  const members = entriesOf(context, membersOf(state));
-  const { areWaiting } = othersToMeasure(context, state);
+  const { areWaiting } = othersToMeasure(context, context.state.value);
   if (!entries.every(isFresh)) return [];
-  const drawn = members.filter(isFresh);
-  const isRow = drawn.length > 2 && (areWaiting || drawn.length === members.length);
+  const all = drawnEntries(context);
+  const drawn = all.filter(isFresh);
+  const isRow = drawn.length > 2 && (areWaiting || drawn.length === all.length);
   return framesOf(isRow ? drawn : entries);
 }
 
-/** Returns the heading, and the sentences on what differs, why softmax makes a sink, and what counts as one. */
+/** Returns the heading, and the sentences on what the models are, what differs, and what counts as a sink. */
 function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
   const state = context.state.value;
   const chapter = chapterOf(state.shown);
   const frames = titleFrames(entries, context);
   const phrases = frames.map(({ subject }) => phraseOf(chapter, subject));
-  const isRow = frames.length > 2 && membersOf(state).length > 0;
+  const areCards = showsCards(state);
   const isFailed = entries.some(({ error }) => error);
+  const lead = areCards ? cardsLead : largeLead;
   return html`<h1>
-      ${isRow ? rowHeading(frames, phrases as string[]) : headingOf(frames, phrases)}
+      ${areCards && frames.length > 2 ? rowHeading(frames, phrases as string[]) : headingOf(frames, phrases)}
     </h1>
     ${troubleNotes(entries, context)}
     <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
-      ${frames.length ? explainTerms(leadOf(frames, context), true) : isFailed ? nothing : 'Measuring …'}
+      ${frames.length ? explainTerms(lead(frames, context), true) : isFailed ? nothing : 'Measuring …'}
     </p>`;
 }
 
-function leadOf(frames: readonly Frame[], context: Context): string {
+/** Says what the models of a chapter are, how large models do, and what papers say about them with which our runs disagree. */
+function cardsLead(frames: readonly Frame[], context: Context): string {
+  const { letters } = context.engine.peek()!.models.describe;
+  const { differences } = differencesBetween(frames, context);
+  const { shown } = context.state.peek();
+  const tested = claimAbout(shown);
+  const disagreed = tested ? disagreedWords(tested) : '';
+  return `${modelsWords(frames, topicsOf(differences, letters))} ${obstacleOf(frames) || `${sinkWords(frames, !disagreed)} ${disagreed}`}`.trim();
+}
+
+/** Says how well the second of two models of a chapter predicts; empty for others. */
+function lossSentence([first, second]: readonly Frame[], context: Context): string {
+  const { cards } = context.engine.peek()!.models.zoo;
+  const phrase = phraseOf(chapterOf(context.state.peek().shown), second!.subject);
+  const [baseline, card] = [first, second].map((frame) =>
+    cards.find(({ id }) => id === frame!.subject),
+  );
+  const loss = lossBeside(card, baseline);
+  return phrase && loss ? `With ${phrase} the model ${loss}.` : '';
+}
+
+function largeLead(frames: readonly Frame[], context: Context): string {
   const { letters } = context.engine.peek()!.models.describe;
   const differs =
     frames.length > 1
       ? differsSentence(topicsOf(differencesBetween(frames, context).differences, letters))
       : 'Add another model to compare.';
-  const sinky = frames.find((frame) => verdictOf(frame).sink > 0);
-  const sink = sinky ? sinkWords(sinky, verdictOf(sinky).sink) : '';
   const { shown } = context.state.peek();
   const tested = claimAbout(shown);
   const raw = frames.length > 2 ? '' : rawWords(frames);
+  const loss = frames.length === 2 ? lossSentence(frames, context) : '';
   const reason =
-    `${spendWords(frames)}${extraKeyWords(frames.filter(({ subject }) => shown.includes(subject)))}${raw}` ||
-    (tested ? agreedWords(tested, shown) : '');
-  const rest = obstacleOf(frames) || reason;
-  // The cards say what differs.
-  const isSaid = frames.length > 2 && reason && membersOf(context.state.peek()).length;
-  return `${sink}${nearWords(frames)}${isSaid ? '' : differs} ${rest}`.replace(/ +/g, ' ').trim();
+    `${spendWords(frames)}${extraKeyWords(frames)}${raw}` ||
+    (tested ? agreedWords(tested, shown) || disagreedWords(tested) : '');
+  return `${nearWords(frames)}${differs} ${obstacleOf(frames) || reason} ${loss}`
+    .replace(/ +/g, ' ')
+    .trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
@@ -274,13 +326,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
   const headingPlace = addElement(root, 'room-head');
   const askPlace = addElement(root, 'bar');
-  const rowPlace = addElement(root, 'model-row');
+  const cardsPlace = addElement(root, 'model-cards');
   const answers = addElement(root, 'middle');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
   const { stage, update } = addCards(answers, context, scope);
+  const updateLegend = addCardLegend(root, context);
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
-  addNumbers(evidence, context, scope, currentEntries);
+  addNumbers(evidence, context, scope, () => drawnEntries(context));
   const panelPlace = addElement(evidence, 'below');
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
 
@@ -313,19 +366,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(chapterList(context), chaptersPlace);
     render(headingTemplate(entries, context), headingPlace);
     const press = (subject: string) => {
-      const first = membersOf(state)[0]!;
-      const second = subject === first ? state.shown.find((one) => one !== first) : subject;
+      const [first, contrast] = state.shown;
       // Loads what has failed once more.
       context.engine.peek()!.queue.retry();
-      context.set({ shown: second ? [first, second] : [first] });
+      context.set({ shown: [first!, subject === first ? contrast! : subject], large: 'yes' });
     };
-    if (context.engine.value && membersOf(state).length)
-      drawModels(rowPlace, modelRows(context, state), press, {
-        state,
-        theme: context.theme.value,
-      });
-    else render(nothing, rowPlace);
-    update(entries);
+    const areCards = showsCards(state);
+    answers.hidden = areCards;
+    const options = { state, theme: context.theme.value };
+    if (context.engine.value && areCards)
+      drawModels(cardsPlace, modelCards(context, state), press, options);
+    else render(nothing, cardsPlace);
+    updateLegend(areCards ? framesOf(drawnEntries(context)) : update(entries));
     // Once drawn it stays, open or not as the reader left it.
     hasDrawn ||= frames.length > 0;
     render(hasDrawn ? panelButtons(context) : nothing, panelsPlace);

@@ -1,5 +1,14 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import { firstTokenWeights, usesRawWeights, type Frame } from '../frame';
+import recorded from '../../lessons/pictures/forgotten.json';
+import {
+  firstTokenWeights,
+  mapsOf,
+  mean,
+  ofHead,
+  usesRawWeights,
+  type Frame,
+  type Head,
+} from '../frame';
 import {
   capitalize,
   extraKeyHeads,
@@ -11,13 +20,16 @@ import {
   meanRowSum,
   mustSpendWords,
   haveOtherTexts,
+  sumWords,
   textsWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
+import type { State } from '../ask/state';
 import { trainingOf, type Card } from '../ask/zoo';
-import { hasSink } from '../claims';
+import { claimOf, hasSink } from '../claims';
+import type { DrawOptions } from '../page/view';
 import { MAX_SHARES, timesWords } from '../views/attention';
 import type { Chapter } from './chapters';
 import { differencesOf, pathWords } from './differs';
@@ -262,4 +274,41 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
   return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
     ? mustSpendWords(first, '')
     : '';
+}
+
+/** Says what the models of a chapter are, and what differs. @param topics what differs, in words */
+export function modelsWords(frames: readonly Frame[], topics: readonly string[]): string {
+  const range = (...values: readonly number[]) =>
+    [...new Set([Math.min(...values), Math.max(...values)])].join(' to ');
+  const layers = range(...frames.map(({ architecture: { L } }) => L));
+  const heads = range(...frames.map(({ architecture: { H } }) => H));
+  const differs = differsSentence(topics);
+  return `Small models, ${layers} layers of ${heads} heads, trained on children’s books: ${differs.charAt(0).toLowerCase()}${differs.slice(1)}`;
+}
+
+/** Says what counts as a sink and, where there is room, how many heads of a published model have one. */
+export function sinkWords([frame]: readonly Frame[], hasRoom: boolean): string {
+  const { eps, model, texts } = recorded;
+  const [count, heads] = texts.story.sinks as [number, number];
+  const name = firstName(frame!);
+  const also =
+    hasRoom && frame!.eps === eps ? ` ${model}, a real model, has ${count} in ${heads} heads.` : '';
+  return `A sink: over ${formatPercent(frame!.eps, 0)} of a head’s attention on the first token${/ /.test(name) ? '' : `, ${name}`}.${also}`;
+}
+
+/** Returns the label inside the map of a card: how much the first column or an extra key gets; where rows are far beyond 100%, why the map is filled. */
+export function cardLabel(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
+  const { attention, rowSum } = claimOf(frame, at, state);
+  const extra = frame.architecture.bias_key && frame.tensors.att_bias;
+  if (extra && !(attention > frame.eps))
+    return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on an extra key` };
+  if (rowSum > MAX_SHARES) {
+    const largest = Math.max(...Array.from(mapsOf(frame)!.weights).filter(Number.isFinite));
+    const why = largest > 1 ? ': one weight may exceed 100%' : '';
+    return { kind: 'filled', text: `rows sum to ${sumWords(rowSum)}${why}` };
+  }
+  return {
+    kind: attention > frame.eps ? 'sink' : 'weak',
+    text: `◀ ${wholePercent(attention)} on ${firstName(frame)}`,
+  };
 }

@@ -1,6 +1,6 @@
 /**
- * Compare's row of models: a card for each model of a chapter, with the map of one head on the reader's text, how many of
- * its heads have a sink there, what the model changes, and how well it predicts. A press shows the model large.
+ * Compare's cards: one for each model of a chapter, with what the model changes, the map of one head on the reader's text,
+ * how many of its heads have a sink there, and how well it predicts. A press shows the model large.
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
@@ -13,50 +13,41 @@ import {
   type Frame,
 } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
+import { markFirstSink } from '../page/figure';
 import type { DrawOptions } from '../page/view';
-import { claimOf } from '../claims';
 import { cellAt, paint } from '../plot/heatmap';
 import { cellWords, weightScale } from '../views/attention';
-import { firstName, verdictOf, wholePercent } from '../words';
-import { countFigures } from './compared';
+import { SMALL_CHANGE, worseWords } from '../views/settings';
+import { firstName, verdictOf } from '../words';
+import { cardLabel, countFigures } from './compared';
 
-/** Differences of the loss below these numbers, in nats per token, have these words; a larger one is much. */
-const LOSS_WORDS = [
-  [0.05, 'alike'],
-  [0.2, ''],
-  [Infinity, 'much '],
-] as const;
-
-/** Says how a model with so much more loss predicts: "alike", "worse", "much worse". */
-export function lossWords(difference: number): string {
-  if (!Number.isFinite(difference)) return '';
-  const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
-  return word === 'alike' ? word : `${word}${difference > 0 ? 'worse' : 'better'}`;
-}
-
-/** Compares the mean loss of a model's trainings over the passages with that of the first model; empty if they are means over other tokens. */
+/**
+ * Says how well a model predicts the passages, by the mean loss of its trainings: of the first model of a chapter among
+ * how many tokens it guesses, of others how much worse that is. Empty if the losses are means over other tokens.
+ */
 export function lossBeside(card: Card | undefined, first: Card | undefined): string {
-  if (!card || !first || card === first) return '';
-  const haveOneStart = String(card.training?.front) === String(first.training?.front);
+  if (!card || !first) return '';
   const [loss, baseline] = [card, first].map((one) =>
     mean(seedsOf(one).all.map((run) => run.loss)),
   );
-  return haveOneStart ? lossWords(loss! - baseline!) : '';
+  if (!Number.isFinite(loss!) || String(card.training?.front) !== String(first.training?.front))
+    return '';
+  if (card === first) return `guesses among ${Math.exp(loss!).toFixed(0)} tokens`;
+  const rise = loss! - baseline!;
+  return `predicts ${Math.abs(rise) < SMALL_CHANGE ? 'alike' : worseWords(rise)}`;
 }
 
-export interface ModelRow {
+export interface ModelCard {
   readonly subject: string;
   readonly name: string;
   /** What the model is, in a few words. */
   readonly what: string;
-  /** How its loss compares with the first model's, or what else differs. */
+  /** How well it predicts, or what else differs. */
   readonly note: string;
   readonly frame: Frame | undefined;
   readonly isStale: boolean;
   /** Whether the model is measured only if the reader presses its card. */
   readonly waits: boolean;
-  /** The name of a CSS variable; absent for a model that is not shown large. */
-  readonly color: string | undefined;
 }
 
 /** Says how many heads have a sink on the text, in the first card in whole words; empty where heads are not counted. */
@@ -74,7 +65,7 @@ function sinkWords(
 }
 
 function modelCard(
-  { subject, name, what, note, frame, isStale, waits, color }: ModelRow,
+  { subject, name, what, note, frame, isStale, waits }: ModelCard,
   isFirst: boolean,
   press: () => void,
   options: Pick<DrawOptions, 'state' | 'theme'>,
@@ -86,48 +77,45 @@ function modelCard(
     const card = event.currentTarget as HTMLElement;
     card.title = cell ? cellWords(frame!, maps, cell, { ...options, frames: [frame!] }) : '';
   };
-  const state = waits ? 'press to load' : 'loading …';
   const isFirstKnown = frame && isCommonToken(frame, firstKey(frame));
-  const amount = maps && isFirstKnown && claimOf(frame, frame.head!, options.state).attention;
+  const label = maps && isFirstKnown && cardLabel(frame, frame.head!, options.state);
   return html`<button
     type="button"
     class="model ${isStale ? 'stale' : ''}"
-    style="--own: var(${color ?? '--ink'})"
-    aria-pressed=${Boolean(color)}
     @click=${press}
     @pointermove=${point}
   >
-    <strong>${name}</strong>
+    <span class="name"><strong>${name}</strong> ${what}</span>
     <span class="small-map" data-first=${isFirstKnown ? firstName(frame) : ''}
-      >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${state}</i>`}${amount === undefined || amount === false ? nothing : html`<em>◀ ${wholePercent(amount)}</em>`}</span
+      >${maps ? html`<canvas data-subject=${subject}></canvas>` : html`<i class="hint">${waits ? 'press to load' : 'loading …'}</i>`}${label ? html`<em class=${label.kind}>${label.text}</em>` : nothing}</span
     >
     <span class="sinks"
-      >${frame && !isStale ? sinkWords(frame, isFirst, options.state) : nothing}</span
+      >${frame && !isStale ? sinkWords(frame, isFirst, options.state) : nothing}
+      <small>${note}</small></span
     >
-    <span class="what">${what}</span>
-    <small>${note}</small>
   </button>`;
 }
 
-/** Draws the row. @param press is called with the model of a pressed card */
+/** Draws the cards. @param press is called with the model of a pressed card */
 export function drawModels(
   place: HTMLElement,
-  rows: readonly ModelRow[],
+  cards: readonly ModelCard[],
   press: (subject: string) => void,
   options: Pick<DrawOptions, 'state' | 'theme'>,
 ): void {
   render(
-    html`<div class="models" role="group" aria-label="Models" data-count=${rows.length}>
-      ${rows.map((row, i) => modelCard(row, !i, () => press(row.subject), options))}
+    html`<div class="models" role="group" aria-label="Models" data-count=${cards.length}>
+      ${cards.map((card, i) => modelCard(card, !i, () => press(card.subject), options))}
     </div>`,
     place,
   );
   for (const canvas of place.querySelectorAll('canvas')) {
-    const { frame } = rows.find(({ subject }) => subject === canvas.dataset.subject)!;
+    const { frame } = cards.find(({ subject }) => subject === canvas.dataset.subject)!;
     const maps = mapsOf(frame!)!;
     const data = cellsOf(maps, options.state);
     const means = frame!.pooled ? [data] : undefined;
     const scale = weightScale({ ...options, frames: [frame!] }, means);
     paint(canvas, { rows: maps.rows, cols: maps.side, data, scale });
+    markFirstSink();
   }
 }
