@@ -1,10 +1,9 @@
-"""Runs a study on Ray whose workers and driver are killed at moments that a seed draws.
+"""Runs a study on Ray whose workers and driver are killed.
 
-python tests/record/killed.py OUT MODELS PROMPTS BLOCK KILLS SEED
+python tests/record/killed.py OUT MODELS PROMPTS BLOCK
 """
 
 import os
-import random
 import re
 import signal
 import sys
@@ -17,6 +16,9 @@ from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
 T, H, L, V = 8, 2, 2, 32
+
+# Which process dies at which moment: in a model's first forward pass, and before and after it writes a file.
+KILLS = {"0 in a pass": "worker", "1 before recording": "driver", "2 after 00001": "worker"}
 
 
 class FakeModel(nn.Module):
@@ -58,26 +60,15 @@ def models(n: int, seconds: float = 0) -> dict[str, Any]:
     return {f"fake/{i}": factory_of(i) for i in range(n)}
 
 
-def kill_moments(n: int, blocks: int) -> list[str]:
-    """Returns the moments at which a process may be killed: in a model's first forward pass, and before and after it
-    writes each file."""
-    files = [*(f"{b:05d}" for b in range(blocks)), "recording"]
-    return [
-        f"{i} {step}"
-        for i in range(n)
-        for step in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))
-    ]
-
-
-def make_deadly_factory(i: int, make_model: Any, markers: Path, driver: int, kills: dict[str, str]) -> Any:
+def make_deadly_factory(i: int, make_model: Any, markers: Path, driver: int) -> Any:
     """Returns a function that makes model i. The process that calls it kills itself, or the driver, once at each moment
-    of `kills`."""
+    of KILLS."""
 
     def die(moment: str) -> None:
-        if moment in kills and not (markers / moment).exists():
+        if moment in KILLS and not (markers / moment).exists():
             (markers / moment).touch()
-            os.kill(driver if kills[moment] == "driver" else os.getpid(), signal.SIGKILL)
-            if kills[moment] == "driver":
+            os.kill(driver if KILLS[moment] == "driver" else os.getpid(), signal.SIGKILL)
+            if KILLS[moment] == "driver":
                 time.sleep(60)  # Ray ends the workers of a dead driver
 
     def factory() -> tuple[nn.Module, None]:
@@ -106,9 +97,13 @@ def start_ray() -> None:
     import ray
 
     # On a busy machine a node's agent or a worker may start too late for Ray's default timeouts, and the node would
-    # die.
-    os.environ |= {"RAY_agent_register_timeout_ms": "3600000", "RAY_worker_register_timeout_seconds": "3600"}
+    # die. Workers have the environment of the driver; one of their own would need an agent and further processes.
     paths = [str(ROOT / "models" / "record" / "src"), str(Path(__file__).resolve().parent)]
+    os.environ |= {
+        "RAY_agent_register_timeout_ms": "3600000",
+        "RAY_worker_register_timeout_seconds": "3600",
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
     for attempt in range(100):
         try:
             ray.init(
@@ -116,7 +111,6 @@ def start_ray() -> None:
                 include_dashboard=False,
                 object_store_memory=100 * 2**20,
                 log_to_driver=False,
-                runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(paths)}},
             )
             break
         except Exception as error:  # Ray waits half a minute for a node to start, which no setting changes
@@ -125,15 +119,13 @@ def start_ray() -> None:
                 raise
 
 
-def main(out: str, n: int, texts: int, block: int, count: int, seed: int) -> None:
+def main(out: str, n: int, texts: int, block: int) -> None:
     import sinkscope
 
     markers = Path(out) / "markers"
     markers.mkdir(parents=True, exist_ok=True)
-    moments = random.Random(seed).sample(kill_moments(n, -(-texts // block)), count)
-    kills = {moment: "driver" if k % 3 == 1 else "worker" for k, moment in enumerate(moments)}
     factories = {
-        name: make_deadly_factory(i, factory, markers, os.getpid(), kills)
+        name: make_deadly_factory(i, factory, markers, os.getpid())
         for i, (name, factory) in enumerate(models(n).items())
     }
     start_ray()

@@ -29,29 +29,12 @@ from sinkscope.storage import Folder  # noqa: E402
 
 TEXTS = make_inputs(FAMILIES["llama"], 12)
 
-DEADLY_PROMPT = 7  # the prompt that kills a worker
 SETTINGS = {"tokens": T, "eps": [0.05, 0.3], "keep": 2, "batch": 4, "block": 4}
 PACKED_COLUMNS = ("sums", "kept")
 
 
-def make_factory(name: str, marker: str | None = None) -> Any:
-    """Returns a function that makes a model. With `marker`, the first process that runs DEADLY_PROMPT writes this file
-    and dies."""
-
-    def factory() -> tuple[torch.nn.Module, None]:
-        torch.set_num_threads(1)
-        model = FAMILIES[name].make(FAMILIES[name].implementations[0])
-        deadly_ids = torch.tensor(TEXTS[DEADLY_PROMPT])
-
-        def die(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
-            if marker and (args[0] == deadly_ids).all(-1).any() and not os.path.exists(marker):
-                Path(marker).touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        model.get_input_embeddings().register_forward_pre_hook(die)
-        return model, None
-
-    return factory
+def make_factory(name: str) -> Any:
+    return lambda: (FAMILIES[name].make(FAMILIES[name].implementations[0]), None)
 
 
 def assert_same_rows(actual: Path, expected: Path) -> None:
@@ -467,57 +450,21 @@ def test_the_driver_needs_no_torch() -> None:
     assert process.stdout.strip() == "[]"
 
 
-@pytest.fixture
-def _local_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    monkeypatch.setenv("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
-    killed.start_ray()
-    yield
-    ray.shutdown()
-
-
-@pytest.mark.usefixtures("_local_ray")
-def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(
-    plain_study: tuple[Path, dict[str, str]], tmp_path: Path
-) -> None:
-    marker, out = tmp_path / "marker", tmp_path / "study"
-    result = studies.study(
-        {name: make_factory(name, str(marker)) for name in ("llama", "bloom")},
-        TEXTS,
-        out,
-        ray=True,
-        concurrency=2,
-        **SETTINGS,
-    )
-    assert marker.exists(), "no worker was killed"
-    assert_same_rows(out, plain_study[0])
-    assert_same_recordings(result, plain_study[1])
-
-
 def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="ray is not installed")
-    n, texts, block, kills = 3, 12, 4, 4
+    n, texts, block = 3, 12, 4
     expected = studies.study(killed.models(n), killed.prompts(texts), tmp_path / "plain", **killed.settings(block))
     out = tmp_path / "killed"
-    codes = []
-    for _ in range(kills + 1):
-        arguments = [str(x) for x in (killed.__file__, out, n, texts, block, kills, 7)]
+    source = str(Path(sinkscope.__file__).resolve().parents[1])
+    for code in (-signal.SIGKILL, 0):
         process = subprocess.run(
-            [sys.executable, *arguments],
+            [sys.executable, killed.__file__, *(str(x) for x in (out, n, texts, block))],
             capture_output=True,
             text=True,
-            env={
-                **os.environ,
-                "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
-                "PYTHONPATH": str(Path(sinkscope.__file__).resolve().parents[1]),
-            },
+            env={**os.environ, "RAY_DATA_DISABLE_PROGRESS_BARS": "1", "PYTHONPATH": source},
         )
-        codes.append(process.returncode)
-        if process.returncode != -signal.SIGKILL:
-            break
-    assert codes[-1] == 0, process.stderr[-2000:]
-    assert len(codes) > 1, "no driver was killed"
-    assert len(list((out / "markers").iterdir())) == kills
+        assert process.returncode == code, process.stderr[-2000:]
+    assert {path.name for path in (out / "markers").iterdir()} == set(killed.KILLS)
     assert_same_rows(out, tmp_path / "plain")
     result = {name: str(out / Path(address).name) for name, address in expected.items()}
     assert_same_recordings(result, expected)
