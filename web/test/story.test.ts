@@ -604,6 +604,13 @@ describe('the story', () => {
     };
     // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
     await showsLosses([withKeys(), withSigmoid(withKeys())], 2, NaN, 2.3, 2.05);
+    // Where no head has a sink, no attention had gone there.
+    const noSinks = {
+      ...withKeys().tensors,
+      sink_ratio: tensor([3], [0, 0, 0]),
+      sink_ratio_raw: tensor([3], [0, 0, 0]),
+    };
+    await showsLosses([{ ...withKeys(), tensors: noSinks } as Frame], 2, NaN, 2.3, 2.05);
     for (const losses of [
       [2, NaN, 1.9, 2.1],
       [2, NaN, 2.3, 2.25],

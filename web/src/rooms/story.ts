@@ -279,6 +279,8 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
 interface Losses {
   readonly name: string;
   readonly loss: number;
+  /** Whether any head has a sink at the first token. */
+  readonly hasSinks: boolean;
   /** How much the loss rises with the first token hidden, and with the second one hidden as a control. */
   readonly firstRise: number | undefined;
   readonly secondRise: number | undefined;
@@ -286,6 +288,7 @@ interface Losses {
 
 const lossesOf = (frame: Frame, context: Context): Losses => ({
   name: modelName(frame),
+  hasSinks: canCount(frame) && verdictOf(frame).sink > 0,
   loss: frame.tensors.loss_mean?.data[0] ?? NaN,
   firstRise: lossChangeOf(frame, [WITHOUT_FIRST], context),
   secondRise: lossChangeOf(frame, [WITHOUT_SECOND], context),
@@ -295,15 +298,15 @@ const lossesOf = (frame: Frame, context: Context): Losses => ({
  * Says whether hiding the first token costs the first model more than hiding the second one, or helps it; else empty.
  */
 function contrastWords([losses, otherLosses]: readonly Losses[]): string {
-  const { name, firstRise = NaN, secondRise = NaN } = losses ?? {};
+  const { name, hasSinks, firstRise = NaN, secondRise = NaN } = losses ?? {};
   const { firstRise: otherFirstRise = NaN, secondRise: otherSecondRise = NaN } = otherLosses ?? {};
   const isAlike =
     Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
-  const otherWords = isAlike ? ` ${capitalize(otherLosses!.name)}: about the same.` : '';
+  const otherWords = isAlike ? ` In ${otherLosses!.name} both cost about the same.` : '';
   if (firstRise <= -SMALL_CHANGE)
     return `${capitalize(name!)}: with the first token hidden it predicts this text better.`;
   if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
-  return `${capitalize(name!)}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
+  return `${capitalize(name!)}: hiding the first token costs more than hiding the second${hasSinks ? ', since that attention then goes to other tokens (step 2)' : ''}.${otherWords}`;
 }
 
 /** Formats a change with the digits of the losses beside it; one that they do not show is none. */
