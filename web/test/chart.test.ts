@@ -83,6 +83,15 @@ it('the legend has the names of lines that have no room beside them', () => {
   heights.slice(1).forEach((y, i) => expect(y! - heights[i]!).toBeGreaterThan(5));
 });
 
+it('a level keeps its name where lines are everywhere around it', () => {
+  const level = line([0.5, 0.5], { name: 'a level', dash: '3,3' });
+  const others = Array.from({ length: 40 }, (_, i) => line([i / 40, i / 40], { name: '' }));
+  const { root } = chartOf([...others, level], { named: true });
+  expect([...root.querySelectorAll('.name')].map(({ textContent }) => textContent)).toContain(
+    'a level',
+  );
+});
+
 it('a name is next to its line, also where there is more room farther away', () => {
   const levels = [4, 0].map((y) => line([y, y], { name: `level ${y}`, places: [0, 9] }));
   const curve = line([4, 2, 1.5, 1.2, 1, 1, 1, 1, 1, 1], { name: 'curve' });

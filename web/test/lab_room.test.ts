@@ -202,7 +202,7 @@ describe('the room of the lab', () => {
       chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
     expect(levels(attention)).toEqual([
       ['even share', (1 / 2 + 1 / 3 + 1 / 4) / 3],
-      ['a sink: over 30%', 0.3],
+      ['sink: over 30%', 0.3],
     ]);
     expect(levels(error)).toEqual([
       ['blind guess', Math.log(64)],

@@ -52,7 +52,7 @@ const CHARTS: readonly Chart[] = [
     lines: [{ column: 'first_most' }],
     levels: {
       'even share': ({ settings }) => uniformShare(settings),
-      [`a sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
+      [`sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
     },
     domain: [0, 1],
     percent: true,

@@ -408,9 +408,10 @@ function nameLines(
     });
     // A level, whose look is that of other levels, has its name beside it however little room there is.
     const isLevel = one.values.length === 2 && one.values[0] === one.values[1];
-    const [best] = scored
-      .filter(({ room }) => isLevel || room >= MIN_ROOM)
-      .sort((a, b) => b.score - a.score);
+    const free = scored.filter(({ room }) => room >= MIN_ROOM);
+    const [best] = free.length
+      ? free.sort((a, b) => b.score - a.score)
+      : scored.filter(() => isLevel).sort((a, b) => b.room - a.room);
     if (!best) return { one, text: undefined };
     const { left, y } = best;
     obstacles.push(
