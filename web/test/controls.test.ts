@@ -352,6 +352,9 @@ describe('the text panel', () => {
     expect(notes(twice, twice)).toMatchSnapshot();
     const bytes = frameOf({ tokens: [token(0, 0, 0, true), token(7, 0, 1), token(8, 0, 1)] });
     expect(notes(bytes)).toMatchSnapshot();
+    // The second character is cut after its first byte.
+    const cut = { ...token(9, 1, 2), text: '\ufffd' };
+    expect(notes(frameOf({ tokens: [...bytes.tokens, cut] }))).toMatchSnapshot();
   });
 
   it('omits what an embed hides, and is absent for a recording', () => {
