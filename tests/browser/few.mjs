@@ -12,7 +12,7 @@ const MAX_COUNTS = {
   compare: [26, 117],
   training: [21, 103],
   purpose: [19, 98],
-  lab: [18, 80],
+  lab: [16, 66],
 };
 
 /**
@@ -54,7 +54,7 @@ export const few = {
     for (const room of Object.keys(MAX_COUNTS)) {
       const page = await stage.open(`room=${room}`, { waits: false });
       // The first picture of the room may be inside a folded section, so only visible ones count.
-      // The lab asks a question before it shows a map, and says that it loads until both models are there.
+      // The lab says that it loads until both models are there.
       const picture = room === 'lab' ? '.lab-guess button:enabled' : 'canvas';
       await page.waitForSelector(`.room-${room} ${picture} >> visible=true`);
       await page.setViewportSize({ width: 1280, height: 800 });

@@ -178,10 +178,10 @@ async function compareModels(stage) {
   const sentence = (await text(page, '.lab-numbers')).trim();
   assert.match(
     sentence,
-    /^Softmax has a sink; sigmoid has none\. Softmax gives the first token \d\d% of its attention/,
+    /^Softmax has a sink; sigmoid has none\. Softmax gives <s> \d\d% of its attention/,
     sentence,
   );
-  assert.match(sentence, /Sigmoid gives the first token a weight of \d+(\.\d)?% \(/, sentence);
+  assert.match(sentence, /Sigmoid gives <s> a weight of \d+%\. /, sentence);
   assert.match(
     sentence,
     /Loss above the best possible: 0\.\d\d and 0\.\d\d nats at ordinary letters/,
@@ -513,13 +513,13 @@ export const lab = {
     const sentence = await text(page, '.lab-numbers');
     assert.match(
       sentence,
-      /Softmax model, .*: attention on the first token \(even share: \d+%\) \d+% → \d+%/,
+      /Softmax model, .*: attention of the strongest head on the first token \(even share: \d+%\) \d+% → \d+%/,
       sentence,
     );
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);
-    assert.match(await text(page, '.lab-map .caption'), /\d% on the first token.* head L0H2/s);
+    assert.match(await text(page, '.lab-map .caption'), /\d% on <s>.* head L0H2/s);
     assert.equal(await stepOf(page), 4);
     assert.deepEqual(await violations(page), []);
     await page.screenshot({ path: `${pictures}/lab-onward.png` });

@@ -333,8 +333,6 @@ const reading = {
       );
     for (const room of ['compare', 'training', 'purpose', 'lab', 'start', 'explore']) {
       const page = await stage.open(`room=${room}&runs=1`, { waits: false });
-      // The lab has a map from the first step on.
-      if (room === 'lab') await page.locator('.lab-guess button:enabled').first().click();
       await page.waitForSelector('[data-view="attention"] .heatmap');
       await settled(page);
       if (room === 'lab') await page.locator('.skip').focus();

@@ -20,11 +20,12 @@ import {
   captionWords,
   guessWords,
   questionWords,
+  remarkWords,
   rowNotes,
-  rowWeights,
   taskTitle,
   shownHead,
   shortVerdictWords,
+  titleWords,
   verdictWords,
   type NamedLab,
 } from '../src/lab/words';
@@ -200,7 +201,7 @@ function sampleLab(text: string, first: number, share: number): Lab {
   for (let t = 0; t < T; t++)
     for (let s = 0; s <= t; s++) data[t * T + s] = s ? (1 - share) / t : t ? share : 1;
   return {
-    settings,
+    settings: { ...settings, steps: 100 },
     log: Array.from({ length: 100 }, (_, i) => entry(i)) as unknown as LogEntry[],
     sample: Array.from({ length: T }, (_, t) => (t ? 40 : 0)),
     picture: { data, shape: [1, 1, T, T] },
@@ -254,10 +255,13 @@ describe('sentences of a lab', () => {
     const trainsOn = (length: number) =>
       [softmax, sigmoid].map((one) => {
         const log = Array.from({ length }, () => one.lab.log.at(-1)!);
-        return { ...one, lab: { ...one.lab, isRunning: true, log } as unknown as Lab };
+        const settings = { ...one.lab.settings, steps: 900 };
+        return { ...one, lab: { ...one.lab, settings, isRunning: true, log } as unknown as Lab };
       }) as [NamedLab, NamedLab];
     expect(shortVerdictWords(trainsOn(400), longer)).toBe(answer);
-    expect(shortVerdictWords(trainsOn(399), longer)).toBe('Softmax has a sink; sigmoid has none.');
+    expect(shortVerdictWords(trainsOn(399), longer)).toBe(
+      'So far softmax has a sink; sigmoid has none.',
+    );
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
     expect(shortVerdictWords([untrainedLab, sigmoid], runs)).toBe('');
   });
@@ -274,8 +278,19 @@ describe('sentences of a lab', () => {
     expect(questionOf('', 'operation:relu')).toMatchSnapshot();
     expect(questionOf('', 'first:any')).toMatchSnapshot();
     expect(questionOf('from:relu', 'from:relu,operation:softmax')).toMatchSnapshot();
-    expect(guessWords([softmax, softmax], 'both', false)).toMatchSnapshot();
-    expect(guessWords([softmax, softmax], undefined, true)).toBe('');
+    const halfway = (namedLab: NamedLab) => {
+      const lab = { ...namedLab.lab, log: namedLab.lab.log.slice(0, 60) } as unknown as Lab;
+      return { ...namedLab, lab };
+    };
+    const paused = [halfway(softmax), halfway(softmax)] as const;
+    for (const pair of [paused, [softmax, softmax] as const])
+      for (const guess of ['both', undefined] as const)
+        expect([titleWords(pair), ...guessWords(pair, guess)]).toMatchSnapshot();
+    // Before its last step a pair has no verdict.
+    expect(shortVerdictWords(paused, runs)).toMatch(/^So far both models have a sink\./);
+    expect(verdictWords(paused)).toMatch(/^So far both models have a sink\./);
+    const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
+    expect(titleWords([running, softmax])).toBe(titleWords([]));
   });
 
   it('explain two rows of the map, which has a mark at each', () => {
@@ -288,10 +303,14 @@ describe('sentences of a lab', () => {
     expect(notesOf()).toMatchSnapshot();
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
     expect(captionOf(0.6)).toBe('60% on the first token, at ordinary letters, last batches');
-    // An untrained model has the number of its map: rows of two, four and five tokens.
-    const untrained = { ...labOf('', (1 / 2 + 1 / 4 + 1 / 5) / 3), log: [] } as unknown as Lab;
-    expect(captionWords(withName(untrained, 'softmax'))).toBe(
-      '32% on the first token, at ordinary letters of this text',
+    // An untrained model has the number of its initial weights, where its curve begins.
+    const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
+    expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe(
+      '32% on the first token, before training',
+    );
+    const setup = { firstText: 'w0' };
+    expect(captionWords(withName({ ...labOf('', 0.6), setup } as unknown as Lab, 'a'))).toMatch(
+      /^60% on <s>, /,
     );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
@@ -299,29 +318,36 @@ describe('sentences of a lab', () => {
     expect(taskTitle(readLab('from:softmax'))).toBe('The task: guess the next token of the text');
   });
 
-  it('show the first token and the two largest others of a row, in their order, with the sum', () => {
-    const textOf = (row: readonly number[], extra?: number) => {
-      const T = row.length;
-      const data = new Float32Array(T * T).fill(NaN);
-      data.set(row, (T - 1) * T);
-      const extraKey = extra === undefined ? extra : new Float32Array(T).fill(extra);
-      const { settings } = readSettings('', rows);
-      const [sample, words] = [row.map(() => 40), row.map((_, t) => 'sabcd'[t]!)];
-      const picture = { data, shape: [1, 1, T, T], extraKey };
-      const lab = { settings, log: [], sample, words, picture } as unknown as Lab;
-      const { bars, sum } = rowWeights(lab, T - 1);
-      return `${bars.map(({ token, words }) => `${token} ${words}`).join(', ')}; ${sum}`;
+  it('say on the map where attention gathers, and what rows sum to', () => {
+    /** A map of which each row gives the first, the second and its own token the same weights. */
+    const remarkOf = (
+      weights: readonly number[],
+      { extra, text = '', steps = 100 }: { extra?: number; text?: string; steps?: number } = {},
+    ) => {
+      const lab = sampleLab(text, weights[0]!, weights[0]!);
+      const T = 6;
+      const data = new Float32Array(T * T);
+      for (let t = 0; t < T; t++) weights.forEach((w, s) => (data[t * T + (s === 2 ? t : s)] = w));
+      const extraKey = extra === undefined ? undefined : new Float32Array(T).fill(extra);
+      const more = { log: lab.log.slice(0, steps), words: ['s', 'a', 'b', 'c', 'd', 'e'] };
+      const sample = [0, 40, 40, 40, 40, 40];
+      return remarkWords(
+        withName(
+          {
+            ...lab,
+            ...more,
+            sample,
+            picture: { data, shape: [1, 1, T, T], extraKey },
+          } as unknown as Lab,
+          'a',
+        ),
+      );
     };
-    // Before training each has the same; later the first token is shown even if it has least.
-    expect(textOf([0.2, 0.2, 0.2, 0.2, 0.2])).toBe('s 20%, a 20%, b 20%; with 2 more: 100%');
-    expect(textOf([0.01, 0.05, 0.9, 0.03, 0.01])).toBe('s 1%, a 5%, b 90%; with 2 more: 100%');
-    expect(textOf([0, 0.01, 0.02, 0.05, 0.15])).toBe('s 0%, c 5%, d 15%; with 2 more: 23%');
-    expect(textOf([0.0001, 0.0002])).toBe('s <1%, a <1%; sums to <1%');
-    // Tied weights do not displace a larger one behind them.
-    expect(textOf([0.5, 0.1, 0.1, 0.3])).toBe('s 50%, a 10%, c 30%; with 1 more: 100%');
-    // The extra key is before the tokens; some operations have negative weights.
-    expect(textOf([0.1, 0.3, 0.1], 0.5)).toBe('s 10%, ∗ 50%, a 30%; with 1 more: 100%');
-    expect(textOf([0.1, -0.4, 0.2, 1.5])).toBe('s 10%, a −40%, c 150%; with 1 more: 140%');
+    expect(remarkOf([0.6, 0.1, 0.3])).toMatchSnapshot();
+    expect(remarkOf([0.2, 0.1, 0.7])).toMatchSnapshot();
+    expect(remarkOf([0.1, 0.6, 0.3])).toMatchSnapshot();
+    expect(remarkOf([0.1, 0.1, 0.1], { extra: 0.7 })).toMatchSnapshot();
+    expect(remarkOf([0.1, 0.1, 0.1], { steps: 0 })).toMatchSnapshot();
   });
 
   it('state the cost of a pair if it is known', () => {
@@ -337,8 +363,14 @@ describe('sentences of a lab', () => {
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faintLab = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdictWords([faintLab, left])).toMatch(
-      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at ordinary letters\. Softmax/,
+      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% at ordinary letters\. Softmax/,
     );
+    expect(
+      remarkWords({
+        ...faintLab,
+        lab: { ...faintLab.lab, words: Array(32).fill('a') } as unknown as Lab,
+      }).text,
+    ).toMatch(/^the first token gets only 25% of its row; rows sum to /);
     const [shortLab, longLab] = ['length:9', 'length:21'].map((text) =>
       withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
@@ -405,6 +437,7 @@ describe('the sentence about a fine-tuned model', () => {
     const [before, between, current] = [0, 1, 2].map((step) => ({
       step,
       first_elsewhere: 0.5 - 0.1 * step,
+      first_most: 0.9 - 0.1 * step,
       value_ratio: 0.3 + 0.15 * step,
       loss: 3 - 0.25 * step,
     }));
@@ -432,7 +465,7 @@ describe('the sentence about a fine-tuned model', () => {
     for (const [i, entry] of [plantedLab.lab.log[0]!, plantedLab.lab.current!].entries())
       Object.assign(entry, { loss_triggers: 11 - 10 * i, first_triggers: 0.5 - 0.25 * i });
     expect(verdictWords([pair[0], plantedLab])).toMatch(
-      /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 1\.00, attention on the first token 50% → 25%\.$/,
+      /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 1\.00, attention on the first token, all heads, 50% → 25%\.$/,
     );
     // A diverged training has no measures of its last weights but those of its log.
     const divergedLab = { ...pair[1].lab, current: undefined } as unknown as Lab;

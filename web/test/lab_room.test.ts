@@ -409,11 +409,16 @@ describe('the room of the lab', () => {
     for (const lab of labs) Object.assign(lab, { stage: 'ended', log });
     labs[0].changes.value++;
     await redraw();
-    expect(text('[data-finding]')).toMatchSnapshot();
+    expect([text('.lab-guess h2'), text('[data-finding]')]).toMatchSnapshot();
+    // The browser keeps the guess for the next visit, as long as the training.
+    const isKept = () => Object.values({ ...localStorage }).includes('left');
+    expect(isKept()).toBe(true);
     click('Reset');
     await redraw();
+    expect(isKept()).toBe(false);
     click('Train');
     await redraw();
+    expect(text('.lab-guess h2')).toBe('Watch the first column');
     expect(text('[data-finding]')).toBe('Two models with the same task and seed.');
     scope.end();
   });

@@ -265,19 +265,19 @@ describe('a lab that trains', () => {
       const lab = new Lab(1, async () => ({ ...setup, heldOut }) as never);
       await lab.start({ ...SETTINGS, steps: 25 });
       await lab.run(14, pace);
-      expect(lab.current).toEqual({ step: 14, loss: -4, loss_held: 3 });
+      expect(lab.current).toEqual({ step: 14, loss: -4, loss_held: 4 });
       onStep = () => expect(lab.current).toBeUndefined();
       await lab.run(25, pace);
-      expect(lab.current).toEqual({ step: 25, loss: -15, loss_held: 5 });
-      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual(Array(5).fill(heldOut));
+      expect(lab.current).toEqual({ step: 25, loss: -15, loss_held: 6 });
+      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual(Array(6).fill(heldOut));
       const measuredEntries = lab.log.filter((entry) => 'loss_held' in entry);
       expect([
         lab.log.length,
         ...measuredEntries.map(({ step, loss_held }) => [step, loss_held]),
-      ]).toEqual([...[25, [0, 1], [10, 2], [20, 4]]]);
+      ]).toEqual([...[25, [0, 2], [10, 3], [20, 5]]]);
       const otherLab = await readyLab();
       await otherLab.run(5);
-      expect(heldLoss).toHaveBeenCalledTimes(5);
+      expect(heldLoss).toHaveBeenCalledTimes(6);
     },
   );
 

@@ -6,7 +6,7 @@ import { formatPercent, formatValue } from '../words';
 import { tokenTexts } from './from_scratch';
 import { isFineTune } from './settings';
 import type { Lab } from './lab';
-import { recentMean, uniformShare, type NamedLab } from './words';
+import { recentMean, sharedFirst, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of the steps before it, as the numbers are, since a batch is noisy. */
@@ -105,13 +105,13 @@ function lineOf(
   color: string,
   end: number,
 ): Series {
-  const log = lab.log.slice(0, end);
+  const log = lab.log.length || !lab.current ? lab.log.slice(0, end) : [lab.current];
   const stepsPerPoint = Math.max(1, Math.ceil(log.length / MAX_POINTS));
   const values: number[] = [];
   const steps: number[] = [];
   for (let i = 0; i < log.length; i += stepsPerPoint) {
     const done = log.slice(0, i + stepsPerPoint);
-    const value = recentMean({ log: done }, column);
+    const value = recentMean({ log: done, current: undefined }, column);
     // Only some steps measure the loss on held-out text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
@@ -126,17 +126,16 @@ const levelOf = (name: string, value: number, end: number): Series[] =>
     ? [{ name, color: '--ink-3', dash: '3,3', values: [value, value], places: [0, end] }]
     : [];
 
-/** The charts that are shown from the start. */
-export const MAIN_CHARTS = 3;
-
 /**
  * Adds some of the charts to the page, over the whole planned length of the training.
+ * @param fullHeight the height of a chart in pixels, unless it is a small one
  * @returns a function that draws both labs into the charts
  */
 export function createCharts(
   root: HTMLElement,
   from = 0,
   to = CHARTS.length,
+  fullHeight = FULL_HEIGHT,
 ): (pair: readonly NamedLab[]) => void {
   const charts = CHARTS.slice(from, to);
   const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
@@ -178,14 +177,15 @@ export function createCharts(
       });
       const hasHeldOut = shownLines.some(({ column }) => column === 'loss_held');
       const keys = [isPlanted ? plantedKey : !hasHeldOut && key, hasHeldOut && heldOutKey];
-      const caption = [title, ...(shownLines.length > 1 ? keys : [])].filter(Boolean).join('; ');
+      const ownTitle = title.replace('the first token', sharedFirst(pair));
+      const caption = [ownTitle, ...(shownLines.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {
         kind: 'lines',
         series,
         xLabel: isHalf ? '' : 'training step',
         yLabel: caption,
         label: `${caption}; by step: ${lastValues.join(', ')}`,
-        height: isHalf ? HALF_HEIGHT : FULL_HEIGHT,
+        height: isHalf ? HALF_HEIGHT : fullHeight,
         dots: false,
         named: !isHalf,
         xDomain: [0, plannedEnd],

@@ -4,11 +4,19 @@ import { copyCommandButton } from '../page/command';
 import { elapsed } from '../page/elapsed';
 import { choiceField } from '../page/controls';
 import { numberInput } from '../page/room_controls';
+import { explainTerms } from '../page/terms';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { saveText } from './store';
 import type { Pair, Side } from './pair';
-import { OUTCOMES, outcomeName, questionWords, type NamedLab, type Outcome } from './words';
+import {
+  guessWords,
+  OUTCOMES,
+  outcomeName,
+  questionWords,
+  type NamedLab,
+  type Outcome,
+} from './words';
 import { presetOf, PRESETS, type Preset } from './presets';
 import {
   commandOf,
@@ -23,12 +31,18 @@ import {
 const durationWords = (seconds: number): string =>
   seconds < 60 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;
 
-/** Asks which models will have a sink; each answer starts the training. */
+/** Asks which models will have a sink; each answer starts the training, and then gives way to what came of it. */
 export function guessTemplate(
   pair: Pair,
   labs: readonly [NamedLab, NamedLab],
+  guess: Outcome | undefined,
   answer: (guess: Outcome) => void,
 ): TemplateResult {
+  if (!pair.isUntrained) {
+    const [heading, sentence] = guessWords(labs, guess);
+    return html`<h2>${heading}</h2>
+      <p class="hint">${explainTerms(sentence)}</p>`;
+  }
   const question = questionWords(labs);
   return html`<h2>${question}</h2>
     <div class="numbers" role="group" aria-label=${question}>
@@ -44,9 +58,7 @@ export function guessTemplate(
           </button>`,
       )}
     </div>
-    <p class="hint">
-      Your guess starts the training, here in your browser. Or start without one:
-    </p>`;
+    <p class="hint">Your guess starts the training, here in your browser.</p>`;
 }
 
 /** Renders the buttons that train, and how far both labs are. */

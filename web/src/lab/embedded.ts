@@ -7,7 +7,6 @@ import { elapsed } from '../page/elapsed';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { addElement, addFold, setText } from '../page/view';
-import { MAIN_CHARTS } from './charts';
 import { Pair } from './pair';
 import { createPictures, redrawAfterChanges } from './pictures';
 import { isFineTune, printSettings } from './settings';
@@ -28,7 +27,8 @@ function addPlaces(root: HTMLElement, context: Context, pair: Pair, isEmbed: boo
   const progress = addElement(container, 'hint', 'p');
   progress.hidden = !isEmbed;
   progress.textContent = 'Attention maps and curves of both models appear here while they train.';
-  const chartCount = isEmbed ? MAIN_CHARTS : 1;
+  // The attention, and the error of either kind of training.
+  const chartCount = isEmbed ? 3 : 1;
   const pictures = createPictures(container, context, pair, chartCount);
   const menu = pictures.addSave(bar);
   const numbers = isEmbed ? undefined : addElement(addFold(container, 'Numbers'), '', 'p');

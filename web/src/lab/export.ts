@@ -3,10 +3,11 @@ import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { addKinds, downloadFile, KINDS, drawOnPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type LabLog } from './files';
-import { verdictWords, type NamedLab } from './words';
+import { allRowsWords, verdictWords, type NamedLab } from './words';
 
-/** Opens the model in Explore, with the sample as its text. */
-export async function openInExplore({ name, lab }: NamedLab, context: Context): Promise<void> {
+/** Opens the model in Explore, with the sample as its text, and says how the number there differs. */
+export async function openInExplore(namedLab: NamedLab, context: Context): Promise<void> {
+  const { name, lab } = namedLab;
   const { setup, words, settings, step } = lab;
   const isFixed = setup!.firstText !== undefined;
   const title = `${name} after ${step} steps`.replaceAll('/', ' ');
@@ -18,6 +19,7 @@ export async function openInExplore({ name, lab }: NamedLab, context: Context): 
     n: 1,
   });
   context.openFiles(await modelFiles(title, await lab.exportTrained()));
+  context.notify(allRowsWords(namedLab));
 }
 
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {

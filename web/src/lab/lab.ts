@@ -129,7 +129,7 @@ export class Lab {
 
   /**
    * The measures of the weights after the last step, since each entry of the log is measured before its step; undefined
-   * before the first step and while the lab trains.
+   * while the lab trains.
    */
   get current(): LogEntry | undefined {
     return this.#shown.current;
@@ -236,7 +236,7 @@ export class Lab {
       const sample = await chooseSample(training, settings);
       const picture = await pictureOf(training, sample, setup);
       const forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
-      const current = this.step ? await measureCurrent(training, setup) : undefined;
+      const current = await measureCurrent(training, setup);
       // Here a start takes effect, if no later one has begun.
       signal.throwIfAborted();
       this.#training = training;

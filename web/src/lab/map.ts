@@ -1,5 +1,5 @@
 /** Draws a lab's attention map, its sentence, and the actions on its model. */
-import { html, nothing, render, svg } from 'lit';
+import { html, nothing, render } from 'lit';
 import { headAt } from '../frame';
 import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
@@ -14,18 +14,14 @@ import {
   EXTRA_KEY,
   labelsOf,
   mapNumber,
+  remarkWords,
   rowNotes,
-  rowWeights,
   shownHead,
   type NamedLab,
 } from './words';
 
 /** The pixels of a word along a map; a map that has fewer for each token shows no words. */
 const WORD_WIDTH = 10;
-
-/** The pixels of the box of both rows' weights, of a line in it, and of a bar of 100%. */
-const [BOX_WIDTH, LINE, BAR] = [160, 13, 86];
-const BOX_HEIGHT = 10 * LINE + 16;
 
 export interface Actions {
   readonly explore: (namedLab: NamedLab) => void;
@@ -48,8 +44,8 @@ export function createMap(
   place.dataset.view = 'attention';
   const title = addElement(place, 'caption', 'p');
   const plot = addElement(place, 'plot');
+  plot.style.visibility = 'hidden';
   const map = createHeatmap(plot);
-  const rows = addElement(plot, 'lab-rows');
   const footer = addElement(place, 'lab-under');
   return (namedLab, theme) => {
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${namedLab.name}`);
@@ -63,7 +59,6 @@ export function createMap(
     // While a model loads, its name does not stand above the map of the last one.
     plot.style.visibility = number ? '' : 'hidden';
     drawMap(map, namedLab, theme, place.clientWidth, captionWords(namedLab, number));
-    render(number ? rowsTemplate(namedLab, COLORS[side]) : nothing, rows);
     render(
       html`${troubleNote(namedLab, actions)}
       ${
@@ -79,37 +74,6 @@ export function createMap(
   };
 }
 
-/** Draws the weights of the two rows that are marked in the map, where no token attends. */
-function rowsTemplate(namedLab: NamedLab, color: string) {
-  const notes = rowNotes(namedLab).map((note) => ({
-    ...note,
-    ...rowWeights(namedLab.lab, note.row),
-  }));
-  if (!notes.length) return nothing;
-  const label = notes.map(
-    ({ token, what, bars, sum }) =>
-      `${token}: ${what}: ${bars.map(({ token, words }) => `${token} ${words}`).join(', ')}; ${sum}`,
-  );
-  return html`<svg
-    role="img"
-    aria-label=${label.join('. ')}
-    viewBox="0 0 ${BOX_WIDTH} ${BOX_HEIGHT}"
-  >
-    <rect class="box" x="0.5" y="0.5" width=${BOX_WIDTH - 1} height=${BOX_HEIGHT - 1} rx="8" />
-    ${notes.map(({ token, what, bars, sum }, i) => {
-      const y = 15 + i * (5 * LINE + 7);
-      return svg`<text class="title" x="7" y=${y}><tspan>${token}:</tspan> ${what}</text>
-        ${bars.map(({ token, weight, words }, j) => {
-          const [line, width] = [y + (j + 1) * LINE, BAR * Math.min(1, Math.abs(weight))];
-          return svg`<text class=${j ? 'token' : 'token first'} x="30" y=${line}>${token}</text>
-            <rect x="34" y=${line - 9} width=${width} height="10" style="fill: var(${color})" />
-            <text x=${38 + width} y=${line}>${words}</text>`;
-        })}
-        <text class="sum" x="34" y=${y + 4 * LINE}>${sum}</text>`;
-    })}
-  </svg>`;
-}
-
 const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
   labs.some(({ operation }) => operation?.proxy === 'share_abs')
     ? diverging(theme, 1)
@@ -118,9 +82,9 @@ const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
 /** Adds the color scale of both maps. */
 export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], theme: Theme) => void {
   const place = addElement(grid, 'map-legend');
-  addElement(place, '', 'span').textContent = 'weight';
+  addElement(place, '', 'span').textContent = 'attention (√ scale)';
   const scale = addElement(place, 'scale-place', 'span');
-  addElement(place, '', 'span').textContent = 'gray: later; early rows see few tokens';
+  addElement(place, '', 'span').textContent = 'gray: later tokens, not visible';
   return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 
@@ -150,11 +114,9 @@ function drawMap(
         ])
       : weights,
     scale: scaleOf([namedLab], theme),
-    outlined: [{ row: -1, col: shift + headShown.framed.key }],
-    // The box of the rows' weights covers the ends of these rows.
-    rowMarks: rowNotes(namedLab)
-      .filter(({ row }) => row < 0.42 * T - 1.5 || row > 0.48 * T)
-      .map(({ row, token }) => [row, `◀ ${token}`] as const),
+    outlined: [{ row: -1, col: shift }],
+    rowMarks: rowNotes(namedLab).map(({ row, token, what }) => [row, `◀ ${token}: ${what}`]),
+    remark: remarkWords(namedLab),
     wordPx: (WORD_WIDTH * T) / cols,
     rowTitle: 'attending token',
     colTitle: 'attended to',

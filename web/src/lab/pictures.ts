@@ -1,5 +1,4 @@
-/** Draws both labs: their maps on one scale, the task, and the curves. The room and the figure share this. */
-import { render } from 'lit';
+/** Draws both labs: their maps on one scale, and the curves. The room and the figure share this. */
 import type { Context, Scope } from '../page/context';
 import type { Theme } from '../plot/color';
 import { addElement } from '../page/view';
@@ -7,13 +6,14 @@ import { createCharts } from './charts';
 import { addSaveMenu } from './export';
 import { createLegend, createMap, type Actions } from './map';
 import type { Pair } from './pair';
-import { taskTemplate } from './task';
 
 const FRAME_MS = 100;
+/** The pixels of the room's chart beside the maps, and below them on a narrow screen. */
+const [BESIDE, BELOW] = [392, 230];
 
 /**
- * Adds the pictures; the task where there are actions.
- * @param chartCount how many of the charts are shown
+ * Adds the pictures.
+ * @param chartCount how many of the charts are shown; a single one in the room is as high as the maps
  * @returns their element, a function that draws them, and one that adds the menu that saves them
  */
 export function createPictures(
@@ -26,16 +26,19 @@ export function createPictures(
   const grid = addElement(place, 'lab-grid');
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
   const side = addElement(grid, 'lab-side');
-  const task = actions ? addElement(side, 'lab-task', 'section') : undefined;
-  task?.setAttribute('aria-label', 'The task');
-  const drawCharts = createCharts(addElement(side, 'lab-charts'), 0, chartCount);
+  const charts = addElement(side, 'lab-charts');
+  const drawCharts = createCharts(
+    charts,
+    0,
+    chartCount,
+    actions && (innerWidth > 900 ? BESIDE : BELOW),
+  );
   const drawLegend = createLegend(grid);
   const draw = (theme: Theme = context.theme.peek()) => {
     const labs = pair.namedLabs();
     labs.forEach((lab, i) => maps[i]!(lab, theme));
     drawLegend(labs, theme);
     drawCharts(labs);
-    if (task) render(taskTemplate(labs[0]), task);
   };
   const addSave = (bar: HTMLElement) =>
     addSaveMenu(bar, context, () => ({

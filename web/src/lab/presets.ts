@@ -34,6 +34,7 @@ export const PRESETS: readonly Preset[] = [
     leftRun: '',
     rightRun: 'operation:relu',
     claim: 'With ReLU a query may give no attention to any token.',
+    answers: { left: 'Only softmax grows a sink; rows of ReLU may sum to 0.' },
   },
   {
     title: 'with a key bias',
@@ -53,6 +54,10 @@ export const PRESETS: readonly Preset[] = [
     claim:
       'On the right the softmax denominator has a learned extra term, as in gpt-oss: the weights of a row ' +
       'may sum to less than 1.',
+    answers: {
+      left: 'The sink logit replaces the sink: a row may sum to less than 100%.',
+      both: 'The first token stays a sink beside the sink logit.',
+    },
   },
   {
     title: 'with a gate',
@@ -60,6 +65,10 @@ export const PRESETS: readonly Preset[] = [
     rightRun: 'gate:output_element',
     claim:
       'The right model multiplies the output of its head by a gate, so it can write nothing without a sink.',
+    answers: {
+      left: 'With a gate no sink grows here.',
+      both: 'With a gate a sink grows, too.',
+    },
   },
   {
     title: 'AdamW or SGD',
@@ -128,7 +137,7 @@ export const PRESETS: readonly Preset[] = [
 ];
 
 /** The settings of a lab in one order, without the number of steps: a pair that trains on keeps its question. */
-const withoutSteps = (run: string): string =>
+export const withoutSteps = (run: string): string =>
   run
     .split(',')
     .filter((part) => part && !part.startsWith('steps:'))

@@ -1,8 +1,9 @@
 /** Draws the task: the first tokens of a lab's text, and where two kinds of them look. */
 import { html, nothing, svg } from 'lit';
+import { isFineTune } from './settings';
 import { isTrigger, labelsOf, rowNotes, START, taskTitle, type NamedLab } from './words';
 
-const [WIDTH, HEIGHT, LINE] = [620, 172, 104];
+const [WIDTH, HEIGHT, LINE] = [620, 158, 104];
 /** The most pixels from a token to the next. */
 const MAX_STEP = 84;
 
@@ -18,11 +19,17 @@ function arc(from: number, to: number) {
  * Renders the task's title, and its picture: circled digits look back at the token before them, an ordinary letter has a
  * question mark. A task without such rows has its title alone.
  */
-export function taskTemplate(namedLab: NamedLab) {
+export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab]) {
   const { lab } = namedLab;
   const title = html`<h2>${taskTitle(lab)}</h2>`;
   const [trigger, ordinary] = rowNotes(namedLab);
+  if (isFineTune(lab.settings) && lab.words.length)
+    return html`${title}
+      <p class="lab-text">
+        “${lab.words.slice(lab.setup?.firstText === undefined ? 0 : 1).join('')} …”
+      </p>`;
   if (!trigger || !ordinary) return title;
+  const isShared = other.lab.settings.first === lab.settings.first;
   const tokens = labelsOf(lab).slice(0, 1 + Math.max(trigger.row, ordinary.row));
   const looksBack = (t: number) => t > 1 && isTrigger(lab, t);
   const step = Math.min(MAX_STEP, WIDTH / tokens.length);
@@ -44,6 +51,6 @@ export function taskTemplate(namedLab: NamedLab) {
       ${text('?', x(ordinary.row), LINE - 40, 'middle', 36, 700)}
       ${text(asks, x(ordinary.row) + 24, 18, x(ordinary.row) < WIDTH * 0.4 ? 'start' : 'end')}
       ${text(says, Math.max(0, x(trigger.row - 1) - 12), LINE + 45, 'start')}
-      ${tokens[0] === START ? text('start token', 0, LINE + 26, 'start') : ''}
+      ${tokens[0] === START ? text(`start token${isShared ? '' : ' (left only)'}`, 0, LINE + 26, 'start') : ''}
     </svg>`;
 }

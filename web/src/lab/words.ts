@@ -1,8 +1,8 @@
 /** Writes sentences about a lab's measurements. Their wording depends on the numbers, so that it fits any training. */
-import type { LogEntry, Operation } from 'sinkscope';
+import type { Operation } from 'sinkscope';
 import { defaults, type State } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
-import { capitalize, formatPercent, formatValue, modelHeadName, wholePercent } from '../words';
+import { capitalize, formatPercent, formatValue, modelHeadName } from '../words';
 import type { Lab } from './lab';
 import { tokenTexts } from './from_scratch';
 import { presetOf } from './presets';
@@ -19,21 +19,10 @@ export const START = '<s>';
 const weightWords = (weight: number): string =>
   weight >= 0 && weight <= 1 ? formatPercent(weight, 0) : formatValue(weight);
 
-/** Returns the mean of a column over the recent steps that have it; NaN if none has. */
-export function recentMean({ log }: Pick<Lab, 'log'>, name: string): number {
-  return mean(log.slice(-RECENT_STEPS).flatMap((entry) => entry[name] ?? []));
-}
-
-/** Returns the step since which the mean of `first_most` over recent steps has exceeded ε; undefined without a sink. */
-function sinkStep(log: readonly LogEntry[]): number | undefined {
-  let sinkStart: number | undefined;
-  let sum = 0;
-  log.forEach((entry, i) => {
-    sum += (entry.first_most ?? 0) - (log[i - RECENT_STEPS]?.first_most ?? 0);
-    const isAbove = sum / Math.min(RECENT_STEPS, i + 1) > EPS;
-    sinkStart = isAbove ? (sinkStart ?? entry.step) : undefined;
-  });
-  return sinkStart;
+/** Returns the mean of a column over the recent steps that have it, before the first step of the initial weights; or NaN. */
+export function recentMean({ log, current }: Pick<Lab, 'log' | 'current'>, name: string): number {
+  const entries = log.length || !current ? log.slice(-RECENT_STEPS) : [current];
+  return mean(entries.flatMap((entry) => entry[name] ?? []));
 }
 
 /** Returns the mean attention of the later tokens on the first one if attention is uniform. */
@@ -62,24 +51,24 @@ interface ShownHead extends Head {
   readonly weight: number;
   /** The extra key's weight in each row; absent without one. */
   readonly extraKey?: Float32Array;
-  /** The key whose column is framed: the first token; the strongest one, if that has more, and over ε. −1: the extra key. */
-  readonly framed: { readonly key: number; readonly weight: number };
+  /** The later token that gets most, if that is over ε and more than the first token gets. */
+  readonly rival?: { readonly key: number; readonly weight: number };
 }
 
-/** Returns the framed column. A later token counts if half of the ordinary rows see it. */
-function framedColumn(
-  { weights, weight, extraKey }: Omit<ShownHead, 'framed' | keyof Head>,
+/** Returns the rival of the first token. A later token counts if half of the ordinary rows see it. */
+function rivalOf(
+  { weights, weight }: Pick<ShownHead, 'weights' | 'weight'>,
   rows: readonly number[],
   T: number,
-): ShownHead['framed'] {
-  let framed = { key: 0, weight };
-  for (let key = extraKey ? -1 : 1; key < T; key++) {
+): ShownHead['rival'] {
+  let rival: ShownHead['rival'];
+  for (let key = 1; key < T; key++) {
     const seen = rows.filter((t) => t > key);
     if (seen.length < rows.length / 2) break;
-    const own = mean(seen.map((t) => (key < 0 ? extraKey![t]! : weights[t * T + key]!)));
-    if (key !== 0 && own > Math.max(EPS, framed.weight)) framed = { key, weight: own };
+    const own = mean(seen.map((t) => weights[t * T + key]!));
+    if (own > Math.max(EPS, rival?.weight ?? weight)) rival = { key, weight: own };
   }
-  return framed;
+  return rival;
 }
 
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
@@ -108,7 +97,7 @@ export function shownHead(lab: Lab): ShownHead | undefined {
       strongest = {
         ...headAt(i, H),
         ...candidate,
-        framed: framedColumn(candidate, nonTriggers, T),
+        rival: rivalOf(candidate, nonTriggers, T),
       };
   }
   return strongest;
@@ -127,32 +116,18 @@ function hasSink({ lab, operation }: NamedLab): boolean {
   return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
 
-/**
- * Formats the attention on a token: a share, or, if rows need not sum to 1, a weight with its share if that is given.
- */
-function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
-  if (operation?.normalizes) return `${formatPercent(weight, 0)} of its attention`;
-  const amount = weight >= 0 && weight <= 1 ? wholePercent(weight) : formatValue(weight);
-  return `a weight of ${amount}${share === undefined ? '' : ` (${formatPercent(share, 0)} of its row)`}`;
-}
-
-function firstTokenAmountWords(namedLab: NamedLab): string {
-  const share = shownHead(namedLab.lab)?.share ?? NaN;
-  return amountWords(namedLab, recentMean(namedLab.lab, 'first_most'), share);
-}
-
 /** Returns the extra key's weight in the map, averaged over the same rows as the first token's; NaN without one. */
 function extraKeyWeight(lab: Lab, { extraKey } = shownHead(lab) ?? {}): number {
   return extraKey ? mean(nonTriggersOf(lab).map((t) => extraKey[t]!)) : NaN;
 }
 
-/** Names the framed column of a map by its token and position, with its mean weight in ordinary rows. */
-const framedWords = (lab: Lab, { framed: { key, weight } }: ShownHead): string =>
-  `${lab.words[key]} (position ${key}) ${weightWords(weight)}`;
+/** Names the first token of a lab's texts. */
+const firstOf = ({ setup }: Lab): string =>
+  setup?.firstText === undefined ? 'the first token' : START;
 
 /**
- * Returns the number above a lab's map, and what it is the mean of; undefined without a map. Once the lab trains it is
- * the end of the curve; that of a head that the reader chose, and of an untrained model, is of the map.
+ * Returns the number above a lab's map, and what it is the mean of; undefined without a map. It is the end of the curve;
+ * that of a head that the reader chose is of the map.
  */
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
@@ -163,17 +138,54 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const rows = isFineTune(lab.settings) ? 'in all rows' : 'at ordinary letters';
   const extraKey = extraKeyWeight(lab, headShown);
   const notes = [
-    `${rows}${isRecent ? ', last batches' : ' of this text'}`,
+    lab.log.length ? `${rows}${isRecent ? ', last batches' : ' of this text'}` : 'before training',
     ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
     ...(Number.isFinite(extraKey) ? [`extra key (∗) ${weightWords(extraKey)}`] : []),
-    ...(headShown.framed.key > 0 ? [`framed: ${framedWords(lab, headShown)}`] : []),
   ];
   const weight = isRecent ? recent : headShown.weight;
-  return [`${weightWords(weight)} on the first token`, notes.join('; ')];
+  return [`${weightWords(weight)} on ${firstOf(lab)}`, notes.join('; ')];
 }
 
 export const captionWords = (namedLab: NamedLab, number = mapNumber(namedLab)): string =>
   number?.join(', ') ?? '';
+
+/** Says what the first token gets in all rows of the map, which Explore averages over. */
+export function allRowsWords(namedLab: NamedLab): string {
+  const { lab } = namedLab;
+  const { weights } = shownHead(lab)!;
+  const T = lab.words.length;
+  const all = weightWords(mean(lab.words.map((_, t) => weights[t * T]!)));
+  return `Explore averages over all rows of this text, where ${firstOf(lab)} gets ${all}; in the Lab: ${captionWords(namedLab)}.`;
+}
+
+/** The remark on a lab's map: where its attention gathers, and what its ordinary rows sum to. */
+export function remarkWords(namedLab: NamedLab): { readonly text: string; readonly kind: string } {
+  const { lab, operation } = namedLab;
+  const headShown = shownHead(lab)!;
+  const { weights, share, extraKey, rival } = headShown;
+  const extra = extraKeyWeight(lab, headShown);
+  const T = lab.words.length;
+  const sums = nonTriggersOf(lab).map((t) =>
+    weights
+      .subarray(t * T, t * T + t + 1)
+      .reduce((sum, weight) => sum + weight, extraKey?.[t] ?? 0),
+  );
+  const isFirst = hasSink(namedLab);
+  // A weight over ε is no sink where rows sum to so much that its share of them is not.
+  const isWeight = !isFirst && recentMean(lab, 'first_most') > EPS;
+  const columns = [
+    ...(isFirst ? ['attention sink'] : []),
+    ...(isWeight ? [`${firstOf(lab)} gets only ${weightWords(share)} of its row`] : []),
+    ...(extra > EPS ? [`extra key ∗ takes ${weightWords(extra)}`] : []),
+    ...(rival ? [`${lab.words[rival.key]} takes ${weightWords(rival.weight)}`] : []),
+  ];
+  const [column = lab.log.length ? 'no sink' : ''] = columns;
+  const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ' on average'}`;
+  return {
+    text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`,
+    kind: isFirst ? '' : 'none',
+  };
+}
 
 /** The texts of the sample's tokens; the token before every sequence has its label, whatever its text. */
 export const labelsOf = ({ words, setup }: Lab): readonly string[] =>
@@ -197,63 +209,39 @@ export function rowNotes({ lab }: NamedLab) {
   ];
 }
 
-/**
- * Returns the weights of a row of a lab's map: the first token's, then the two largest others in their order, and the sum
- * of all with the number of those that are left out, in words.
- */
-export function rowWeights(lab: Lab, row: number) {
-  const { weights, extraKey } = shownHead(lab)!;
-  const labels = labelsOf(lab);
-  const [first, ...others] = labels.slice(0, row + 1).map((token, s) => {
-    return { token, weight: weights[row * labels.length + s]! };
-  });
-  if (extraKey) others.unshift({ token: EXTRA_KEY, weight: extraKey[row]! });
-  const bySize = others.toSorted((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
-  const shown = others.filter((other) => bySize.indexOf(other) < 2);
-  const sum = [first!, ...others].reduce((total, { weight }) => total + weight, 0);
-  const bars = [first!, ...shown].map((bar) => ({ ...bar, words: formatPercent(bar.weight, 0) }));
-  const hidden = others.length - shown.length;
-  return { bars, sum: `${hidden ? `with ${hidden} more: ` : 'sums to '}${formatPercent(sum, 0)}` };
-}
-
 function modelWords(namedLab: NamedLab, side: number): string {
   const { lab, name, operation } = namedLab;
-  const positionWords = side ? '' : ' at ordinary letters';
-  if (!hasSink(namedLab)) {
-    const uniformNote = operation?.normalizes
-      ? ` (an even share: ${formatPercent(uniformShare(lab.settings), 0)})`
-      : '';
-    return `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}${uniformNote}`;
-  }
-  const sinkStart = sinkStep(lab.log);
-  return (
-    `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}` +
-    `${sinkStart === undefined ? '' : ` (above ${formatPercent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
-    `${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`
-  );
+  const amount = weightWords(recentMean(lab, 'first_most'));
+  const quantity = operation?.normalizes ? `${amount} of its attention` : `a weight of ${amount}`;
+  const gives = `${capitalize(name)} gives ${firstOf(lab)} ${quantity}${side ? '' : ' at ordinary letters'}`;
+  if (hasSink(namedLab))
+    return `${gives}; its value norm is ${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`;
+  return operation?.normalizes
+    ? `${gives} (an even share: ${formatPercent(uniformShare(lab.settings), 0)})`
+    : gives;
 }
 
 function fineTuneWords({ name, lab, operation }: NamedLab): string {
-  const format = operation?.normalizes ? (value: number) => formatPercent(value, 0) : formatValue;
-  const quantity = operation?.normalizes
-    ? `attention on the first token (even share: ${formatPercent(uniformShare(lab.settings), 0)})`
-    : 'weight on the first token';
-  // The command line prints both ends. A mean over the last steps would lag behind the weights.
+  const evenShare = operation?.normalizes
+    ? ` (even share: ${formatPercent(uniformShare(lab.settings), 0)})`
+    : '';
+  // The command line prints both ends. A mean over the last steps would lag behind the weights, but stands above the map.
   const [start, end] = [lab.log[0], lab.current ?? lab.log.at(-1)];
   const changeWords = (column: string, print: (value: number) => string) =>
     `${print(start?.[column] ?? NaN)} → ${print(end?.[column] ?? NaN)}`;
   const formatNats = (value: number) => (Number.isFinite(value) ? value.toFixed(2) : '–');
   const plantedWords =
     Number(lab.settings.planted) > 0
-      ? `; after the planted trigger: loss ${changeWords('loss_triggers', formatValue)}, attention on the first token ` +
-        changeWords('first_triggers', format)
+      ? `; after the planted trigger: loss ${changeWords('loss_triggers', formatValue)}, attention on the first token, all heads, ` +
+        changeWords('first_triggers', weightWords)
       : '';
   const oldTextWords =
     start?.loss_held === undefined
       ? ''
       : `, loss on the old kind of text ${changeWords('loss_held', formatNats)}`;
   return (
-    `${capitalize(name)}: ${quantity} ${changeWords('first_elsewhere', format)}, its value norm relative to the others ` +
+    `${capitalize(name)}: attention of the strongest head on the first token${evenShare} ${weightWords(start?.first_most ?? NaN)} → ` +
+    `${weightWords(recentMean(lab, 'first_most'))}, of all heads ${changeWords('first_elsewhere', weightWords)}; its value norm relative to the others ` +
     `${changeWords('value_ratio', formatValue)}, loss ${oldTextWords && 'on the new text '}${changeWords('loss', formatNats)}${oldTextWords}${plantedWords}`
   );
 }
@@ -267,7 +255,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats at ordinary letters, ${lossesAbove('triggers')} after circled digits.`;
 }
 
-export const SINK_WORDS = `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`;
+const SINK_WORDS = `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`;
 type Runs = Pick<State, 'leftRun' | 'rightRun'>;
 
 /** Says how the models differ, before they train. */
@@ -289,44 +277,86 @@ function outcomeOf(pair: readonly [NamedLab, NamedLab]): Outcome {
 export const outcomeName = ([left, right]: readonly [NamedLab, NamedLab], outcome: Outcome) =>
   ({ left: left.name, right: right.name, both: 'both', neither: 'neither' })[outcome];
 
+/** The first token that both models have. */
+export const sharedFirst = (pair: readonly NamedLab[]): string =>
+  pair.every(({ lab }) => lab.settings.first === 'fixed') ? START : 'the first token';
+
 /** Asks which models will have a sink; only a model with a start token can look at that. */
-export function questionWords(pair: readonly [NamedLab, NamedLab]): string {
-  if (pair.some(({ lab }) => isFineTune(lab.settings)))
-    return 'Which model will have a sink after the training?';
-  const isFixed = pair.every(({ lab }) => lab.settings.first === 'fixed');
-  return `When there is nothing to look up, which model will look at ${isFixed ? START : 'the first token'}?`;
+export const questionWords = (pair: readonly [NamedLab, NamedLab]): string =>
+  pair.some(({ lab }) => isFineTune(lab.settings))
+    ? 'Which model will have a sink after the training?'
+    : `When there is nothing to look up, which model will look at ${sharedFirst(pair)}?`;
+
+/** Whether both models have trained as many steps as they or the preset plan, or can train no further. */
+function hasEnded(pair: readonly [NamedLab, NamedLab], runs?: Runs): boolean {
+  const planned = Number(
+    /steps:(\d+)/.exec((runs && presetOf(runs)?.leftRun) ?? '')?.[1] ?? Infinity,
+  );
+  return pair.every(
+    ({ lab: { stage, log, settings } }) =>
+      stage === 'diverged' || log.length >= Math.min(planned, Number(settings.steps)),
+  );
+}
+
+/** Whether both models rest at one step after the first one, so that their numbers can be compared. */
+const canCompare = ([{ lab: left }, { lab: right }]: readonly [NamedLab, NamedLab]): boolean =>
+  !left.isRunning &&
+  !right.isRunning &&
+  left.log.length > 0 &&
+  left.log.length === right.log.length;
+
+/** The title of the room: the task, or how much attention the first token of both models gets once they rest. */
+export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly []): string {
+  if (!pair.length || !canCompare(pair)) return 'Train two models and see who grows a sink';
+  const [left, right] = pair.map(({ lab }) => weightWords(recentMean(lab, 'first_most')));
+  return `Attention on ${sharedFirst(pair)}: ${left} with ${pair[0].name}, ${right} with ${pair[1].name}`;
 }
 
 /**
- * Says what the reader guessed, and of models that are trained to their last step whether that came true; '' without a
- * guess. A few steps, or texts so short that an even share exceeds ε, show nothing.
+ * Returns the heading that the question gives way to, and a sentence below it: the reader's guess, and of models that are
+ * trained to their last step whether that came true. A few steps, or texts so short that an even share exceeds ε, show
+ * nothing.
  */
 export function guessWords(
   pair: readonly [NamedLab, NamedLab],
   guess: Outcome | undefined,
-  isOver: boolean,
-): string {
-  if (!guess) return '';
+): readonly [string, string] {
+  if (!hasEnded(pair) || pair.some(({ lab }) => lab.isRunning))
+    return [
+      guess ? `Your guess: ${outcomeName(pair, guess)}` : 'Watch the first column',
+      SINK_WORDS,
+    ];
+  const likely = likelyWords(pair);
+  if (!guess) return ['Try another experiment', likely];
   const own = `Your guess (${outcomeName(pair, guess)})`;
   const steps = Math.min(...pair.map(({ lab }) => lab.log.length));
   const share = Math.max(...pair.map(({ lab }) => uniformShare(lab.settings)));
-  if (!isOver) return `${own}: still training.`;
-  if (steps < RECENT_STEPS) return `${own}: ${steps} steps are too few to tell.`;
-  if (share > EPS)
-    return `${own}: these texts are too short to tell, since an even share is ${formatPercent(share, 0)}.`;
+  const doubt =
+    steps < RECENT_STEPS
+      ? `${steps} steps are too few to tell`
+      : share > EPS
+        ? `these texts are too short to tell, since an even share is ${formatPercent(share, 0)}`
+        : '';
+  if (doubt) return [`${own}: ${doubt}.`, likely];
   const outcome = outcomeOf(pair);
-  return `${own} is ${guess === outcome ? 'right' : 'wrong'}${outcome === 'neither' ? ' so far' : ''}.`;
+  const verdict = guess === outcome ? 'right' : 'wrong';
+  return [`${own} is ${verdict}${outcome === 'neither' ? ' so far' : ''}.`, likely];
 }
 
-function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
+/** @param isOver whether the planned steps are done: until then a model has a sink, or none, so far */
+function sinkWords(pair: readonly [NamedLab, NamedLab], isOver: boolean): string {
+  const say = (words: string) => (isOver ? capitalize(words) : `So far ${words}`);
   const [leftHasSink, rightHasSink] = pair.map(hasSink);
-  if (leftHasSink && rightHasSink) return 'Both models have a sink.';
-  if (!leftHasSink && !rightHasSink) return 'Neither model has a sink so far.';
+  if (leftHasSink && rightHasSink) return say('both models have a sink.');
+  if (!leftHasSink && !rightHasSink)
+    return say(
+      `neither model has a sink${isOver ? ` after ${pair[0].lab.log.length} steps` : ''}.`,
+    );
   const [withSink, withoutSink] = leftHasSink ? pair : [pair[1], pair[0]];
   // "No extra key has a sink" would deny it.
   const isWith = pair.some(({ name }) => name.startsWith('no '));
   const subject = ({ name }: NamedLab) => (isWith ? `the model with ${name}` : name);
-  return `${capitalize(subject(withSink))} has a sink; ${subject(withoutSink)} has none.`;
+  return say(`${subject(withSink)} has a sink; ${subject(withoutSink)} has none.`);
 }
 
 /** Answers the question of the preset, as far as its answer depends on which models have a sink; '' for other settings. */
@@ -336,45 +366,31 @@ function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   return (!isUnused && presetOf(runs)?.answers?.[outcomeOf(pair)]) || '';
 }
 
-/** Names the column that gathers the attention of a model without a sink, if a later token does so in its map. */
-function columnWords({ lab }: NamedLab, side: number): string[] {
-  const { framed } = shownHead(lab) ?? {};
-  if (!framed || framed.key < 1) return [];
-  const token = `${lab.words[framed.key]} (position ${framed.key})`;
-  return [
-    `In the text shown, ${token} takes ${weightWords(framed.weight)} of the ${side ? 'right' : 'left'} model’s attention instead.`,
-  ];
+/**
+ * Answers the question of the preset after its planned steps, or states which models have a sink, whose numbers stand
+ * above the maps. Returns '' before both have trained a step, and while both are paused at different steps.
+ */
+export function findingWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
+  if (pair.some(({ lab }) => !lab.log.length)) return '';
+  const isOver = hasEnded(pair, runs);
+  const finding = (isOver && answerWords(pair, runs)) || sinkWords(pair, isOver);
+  // Models that stopped at different steps are not compared.
+  return pair.some(({ lab }) => lab.isRunning) || canCompare(pair) ? finding : '';
 }
 
-/**
- * Answers the question of the preset, or states which models have a sink, whose numbers stand above the maps, and what
- * probability they give the right token where there is one to look up. Returns '' before both have trained a step, and
- * while both are paused at different steps.
- */
-export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
-  if (pair.some(({ lab }) => !lab.log.length)) return '';
-  // The numbers change with every step, and a screen reader reads each new sentence.
-  if (pair.some(({ lab }) => lab.isRunning)) {
-    // A pair that trains on has its answer, which depends on its sinks alone.
-    const planned = Number(/steps:(\d+)/.exec(presetOf(runs)?.leftRun ?? '')?.[1] ?? NaN);
-    const hasEnded = pair.every(({ lab }) => lab.log.length >= planned);
-    return (hasEnded && answerWords(pair, runs)) || sinkWords(pair);
-  }
-  if (pair[0].lab.log.length !== pair[1].lab.log.length) return '';
+/** States the probability of the right token where there is one to look up; '' where the task has none. */
+function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
   const { settings } = pair[0].lab;
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
-  const hasAnswer = !isFineTune(settings) && settings.task !== 'conditional';
-  const likelyWords = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
-  return [
-    answerWords(pair, runs) || sinkWords(pair),
-    ...pair.flatMap((namedLab, side) => (hasSink(namedLab) ? [] : columnWords(namedLab, side))),
-    ...(hasAnswer && likely.every(Number.isFinite)
-      ? [
-          `Probability of the right token after a circled digit: ${likelyWords}; by a blind guess ${weightWords(1 / tokenTexts(settings).length)}.`,
-        ]
-      : []),
-  ].join(' ');
+  if (isFineTune(settings) || settings.task === 'conditional' || !likely.every(Number.isFinite))
+    return '';
+  const words = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
+  return `Probability of the right token after a circled digit: ${words}; by a blind guess ${weightWords(1 / tokenTexts(settings).length)}.`;
 }
+
+/** The finding, and how well models that rest have learned their task. */
+export const shortVerdictWords = (pair: readonly [NamedLab, NamedLab], runs: Runs): string =>
+  [findingWords(pair, runs), canCompare(pair) ? likelyWords(pair) : ''].filter(Boolean).join(' ');
 
 /**
  * States which models have a sink, since which step, and with what loss; of fine-tuned models, how their means changed.
@@ -383,7 +399,7 @@ export function shortVerdictWords(pair: readonly [NamedLab, NamedLab], runs: Run
 export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(fineTuneWords).join('. ')}.`;
-  const summary = `${sinkWords(pair)} ${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;
+  const summary = `${sinkWords(pair, hasEnded(pair))} ${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;
   const shortSettings = pair.find(({ lab }) => uniformShare(lab.settings) > EPS / 2)?.lab.settings;
   if (!shortSettings) return summary;
   return (

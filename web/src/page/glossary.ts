@@ -20,7 +20,7 @@ export const PAGE_TERMS: readonly Term[] = [
     term: 'attention sink',
     pattern: /attention sinks?|(?<!bias )sinks?/,
     meaning:
-      'A token that receives far more attention than its content explains, usually the first one.',
+      'A token that receives far more attention than its content explains, usually the first one. A head counts as having one if that exceeds ε, here 30%.',
   },
   {
     term: 'dormant head',

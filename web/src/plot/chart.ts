@@ -324,7 +324,8 @@ function drawSeries(data: ChartData, axes: Axes, i: number) {
   const path = (line: readonly Point[]) =>
     line.map(([a, b], j) => `${j ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const hasDots =
-    data.dots !== false && !band && segments.flat(2).length < 400 && points.length < 40;
+    points.length === 1 ||
+    (data.dots !== false && !band && segments.flat(2).length < 400 && points.length < 40);
   const dots = hasDots ? points : [];
   return svg`${drawBand(series, data, path)}<path class=${faint ? 'line faint' : 'line'} style=${style}
       stroke-dasharray=${dash ?? nothing} d=${segments[i]!.map(path).join('') || 'M0,0'}></path>

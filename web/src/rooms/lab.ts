@@ -5,18 +5,19 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
-import { createCharts, MAIN_CHARTS } from '../lab/charts';
+import { createCharts } from '../lab/charts';
 import { guessTemplate, questionChoice, settingsForms, trainBar } from '../lab/controls';
 import { openInExplore, saveModel } from '../lab/export';
 import type { Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { createPictures, redrawAfterChanges } from '../lab/pictures';
+import { guessOf, keepGuess } from '../lab/guess';
+import { taskTemplate } from '../lab/task';
 import {
   claimWords,
   explanationWords,
-  guessWords,
-  shortVerdictWords,
-  SINK_WORDS,
+  findingWords,
+  titleWords,
   verdictWords,
   type Outcome,
 } from '../lab/words';
@@ -27,9 +28,6 @@ import { LAB } from '../views/index';
 import '../plot/chart.css';
 import './panes.css';
 import './lab.css';
-
-/** The reader's guess about the labs of the visit, until these are reset or begin another experiment. */
-let guess: Outcome | undefined;
 
 /** Adds the folded sections: the settings, further curves, and the numbers in words. Returns their places. */
 function addFoot(root: HTMLElement): readonly [HTMLElement, HTMLElement, HTMLElement] {
@@ -70,19 +68,12 @@ function problemsTemplate(pair: Pair) {
 
 function headTemplate({ state }: Context, pair: Pair): TemplateResult {
   const labs = pair.namedLabs();
-  const verdict = shortVerdictWords(labs, state.value);
-  const finding = [guessWords(labs, guess, pair.isOver), verdict || claimWords(state.value)]
-    .filter(Boolean)
-    .join(' ');
-  return html`<h1>Train two models and see who grows a sink</h1>
+  const finding = findingWords(labs, state.value);
+  const isShown = allows(state.value, 'finding');
+  return html`<h1>${titleWords(isShown ? labs : [])}</h1>
     <p class="lead">
-      ${verdict && !pair.isRunning ? nothing : explainTerms(SINK_WORDS)}
-      <span
-        class=${verdict ? 'verdict' : ''}
-        data-finding
-        role="status"
-        ?hidden=${!allows(state.value, 'finding')}
-        >${explainTerms(finding)}</span
+      <span class=${finding ? 'verdict' : ''} data-finding role="status" ?hidden=${!isShown}
+        >${explainTerms(finding || claimWords(state.value))}</span
       >
     </p>`;
 }
@@ -117,23 +108,20 @@ function actionsOf(context: Context, pair: Pair, reset: () => void): Actions {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const heading = addElement(root, 'room-head');
   const place = addElement(root, 'lab-pair');
-  const guessPlace = addElement(place, 'lab-guess', 'section');
+  const top = addElement(place, 'lab-top');
+  const task = addElement(top, 'lab-task', 'section');
+  task.setAttribute('aria-label', 'The task');
+  const guessPlace = addElement(top, 'lab-guess', 'section');
+  const questions = addElement(top, 'lab-choice');
   const bar = addElement(place, 'lab-bar');
   const buttons = addElement(bar, 'lab-buttons');
   const trouble = addElement(place, 'lab-trouble');
-  const questions = addElement(place, 'lab-choice');
   const pair = new Pair(context, scope);
   // If the engine's download failed, the button opens the labs instead of resetting them.
   const reset = () => (pair.isReady ? void pair.reset() : open());
-  const pictures = createPictures(
-    place,
-    context,
-    pair,
-    MAIN_CHARTS,
-    actionsOf(context, pair, reset),
-  );
+  const pictures = createPictures(place, context, pair, 1, actionsOf(context, pair, reset));
   const [settings, moreCharts, numbers] = addFoot(place);
-  const drawMoreCharts = createCharts(moreCharts, MAIN_CHARTS);
+  const drawMoreCharts = createCharts(moreCharts, 1);
   const saveMenu = pictures.addSave(bar);
   const how = addHow(bar, context);
   addShortcuts(place, pair, reset);
@@ -142,24 +130,26 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const drawHead = () => {
     // Reset opens the labs again after a failure.
     const isUntrained = pair.isUntrained && !hasFailed;
-    if (isUntrained) guess = undefined;
+    if (isUntrained && pair.canTrain) keepGuess(context.state.value, undefined);
     place.classList.toggle('lab-new', isUntrained);
     place.classList.toggle('lab-begun', !isUntrained || place.matches('.lab-begun'));
     render(trainBar(context, pair, reset), buttons);
     render(headTemplate(context, pair), heading);
   };
   const answer = (outcome: Outcome) => {
-    guess = outcome;
+    keepGuess(context.state.value, outcome);
     pair.toggle();
   };
   const draw = () => {
     saveMenu.hidden = !allows(context.state.value, 'save');
     drawHead();
-    render(guessTemplate(pair, pair.namedLabs(), answer), guessPlace);
+    const labs = pair.namedLabs();
+    render(taskTemplate(labs), task);
+    render(guessTemplate(pair, labs, guessOf(context.state.value), answer), guessPlace);
     pictures.draw();
-    drawMoreCharts(pair.namedLabs());
+    drawMoreCharts(labs);
     setText(how, explanationWords(pair.labs[0]));
-    setText(numbers, verdictWords(pair.namedLabs()));
+    setText(numbers, verdictWords(labs));
     numbers.parentElement!.hidden = !numbers.textContent;
     render(questionChoice(context, pair), questions);
   };
