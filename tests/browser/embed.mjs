@@ -340,7 +340,7 @@ export const embed = {
       assert.ok(baseline < window && firstKept < window, `${[baseline, window, firstKept]}`);
       const finding = figure.locator('[data-finding]');
       assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
-      assert.match(detail.says, /With only the last 24 tokens/);
+      assert.match(detail.says, /with only the last 24 tokens/);
       // Another cache size gives another sentence with other numbers, which the attribute of the host must hold.
       await figure.getByRole('slider', { name: 'keep last' }).fill('60');
       await waitForRuns(page, 2);

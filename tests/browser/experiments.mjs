@@ -57,14 +57,14 @@ export const experiments = {
     assert.ok(first < window, await findingOf(page));
     assert.match(
       await findingOf(page),
-      /With only the last 24 tokens the softmax model predicts \d+% worse, as if it guessed among \d+ tokens/,
+      /with only the last 24 tokens the softmax model predicts \d+% worse, as if it guessed among \d+ tokens/,
     );
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 1);
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.match(
       await text(page, '[data-view="attention"]'),
-      /last 24 \(no first\)\s*Softmax model, head L\dH\d\s*<s>\s.* … .*▼ <s> until 24, then others 100%.*first 1 \+ last 23\s*Softmax model, head L\dH\d\s*<s>\s.* … .*▼ <s> gets 9\d%, others \d%/s,
+      /last 24 tokens\s*Softmax model, head L\dH\d.*▼ <s> until 24, then others 100%.*first 1 \+ last 23\s*Softmax model, head L\dH\d.*▼ <s> gets 9\d%, others \d%/s,
     );
     const menu = page.locator('[data-view="loss"] .save');
     const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
@@ -76,7 +76,7 @@ export const experiments = {
     await settled(page);
     const names = await page.locator('[data-view="loss"] .name').allTextContents();
     const ownNames = names.map((name) => name.replace(/: [+−].*/, ''));
-    assert.deepEqual(ownNames.sort(), ['all tokens', 'first 1 + last 40', 'last 41 (no first)']);
+    assert.deepEqual(ownNames.sort(), ['all tokens', 'first 1 + last 40', 'last 41 tokens']);
     await page.waitForFunction(() => location.hash.includes('recentKeys=40'));
     // Learned positions cannot be moved: the page says so and keeps the last figure.
     const movedPage = await enter(

@@ -1,11 +1,24 @@
 /**
- * Records what SmolLM2-135M-Instruct writes after three beginnings if its cache holds 24 tokens: the last 24, or the first
- * and the last 23. Controls keep all tokens, the second token instead of the first, or all but one in the middle. The room
- * "Why it matters" shows the texts, and the attention on each token in the cache. The losses after 10 passages of books say
- * how often that is so; those of 8 passages compare the model with the small ones of the room. All texts are greedy: the likeliest token each time. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'`
- * writes the same. The script takes some minutes:
+ * Records what SmolLM2-135M-Instruct writes after three beginnings under the conditions of the four questions of “Why it
+ * matters”, with the attention on each token of the beginning, and the loss of the texts. All texts are greedy: the
+ * likeliest token each time. Texts, conditions, bits and controls were written down here before the model ran under them:
  *
- *     models/fetch/smollm2 && tests/node web/lessons/forgotten.mjs
+ * - Its cache holds 24 tokens: the last 24, or the first and the last 23. Controls keep all tokens, the second token
+ *   instead of the first, or all but one in the middle.
+ * - A rule chooses the 24 tokens: each rule of the room.
+ * - Hidden states are rounded to 8 bits, the most that the edit has and the most common width. One scale serves a layer,
+ *   as in the room; the prompt sets it. All tokens are rounded, or all but the first.
+ * - The sink is broken in the three ways of the room: one weight zeroed, one channel zeroed, the tag of the first token
+ *   removed from later ones. Controls are the weight half the matrix away, the channel half the width away, and random
+ *   directions. The weight and the channel are those of the largest activations of the story. The room opens with the way
+ *   that leaves the fewest heads a sink, whatever the model writes.
+ *
+ * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. The losses
+ * after 10 passages of books say how often the first word matters; those of 8 passages compare the model with the small ones
+ * of the room. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'` writes the same. All
+ * takes about a quarter of an hour of an idle processor; the names of conditions renew those alone:
+ *
+ *     models/fetch/smollm2 && tests/node web/lessons/forgotten.mjs [CONDITION ...]
  */
 import { createHash } from 'node:crypto';
 import { openAsBlob, readFileSync, writeFileSync } from 'node:fs';
@@ -34,6 +47,11 @@ const BEGINNINGS = {
     'To make a simple tomato soup, heat some oil in a large pot and cook one chopped onion until it is soft. Add two cloves of garlic, a kilogram of ripe tomatoes and a glass of water. Let the soup simmer for half an hour, stir it now and then, and season it with salt. Then',
 };
 
+/** How many rows and columns of a matrix are half of it. */
+const half = (i, n) => (i + n / 2) % n;
+const zeroed = (layer, row, column) => [`scale_weight(down,${layer},${row},${column},0)`];
+const rounded = (first) => (T) => [`quantize(hidden,8,tensor,first=${first},prompt=${T})`];
+
 /** The edits of each condition as `--edit` takes them, for a prompt of T tokens. */
 const CONDITIONS = {
   last: () => [`evict(window,${BUDGET})`],
@@ -45,22 +63,60 @@ const CONDITIONS = {
   ],
   all: () => [],
   middle: (T) => [`hide_key(${Math.floor(T / 2)})`],
+  h2o: () => [`evict(h2o,${BUDGET})`],
+  tova: () => [`evict(tova,${BUDGET})`],
+  lru: () => [`evict(lru,${BUDGET})`],
+  round8: rounded(0),
+  exact8: rounded(1),
+  weight: (_, { layer, row, column }) => zeroed(layer, row, column),
+  otherWeight: (_, { layer, row, column, D, F }) => zeroed(layer, half(row, D), half(column, F)),
+  channel: (_, { channel }) => [`clamp_channel(${channel})`],
+  otherChannel: (_, { channel, D }) => [`clamp_channel(${half(channel, D)})`],
+  tag: () => ['project'],
+  otherTag: () => ['project(random,seed=1)'],
 };
+/** Conditions whose attention the page does not show, and those of the texts after the passages. */
+const [UNSEEN, REPEATED] = [['middle'], ['last', 'first', 'all']];
 
-/** Opens the model. @param {Awaited<ReturnType<typeof createEngine>>} engine */
+/** Opens the model, and finds what the ways to break the sink change. @param {Awaited<ReturnType<typeof createEngine>>} engine */
 export async function openWriter(engine) {
   const [plan] = await planFiles([{ path: FILE, file: await openAsBlob(MODEL_PATH) }]);
   const model = await engine.open(modelFiles(plan));
-  return { model, tokenizer: await planTokenizer(plan, model), describe: engine.describe };
+  const writer = { model, tokenizer: await planTokenizer(plan, model), describe: engine.describe };
+  const story = await promptOf(writer, BEGINNINGS.story, Infinity);
+  return { ...writer, largest: await largestOf(writer, story) };
+}
+
+/**
+ * Returns the largest activation of a prompt, its channel and token, and the median beside it; and the weight that adds
+ * most to the largest output of a layer.
+ */
+async function largestOf({ model }, prompt) {
+  const run = await model.run(prompt, { fields: ['hidden', 'spikes'] });
+  const [sizes, places, weights] = await Promise.all(
+    ['massive', 'massive_at', 'super_weight'].map(async (name) => (await run.metric(name)).data),
+  );
+  await run.close();
+  const indexOfMax = (count, sizeAt) =>
+    Array.from({ length: count }, (_, l) => l).reduce((a, b) => (sizeAt(b) > sizeAt(a) ? b : a));
+  const { L, D, F } = model.architecture;
+  const state = indexOfMax(L + 1, (l) => sizes[4 * l]);
+  const layer = indexOfMax(L, (l) => Math.abs(weights[6 * l + 5]));
+  const [row, column] = weights.subarray(6 * layer);
+  return {
+    ...{ size: round(sizes[4 * state]), median: round(sizes[4 * state + 3]) },
+    ...{ channel: places[6 * state], token: places[6 * state + 1] },
+    ...{ layer, row, column, D, F },
+  };
 }
 
 const round = (value) => Number(value.toFixed(3));
-const editsOf = ({ describe }, name, T) =>
-  CONDITIONS[name](T).map((text) => readEdit(text, describe));
+const editsOf = ({ describe, largest }, name, T) =>
+  CONDITIONS[name](T, largest).map((text) => readEdit(text, describe));
 const passages = JSON.parse(readFileSync(join(root, 'models/zoo/heldout-long.json'), 'utf8'));
 
 /** Writes a text under each condition, and measures it: its loss under the unedited model. */
-async function writeOn(writer, prompt, names = Object.keys(CONDITIONS)) {
+async function writeOn(writer, prompt, names) {
   const job = { prompt, count: COUNT, seed: 1, sampling: { temperature: 0, topK: 1 } };
   const written = {};
   for (const name of names) {
@@ -74,18 +130,10 @@ async function writeOn(writer, prompt, names = Object.keys(CONDITIONS)) {
   return written;
 }
 
-/** Returns how many heads give the first token more than EPS of their attention, and how many heads there are. */
-async function sinksOf({ model }, prompt) {
-  const run = await model.run(prompt, { fields: ['att'] });
-  const share = (await run.metric('sink_ratio', { eps: EPS })).data[0];
-  await run.close();
-  const heads = model.architecture.L * model.architecture.H;
-  return [Math.round(share * heads), heads];
-}
-
 /**
- * Returns the attention of a prompt's last token, which the model continues from: on each token in the cache, in percent,
- * as a mean over all heads.
+ * Returns the attention of a prompt's last token, which the model continues from, on each token of the prompt: in percent,
+ * as a mean over all heads, and how many percent of the heads have the token in their cache; and how many heads give the
+ * first token more than EPS of their attention.
  */
 async function looksOf(writer, prompt, name) {
   const run = await writer.model.run(prompt, {
@@ -93,40 +141,44 @@ async function looksOf(writer, prompt, name) {
     capacity: prompt.length + COUNT,
   });
   const { data, shape } = await run.field('att');
+  const share = (await run.metric('sink_ratio', { eps: EPS })).data[0];
   await run.close();
   const [T, heads] = [prompt.length, shape[0] * shape[1]];
   const rows = Array.from({ length: heads }, (_, i) => data.subarray((i * T + T - 1) * T));
-  const means = prompt.map((_, t) => rows.reduce((sum, row) => sum + (row[t] || 0), 0) / heads);
-  return means.filter((mean) => mean > 0).map((mean) => Number((100 * mean).toFixed(1)));
+  const meanOf = (valueOf) =>
+    prompt.map((_, t) => rows.reduce((sum, row) => sum + valueOf(row[t] || 0), 0) / heads);
+  return {
+    looks: meanOf((weight) => 100 * weight).map((mean) => Number(mean.toFixed(1))),
+    kept: meanOf((weight) => (weight > 0 ? 100 : 0)).map(Math.round),
+    sinks: Math.round(share * heads),
+  };
 }
 
-/** Returns the texts after beginnings, and which parts of each the caches keep, in characters. */
-export async function writeBeginnings(writer, names = Object.keys(BEGINNINGS)) {
-  const texts = {};
-  for (const name of names) {
-    const beginning = BEGINNINGS[name];
-    const prompt = await promptOf(writer, beginning, Infinity);
-    const pieces = prompt.map((id) => writer.tokenizer.piece(id));
-    texts[name] = {
-      ...{ beginning, tokens: prompt.length, first: pieces[0], second: pieces[1] },
-      sinks: await sinksOf(writer, prompt),
-      middle: pieces[Math.floor(prompt.length / 2)],
-      recent: pieces.slice(-BUDGET),
-      looks: {},
-      written: await writeOn(writer, prompt),
-    };
-    for (const kept of ['last', 'first', 'second'])
-      texts[name].looks[kept] = await looksOf(writer, prompt, kept);
+/** Returns the texts after a beginning, and what the last token of the beginning attends to. */
+export async function writeBeginning(writer, name, conditions = Object.keys(CONDITIONS)) {
+  const beginning = BEGINNINGS[name];
+  const prompt = await promptOf(writer, beginning, Infinity);
+  const text = {
+    ...{ beginning, pieces: prompt.map((id) => writer.tokenizer.piece(id)) },
+    ...{ largest: await largestOf(writer, prompt), sinks: {}, looks: {}, kept: {} },
+    written: await writeOn(writer, prompt, conditions),
+  };
+  for (const condition of conditions.filter((one) => !UNSEEN.includes(one))) {
+    const { looks, kept, sinks } = await looksOf(writer, prompt, condition);
+    text.looks[condition] = looks;
+    text.sinks[condition] = sinks;
+    if (kept.some((share) => share < 100)) text.kept[condition] = kept;
   }
-  return texts;
+  return text;
 }
 
 /** Returns the losses of texts after passages, as a list for each condition. */
-async function measurePassages(writer) {
-  const losses = { last: [], first: [], all: [] };
+async function measurePassages(writer, conditions) {
+  const names = conditions.filter((one) => REPEATED.includes(one));
+  const losses = Object.fromEntries(names.map((name) => [name, []]));
   for (const passage of passages.slice(0, PASSAGES)) {
     const prompt = await promptOf(writer, passage, PASSAGE_TOKENS);
-    const written = await writeOn(writer, prompt, Object.keys(losses));
+    const written = await writeOn(writer, prompt, names);
     for (const [name, { loss }] of Object.entries(written)) losses[name].push(loss);
   }
   return losses;
@@ -149,24 +201,33 @@ export async function measureReading(writer) {
   return { ...READ, ...Object.fromEntries(Object.entries(losses).map(([k, v]) => [k, round(v)])) };
 }
 
+/** Returns the old record with new numbers in it. */
+const merge = (old, added) =>
+  typeof added === 'object' && !Array.isArray(added)
+    ? Object.entries(added).reduce(
+        (all, [key, one]) => ({ ...all, [key]: merge(all[key] ?? {}, one) }),
+        old,
+      )
+    : added;
+
 if (import.meta.main) {
+  const names = process.argv.slice(2);
+  const conditions = names.length ? names : Object.keys(CONDITIONS);
   const engine = await createEngine();
   const writer = await openWriter(engine);
+  const { L, H } = writer.model.architecture;
   const recorded = {
     ...{ model: 'SmolLM2-135M-Instruct', file: FILE },
     sha256: createHash('sha256').update(readFileSync(MODEL_PATH)).digest('hex'),
-    ...{
-      version: engine.describe.version,
-      eps: EPS,
-      count: COUNT,
-      budget: BUDGET,
-      passageTokens: PASSAGE_TOKENS,
-    },
-    texts: await writeBeginnings(writer),
-    passages: await measurePassages(writer),
-    reading: await measureReading(writer),
+    ...{ version: engine.describe.version, eps: EPS, heads: L * H },
+    ...{ count: COUNT, budget: BUDGET, passageTokens: PASSAGE_TOKENS, texts: {} },
   };
+  for (const name of Object.keys(BEGINNINGS))
+    recorded.texts[name] = await writeBeginning(writer, name, conditions);
+  recorded.passages = await measurePassages(writer, conditions);
+  if (!names.length) recorded.reading = await measureReading(writer);
   await engine.close();
+  const old = names.length ? JSON.parse(readFileSync(RECORDED_PATH, 'utf8')) : {};
   // `tests/style --fix` lays it out.
-  writeFileSync(RECORDED_PATH, `${JSON.stringify(recorded, null, 2)}\n`);
+  writeFileSync(RECORDED_PATH, `${JSON.stringify(merge(old, recorded), null, 2)}\n`);
 }

@@ -6,7 +6,7 @@
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { experiments } from './index';
 import type { Finding, Group } from './experiment';
-import { othersNote, settingsTable, splitOf, textStrip } from './parts';
+import { othersNote, settingsTable, splitOf } from './parts';
 import {
   basesOf,
   experimentState,
@@ -119,7 +119,7 @@ function pairLook(frames: () => readonly Frame[]): FigureLook {
         <span class="hint"
           >${frame.model.title},
           ${explainTerms(headWords(strongestHead(frame), frame))}${frame.operation.normalizes ? '' : ' (rows need not sum to 100%)'}</span
-        >${textStrip(frame, strongestHead(frame))}`,
+        >`,
       color: isBroken(frame) ? '--sink' : isPair() ? '--query' : '--ink',
     }),
     extra: (frame) => {
@@ -280,7 +280,7 @@ function drawAnswer(
   const text = answerText(finding, all);
   const waiting = applicable.some(({ errors }) => errors.length) ? '' : 'Measuring …';
   render(
-    html`${roomHeading(finding.heading, text || waiting, context, nothing, isEmbed || experiment.name === 'streaming')}
+    html`${roomHeading(finding.heading, text || waiting, context, nothing, true)}
     ${troubleNotes(failuresOf(applicable, runs), context)}`,
     heading,
   );

@@ -12,7 +12,7 @@ import {
   worseWords,
 } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { capitalize, formatPercent, modelName, sinkWords } from '../words';
+import { capitalize, formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
@@ -24,6 +24,7 @@ import {
   SINK_MEASURES,
   settingLine,
   slider,
+  startWords,
 } from './parts';
 
 const DEFAULT_SWEEP = {
@@ -116,10 +117,10 @@ export const cache: Experiment = {
           ? `Each rule: ${worseWords(best.cost)}`
           : `The best rule: ${worseWords(best.cost)}; the worst: ${worseWords(worst.cost)}`,
       text:
-        `${sinkWords(baseline)}${capitalize(modelName({ title }))} keeps ${budget} token${budget === 1 ? '' : 's'}; ${costs.length} rules choose which. ` +
+        `${capitalize(`${startWords(baseline)}${modelName({ title })}`)} keeps ${budget} token${budget === 1 ? '' : 's'} by one of ${costs.length} rules: ` +
         (keepersAreBest
-          ? `${count} keep ${first} in most heads. Without it: ${choiceWords(baseline, dropped!.cost)}.`
-          : `The best: “${policyName(best.frame)}”; the worst: “${policyName(worst.frame)}”, ${choiceWords(baseline, worst.cost)}.`),
+          ? `${count} keep ${first} in most heads, and without it the model predicts ${choiceWords(baseline, dropped!.cost)}.`
+          : `the best is “${policyName(best.frame)}”, and by the worst, “${policyName(worst.frame)}”, it predicts ${choiceWords(baseline, worst.cost)}.`),
       lines: costs
         .map(({ frame }) => policyName(frame))
         .map((label) =>

@@ -11,9 +11,17 @@ import { channels, peakOf } from '../views/channels';
 import { likeness } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { costOf, editFields, isUnedited, worseWords, type Cost } from '../views/settings';
-import { capitalize, firstName, formatPercent, modelName, sinkWords } from '../words';
+import { capitalize, firstName, formatPercent, modelName } from '../words';
 import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
-import { baselineOf, choiceWords, costLine, SINK_COLUMN, SINK_MEASURES, slider } from './parts';
+import {
+  baselineOf,
+  choiceWords,
+  costLine,
+  SINK_COLUMN,
+  SINK_MEASURES,
+  slider,
+  startWords,
+} from './parts';
 
 const CONTROL_COUNT = 5;
 const MEASURES = ['loss_mean', ...SINK_MEASURES, 'hidden_ratio', 'hidden_norm'];
@@ -55,8 +63,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
       { length: CONTROL_COUNT },
       (_, i) => `~project(random,seed=${state.seed + i})`,
     );
-    const tagEdits = ['~project', '~project(tag,heads)', ...controls];
-    return settingsOf(addsHeadOutputs(detailFrame) ? tagEdits : []);
+    return settingsOf(addsHeadOutputs(detailFrame) ? ['~project', ...controls] : []);
   }
   const candidate = superWeightOf(detailFrame);
   if (!candidate) return settingsOf([]);
@@ -100,7 +107,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
       `${last.T - 1} copies of ${nameOf(last)}: heads with a sink ${sinkShare(last) < sinkShare(textFrame) / 2 ? 'fall' : 'go'} ` +
       `from ${shareWords(textFrame)} to ${shareWords(last)}`,
     text:
-      `${sinkWords(textFrame)}With copies of a word: ${shareWords(word)}. ` +
+      `${capitalize(`${startWords(textFrame)}with copies of a word`)}: ${shareWords(word)}. ` +
       `Loss: ${[...copies]
         .reverse()
         .map((frame) => `${lossWords(frame)} nats on copies of ${nameOf(frame)}, `)
@@ -122,18 +129,15 @@ function repeatFinding(groups: readonly Group[]): Finding {
 
 /**
  * States how many sinks removing the tag's directions from the stream leaves where random ones leave more; else whether it
- * raises the loss more than removing random ones, and whether removing them from what the heads write does so, too.
+ * raises the loss more than removing random ones.
  */
-function tagWords({ baseline, ownCost, isSpecial, written, sinkShares }: Effects) {
+function tagWords({ baseline, isSpecial, sinkShares }: Effects) {
   const [before, own, random] = sinkShares;
   if (own! < before! / 2 && random! > before! / 2)
     return `Remove the tag of ${firstName(baseline)} from later tokens: heads with a sink fall from ${formatPercent(before!, 0)} to ${formatPercent(own!, 0)}`;
-  const writtenCost = written?.mean;
-  if (!isSpecial) return 'The sink’s tag does not stand out from random directions';
-  if (writtenCost === undefined) return 'Later tokens use the directions of the tag';
-  return writtenCost > ownCost.mean / 2
-    ? 'Later tokens use the tag that the sink writes'
-    : 'Later tokens use the directions of the tag, but hardly what the sink writes there';
+  return isSpecial
+    ? 'Later tokens use the directions of the tag'
+    : 'The sink’s tag does not stand out from random directions';
 }
 
 /** Returns the rises of the loss by a perturbation and by its variants; undefined before they are measured. */
@@ -160,7 +164,6 @@ function effectsOf(frames: readonly Frame[], perturbation: Perturbation) {
     ...{ baseline, ownCost, highestControl, controlCount: controls.length },
     atFirst: costsWhere(({ token, to }) => token !== undefined && to !== 'value')[0],
     fixed: costsWhere(({ to }) => to === 'value')[0],
-    written: costsWhere(({ from }) => from === 'heads')[0],
     isSpecial: ownCost.mean > 0.02 && ownCost.mean > 3 * highestControl.mean,
     /** The shares of heads with a sink: unedited, perturbed, and the smallest of the random ones. */
     sinkShares: [
@@ -185,7 +188,6 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
       heading: `What does one ${perturbation} carry?`,
       text: isUnperturbed ? noResultReason : '',
     };
-  const [before, own, random] = main.sinkShares.map((share) => formatPercent(share, 0));
   const lineOf = (title: string, costIn: (effects: Effects) => Cost | undefined): Line[] =>
     results.some(costIn)
       ? [
@@ -204,12 +206,11 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
           : `This ${perturbation} does not do much more than random ones`,
     text:
       `${capitalize(clause)}: ${modelName(main)} predicts ${choiceWords(main.baseline, main.ownCost.mean)}; ` +
-      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}. Heads with a sink: ${before} → ${own}; random: ${random} or more.`,
+      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}.`,
     lines: [
       ...lineOf(heading, ({ ownCost }) => ownCost),
       ...lineOf('the same at the first token alone', ({ atFirst }) => atFirst),
       ...lineOf('fixed to its value in the first prompt', ({ fixed }) => fixed),
-      ...lineOf('the tag out of what heads write', ({ written }) => written),
       ...lineOf('random ones, at most', ({ highestControl }) => highestControl),
     ],
   };

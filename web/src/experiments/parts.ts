@@ -6,7 +6,7 @@ import { valueOf } from '../page/controls';
 import { explainTerms } from '../page/terms';
 import { tableRegion } from '../page/room_controls';
 import type { Context } from '../page/context';
-import { drawnMap, firstKey, mean, sinkShare, type Frame, type Head } from '../frame';
+import { drawnMap, firstKey, mean, sinkShare, type Frame } from '../frame';
 import { queryWithoutFirst } from '../views/loss';
 import type { PromptFile } from '../ask/question';
 import { defaults, type NumberName } from '../ask/state';
@@ -17,7 +17,6 @@ import {
   blindRise,
   costOf,
   costWords,
-  editFields,
   isUnedited,
   settingName,
   SMALL_CHANGE,
@@ -75,6 +74,10 @@ export const HOW_MUCH_WORSE = 'How much worse?';
 
 /** The share of heads with a sink, by shares of rows and by weights. */
 export const SINK_MEASURES = ['sink_ratio', 'sink_ratio_raw'] as const;
+
+/** Says what a start token is, at the beginning of a sentence; '' for another first token. */
+export const startWords = (frame: Frame): string =>
+  /^the /.test(firstName(frame)) ? '' : `${firstName(frame)} marks the start of a text; `;
 
 /** Names the first tokens: one by its own name. */
 export const firstTokensWords = (count: number, frame?: Frame): string =>
@@ -139,7 +142,11 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
     const sinkNote = baseline && sinkShare(baseline) === 0 ? 'without a sink, ' : '';
     const numbers = `${worst.title} ${isSmall || /about/.test(rank) ? `${worseWords(cost)} and ${worseWords(mainCost)}` : changeWords(cost, mainCost)}.`;
     const lead = capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`);
-    return html`<p><strong>${explainTerms(lead)}</strong> ${numbers}</p>`;
+    const limit =
+      sinkNote && rank !== 'less'
+        ? ' The cost is that of the damage: a model without a sink pays it, too.'
+        : '';
+    return html`<p><strong>${explainTerms(lead)}</strong> ${numbers}${limit}</p>`;
   });
 }
 
@@ -172,37 +179,6 @@ export const changeWords = (rise: number, other: number): string =>
     .map(worseWords)
     .join(', not ')
     .replace(/(worse|better)(.*) \1$/, '$1$2');
-
-/**
- * Shows the text of a map with what its setting does to it by the end: forgotten tokens are struck, rounded ones gray, and
- * long stretches are shortened.
- */
-export function textStrip(frame: Frame, { layer, head }: Head): TemplateResult {
-  const { tensors, architecture, T, tokens } = frame;
-  const row = (layer * architecture.H + head) * T;
-  const rounding = editFields(frame, 'quantize');
-  const lookAt = (t: number) =>
-    tensors.evicted && !Number.isNaN(tensors.evicted.data[row + t])
-      ? 'forgotten'
-      : rounding && t >= Number(rounding.first ?? 0)
-        ? 'rounded'
-        : 'kept';
-  const runs: { look: string; words: string[] }[] = [];
-  tokens.slice(0, T).forEach(({ text }, t) => {
-    const look = lookAt(t);
-    if (runs.at(-1)?.look !== look || t === 1) runs.push({ look, words: [] });
-    runs.at(-1)!.words.push(text.replaceAll('\n', ' ↵ '));
-  });
-  return html`<span class="text-strip"
-    >${runs.map(({ look, words }) => {
-      const [head, tail] = look === 'forgotten' ? [3, 0] : [6, tensors.evicted ? 22 : 3];
-      const cut = words.length - head - tail;
-      const rest = cut < 20 || look !== 'kept' ? ' … ' : ` … ${cut} more … `;
-      const shown = cut < 2 ? words : [...words.slice(0, head), rest, ...words.slice(head + cut)];
-      return html`<span class=${look}>${shown.join('').trim()}</span> `;
-    })}</span
-  >`;
-}
 
 /** Says how much worse a model predicts: as if it chose among more equally likely tokens. */
 export function choiceWords(baseline: Frame, rise: number): string {

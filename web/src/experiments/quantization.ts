@@ -6,7 +6,7 @@ import type { State } from '../ask/state';
 import { mean, type Frame } from '../frame';
 import { costOf, editFields, choiceLabels, worseWords } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { formatPercent, modelName, sinkWords } from '../words';
+import { capitalize, formatPercent, modelName } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
@@ -18,6 +18,7 @@ import {
   firstTokensWords,
   SINK_COLUMN,
   slider,
+  startWords,
 } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
@@ -118,7 +119,7 @@ export const quantization: Experiment = {
     return {
       heading: `Rounded to ${bits} bits: ${worseWords(roundedResult.cost)}${exactTokens ? `; with ${first} exact, ${worseWords(exactResult.cost)}` : ''}`,
       text:
-        `${sinkWords(baseline)}With ${mainResult.labels.what} in ${2 ** bits} steps, ${scaleLabel}, ${modelName({ title })} predicts ` +
+        `${capitalize(`${startWords(baseline)}with ${mainResult.labels.what}`)} in ${2 ** bits} steps, ${scaleLabel}, ${modelName({ title })} predicts ` +
         `${choiceWords(baseline, roundedResult.cost)}${cause}.`,
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
         settingLine(

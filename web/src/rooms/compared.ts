@@ -288,11 +288,12 @@ export function modelsWords(frames: readonly Frame[], topics: readonly string[])
 
 /** Says what counts as a sink and, where there is room, how many heads of a published model have one. */
 export function sinkWords([frame]: readonly Frame[], hasRoom: boolean): string {
-  const { eps, model, texts } = recorded;
-  const [count, heads] = texts.story.sinks as [number, number];
+  const { eps, heads, model, texts } = recorded;
   const name = firstName(frame!);
   const also =
-    hasRoom && frame!.eps === eps ? ` ${model}, a real model, has ${count} in ${heads} heads.` : '';
+    hasRoom && frame!.eps === eps
+      ? ` ${model}, a real model, has ${texts.story.sinks.all} in ${heads} heads.`
+      : '';
   return `A sink: over ${formatPercent(frame!.eps, 0)} of a head’s attention on the first token${/ /.test(name) ? '' : `, ${name}`}.${also}`;
 }
 

@@ -13,15 +13,22 @@ import { capitalize } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
-/** Names the bars: the selected perturbation, its variants, and random ones. */
+const RANDOM = 'random';
 const barName = (setting: Frame, i: number): string => {
   const project = editFields(setting, 'project');
-  const { token, to, from, direction } = project ?? editFields(setting, 'clamp_channel') ?? {};
+  const { token, to, direction } = project ?? editFields(setting, 'clamp_channel') ?? {};
   if (to === 'value') return 'fixed';
   if (token !== undefined) return 'at first';
-  if (from === 'heads') return 'heads';
-  return direction === 'random' || i ? 'random' : project ? 'tag' : 'largest';
+  return direction === 'random' || i ? RANDOM : project ? 'tag' : 'largest';
 };
+
+/** Names the bars: the selected perturbation, its variants, and in their middle the random ones. */
+function barNames(settings: readonly Frame[]): string[] {
+  const names = settings.map(barName);
+  const count = names.filter((name) => name === RANDOM).length;
+  const middle = names.indexOf(RANDOM) + Math.floor((count - 1) / 2);
+  return names.map((name, i) => (name !== RANDOM ? name : i === middle ? `${count} random` : ''));
+}
 
 function costsOf(settings: readonly Frame[]) {
   const baseline = settings.find(isUnedited);
@@ -61,7 +68,7 @@ export const perturbations: View = {
         kind: 'bars',
         height,
         xLabel: '',
-        xNames: ['', ...group.filter((setting) => !isUnedited(setting)).map(barName)],
+        xNames: ['', ...barNames(group.filter((setting) => !isUnedited(setting)))],
         worse: isPlain,
         yLabel: isPlain ? WORSE_LABEL : 'loss above baseline, nats',
         domain: [Math.min(0, ...costsByModel.flat()), largestMagnitude(costsByModel)],

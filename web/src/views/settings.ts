@@ -4,13 +4,13 @@ import { stateWords } from '../words';
 
 type EditFields = Readonly<Record<string, string | number | undefined>>;
 
-export const lastWords = (count: number): string => `last ${count} (no first)`;
+export const lastWords = (count: number): string => `last ${count} tokens`;
 export const firstAndLastWords = (first: number, last: number): string =>
   `first ${first} + last ${last}`;
 
 /** What each eviction policy is called at its line, in its menu, over its map and in sentences, and what it keeps. */
 const POLICIES: Readonly<Record<string, readonly [name: string, keeps: string]>> = {
-  window: ['last (no first)', 'the most recent tokens'],
+  window: ['last tokens', 'the most recent tokens'],
   first: ['first + last', 'the first token and the most recent ones'],
   h2o: ['most attended', 'the most attended tokens so far (H2O)'],
   tova: ['attended last', 'the tokens that the last one attends to most (TOVA)'],
