@@ -63,7 +63,7 @@ export const CHAPTERS: readonly Chapter[] = [
       ['softmax', 'softmax', 'this page’s usual recipe'],
       ['decay-0', 'no weight decay', 'nothing pulls weights to 0'],
       ['lr-1e-3', 'a third of the learning rate', 'smaller steps'],
-      ['lr-3e-4', 'a tenth of the learning rate', 'much smaller steps'],
+      ['lr-3e-4', 'a tenth of the learning rate', 'tiny steps'],
       ['little-text', 'little text', '100,000 tokens again and again'],
       ['short', 'half the steps', '2,000 steps instead of 4,000'],
     ],

@@ -83,7 +83,7 @@ export function differsSentence(topics: readonly string[]): string {
     topics.length > MAX_TOPICS
       ? `${topics[0]}, ${topics[1]} and ${topics.length - 2} more`
       : listWords(topics);
-  return topics.length === 1 ? `Only ${list} differs.` : `These differ: ${list}.`;
+  return topics.length === 1 ? `Only ${list} differs.` : `The models differ in ${list}.`;
 }
 
 /** Says what differs between a model and the first one of its chapter besides what the chapter changes; empty if nothing. */
