@@ -13,7 +13,6 @@ import {
   isBidirectional,
   isCommonToken,
   mean,
-  sinkShare,
   modelHead,
   usesRawWeights,
   statisticsOverPrompts,
@@ -461,16 +460,6 @@ export function mustSpendWords(frame: Frame, why = ', which every row sees'): st
 
 export const SIGMOID_WEIGHS =
   'Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.';
-
-/** Says what the first token is, and whether it is a sink here; '' before that is measured. */
-export function sinkWords(frame: Frame, share = sinkShare(frame)): string {
-  const name = firstName(frame);
-  if (Number.isNaN(share)) return '';
-  const mark = /^the /.test(name) ? '' : `${name} marks the start of a text and means nothing`;
-  if (share === 0) return mark && `${mark}. `;
-  const heads = `${share < 0.25 ? 'some' : 'many'} heads give ${mark ? 'it' : name} much attention: a sink. `;
-  return mark ? `${mark}, yet ${heads}` : capitalize(heads);
-}
 
 /** Says how to read the attention maps of these models. */
 export const mapWords = (frames: readonly Frame[]): string =>
