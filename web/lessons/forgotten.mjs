@@ -76,7 +76,9 @@ const CONDITIONS = {
   otherTag: () => ['project(random,seed=1)'],
 };
 /** Conditions whose attention the page does not show, and those of the texts after the passages. */
-const [UNSEEN, REPEATED] = [['middle'], ['last', 'first', 'all']];
+const [UNSEEN, REPEATED] = [['middle'], ['last', 'first', 'all', 'round8', 'exact8']];
+/** Conditions whose texts may repeat a word: how many different ones the texts after the passages have is recorded, too. */
+const COUNTED = ['round8', 'exact8'];
 
 /** Opens the model, and finds what the ways to break the sink change. @param {Awaited<ReturnType<typeof createEngine>>} engine */
 export async function openWriter(engine) {
@@ -172,16 +174,20 @@ export async function writeBeginning(writer, name, conditions = Object.keys(COND
   return text;
 }
 
-/** Returns the losses of texts after passages, as a list for each condition. */
+/** Returns the losses of texts after passages, and how many different words some have, as lists by condition. */
 async function measurePassages(writer, conditions) {
   const names = conditions.filter((one) => REPEATED.includes(one));
-  const losses = Object.fromEntries(names.map((name) => [name, []]));
+  const [losses, words] = [{}, {}];
   for (const passage of passages.slice(0, PASSAGES)) {
     const prompt = await promptOf(writer, passage, PASSAGE_TOKENS);
     const written = await writeOn(writer, prompt, names);
-    for (const [name, { loss }] of Object.entries(written)) losses[name].push(loss);
+    for (const [name, { text, loss }] of Object.entries(written)) {
+      (losses[name] ??= []).push(loss);
+      if (COUNTED.includes(name))
+        (words[name] ??= []).push(new Set(text.split(/\s+/).filter(Boolean)).size);
+    }
   }
-  return losses;
+  return { passages: losses, passageWords: words };
 }
 
 /** Returns the mean loss of the room's passages under each condition, as the room measures it. */
@@ -224,7 +230,7 @@ if (import.meta.main) {
   };
   for (const name of Object.keys(BEGINNINGS))
     recorded.texts[name] = await writeBeginning(writer, name, conditions);
-  recorded.passages = await measurePassages(writer, conditions);
+  Object.assign(recorded, await measurePassages(writer, conditions));
   if (!names.length) recorded.reading = await measureReading(writer);
   await engine.close();
   const old = names.length ? JSON.parse(readFileSync(RECORDED_PATH, 'utf8')) : {};

@@ -14,8 +14,19 @@ import { explainTerms } from '../page/terms';
 import { cssColor, inkOn, sequential, type Theme } from '../plot/color';
 import { percentWorse } from '../views/settings';
 
-const { budget, count, file, heads, model, passages, passageTokens, reading, sha256, version } =
-  recorded;
+const {
+  budget,
+  count,
+  file,
+  heads,
+  model,
+  passages,
+  passageTokens,
+  passageWords,
+  reading,
+  sha256,
+  version,
+} = recorded;
 
 type Name = keyof typeof recorded.texts;
 type Recorded = (typeof recorded.texts)[Name];
@@ -252,6 +263,11 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
   const worse = (name: 'last' | 'first') => percentWorse(reading[name] - reading.all);
   const middle = quoted(text.pieces[Math.floor(text.pieces.length / 2)]!);
   const meanOf = (name: keyof typeof passages) => mean(passages[name]).toFixed(2);
+  const nonsenseOf = (name: keyof typeof passageWords, beside: keyof typeof passages) =>
+    passages[name].filter(
+      (loss, i) =>
+        loss - passages[beside][i]! >= NONSENSE_RISE || passageWords[name][i]! <= STUCK_WORDS,
+    ).length;
   const higher = passages.last.filter((loss, i) => loss > passages.first[i]!).length;
   const own =
     experiment === 'streaming'
@@ -259,7 +275,10 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
         `After ${passageTokens} tokens of ${passages.last.length} passages of books its mean is ${meanOf('last')} with the last ${budget} tokens, ` +
         `${meanOf('first')} with the first kept, ${meanOf('all')} with all; in ${higher} of ${passages.last.length} it is higher without the first. ` +
         `On ${reading.passages} passages of ${reading.tokens} tokens the model predicts ${worse('last')} worse with the last ${budget}, ${worse('first')} with the first kept.`
-      : '';
+      : experiment === 'quantization'
+        ? ` After ${passageTokens} tokens of ${passages.round8.length} passages of books its mean is ${meanOf('round8')} with all words rounded, ${meanOf('exact8')} with the first exact, ` +
+          `${meanOf('all')} unchanged; by the same rule ${nonsenseOf('round8', 'exact8')} of the rounded texts are nonsense, and ${nonsenseOf('exact8', 'all')} with the first exact.`
+        : '';
   return html`<details class="more">
     <summary>How recorded</summary>
     <p class="hint">
