@@ -196,7 +196,7 @@ describe('the lab', () => {
       const short = shortVerdictWords(pair, NO_QUESTION);
       const [, ...chances] =
         /circled digit: (\S+)% \(\S+\), (\S+)% \(\S+\); by a blind guess 2%\./.exec(short)!;
-      const [, ...gets] = /: (\S+)% with \S+, (\S+)% with \S+$/.exec(titleWords(pair))!;
+      const [, ...gets] = /: (\S+)% with \S+; (\S+)% with \S+$/.exec(titleWords(pair))!;
       pair.forEach((namedLab, i) => {
         if (!isWritten(gets[i]!, lastOf(namedLab, 'first_most'))) errors.push(titleWords(pair));
       });

@@ -279,7 +279,9 @@ export const outcomeName = ([left, right]: readonly [NamedLab, NamedLab], outcom
 
 /** The first token that both models have. */
 export const sharedFirst = (pair: readonly NamedLab[]): string =>
-  pair.every(({ lab }) => lab.settings.first === 'fixed') ? START : 'the first token';
+  pair.every(({ lab }) => lab.settings.first === 'fixed' || firstOf(lab) === START)
+    ? START
+    : 'the first token';
 
 /** Asks which models will have a sink; only a model with a start token can look at that. */
 export const questionWords = (pair: readonly [NamedLab, NamedLab]): string =>
@@ -309,7 +311,7 @@ const canCompare = ([{ lab: left }, { lab: right }]: readonly [NamedLab, NamedLa
 export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly []): string {
   if (!pair.length || !canCompare(pair)) return 'Train two models and see who grows a sink';
   const [left, right] = pair.map(({ lab }) => weightWords(recentMean(lab, 'first_most')));
-  return `Attention on ${sharedFirst(pair)}: ${left} with ${pair[0].name}, ${right} with ${pair[1].name}`;
+  return `Attention on ${sharedFirst(pair)}: ${left} with ${pair[0].name}; ${right} with ${pair[1].name}`;
 }
 
 /**
