@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
 /** Rooms over frames with known numbers: their sentences, pictures, requests and links. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { readFileSync } from 'node:fs';
 import { lessons } from '../ship/lessons';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -472,6 +473,13 @@ describe('Training', () => {
       { alpha: none, alpha_raw: none, sink_ratio: tensor([3], [0, 0, 0]) },
     );
     const lead = async (frames: Frame[]) => (await trainingRoom({}, frames)).text('.lead');
+    const { models } = JSON.parse(
+      readFileSync(`${import.meta.dirname}/../../models/zoo/reported.json`, 'utf8'),
+    ) as {
+      models: { model: string; natural: number }[];
+    };
+    const llama = models.find(({ model }) => model === 'LLaMA3-8B Base')!;
+    expect(await lead([softmax(), twin])).toContain(`LLaMA3-8B in ${llama.natural.toFixed(0)}%`);
     expect(await lead([softmax(), twin])).toMatchSnapshot();
     expect(await lead([softmax(), sigmoid()])).toMatch(
       new RegExp(`books\\. ${sinkDefinition(softmax())}$`),

@@ -302,6 +302,14 @@ describe('the view of training', () => {
     }
   });
 
+  it('is not of the stored bits', () => {
+    const { model } = training.conditions!(
+      frameAt('softmax@20', { model: { id: 'softmax@20', source: 'zoo', bits: 2.3 } }),
+      defaults,
+    );
+    expect(model).toEqual({ id: 'softmax@20', source: 'zoo' });
+  });
+
   it('says why the checkpoints are missing', async () => {
     const reason = new Error('no network');
     await drawTraining([frameAt('sigmoid')], {

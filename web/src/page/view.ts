@@ -93,7 +93,7 @@ export interface View {
   readonly conditions?: (
     frame: Frame,
     state: State,
-  ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting'>>;
+  ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting' | 'model'>>;
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
   /**
    * Returns the view's sentence, which is both the caption and the picture's alternative text.

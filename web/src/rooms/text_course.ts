@@ -177,7 +177,12 @@ export function drawTextCourses(
   place.classList.toggle('stale', !heads);
   if (!heads) return;
   const isPercent = others.length > 0;
-  const valueOf = (frame: Frame | undefined) => sinkOf(frame) * (isPercent ? 1 : heads);
+  // A count is whole on one text, where a share in 32 bits is not.
+  const isWhole = !isPercent && counted.every(({ sequences }) => sequences === 1);
+  const valueOf = (frame: Frame | undefined) => {
+    const value = sinkOf(frame) * (isPercent ? 1 : heads);
+    return isWhole ? Math.round(value) : value;
+  };
   const { cursor } = more;
   const styles = courses.map(({ id }) =>
     styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
@@ -209,11 +214,15 @@ export function drawTextCourses(
     counted.some((frame) => !verdictOf(frame).conclusive) ||
     courses.every(({ points }) => points.every(({ frame }) => frame));
   const yLabel = `heads with a sink${what}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ' · counting …'}`;
-  const words = courses.map(({ title, points }) => {
+  const words = courses.flatMap(({ title, points }) => {
     const ends = [points[0]!, points.at(-1)!].filter(({ frame }) =>
       Number.isFinite(valueOf(frame)),
     );
-    return `${title}: ${ends.map(({ step, frame }) => `${valueOf(frame)} at step ${step}`).join(', ')}`;
+    return ends.length
+      ? [
+          `${title}: ${ends.map(({ step, frame }) => `${valueOf(frame)} at step ${step}`).join(', ')}`,
+        ]
+      : [];
   });
   drawChart(place, {
     ...more,

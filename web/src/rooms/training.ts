@@ -187,10 +187,12 @@ function modelsWords(frames: readonly Frame[], context: Context): string {
 function reasonWords(frames: readonly Frame[], context: Context, { claimAt }: Chosen): string {
   const [frame, other] = frames;
   if (!frame) return '';
+  const models = modelsWords(frames, context);
+  if (!canCount(frame)) return models;
   const isSink = (one: Frame) => claimAt(one).attention > one.eps;
   if (!other || !areTwins(frame, other) || !isSink(frame) || isSink(other))
-    return `${modelsWords(frames, context)}${sinkDefinition(frame)}`;
-  return `${modelsWords(frames, context)}${mustSpendWords(frame, '')} Sigmoid weighs each token by its own score. ${LARGE_MODELS}`;
+    return `${models}${sinkDefinition(frame)}`;
+  return `${models}${mustSpendWords(frame, '')} Sigmoid weighs each token by its own score. ${LARGE_MODELS}`;
 }
 
 /** A map of the strip: that of the chosen step in one column of each row, in the others those of their own steps. */

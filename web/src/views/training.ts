@@ -283,7 +283,9 @@ export const training: View = {
     if (frame.model.source !== 'zoo') return {};
     const { T, eps } = MEASURING_CONDITIONS;
     const setting = `during training: ε = ${eps} · T = ${T} · start token first · mean of ${LOG_SEQUENCES} held-out sequences`;
-    return { T, eps, sequences: LOG_SEQUENCES, setting };
+    // The curves are of weights in full, however few bits the checkpoint is stored in.
+    const { bits: _bits, ...model } = frame.model;
+    return { T, eps, sequences: LOG_SEQUENCES, setting, model };
   },
   fits: ({ model }) =>
     model.source === 'zoo' || Boolean(model.step) || checkpointOf(model.id) !== undefined,
