@@ -78,7 +78,7 @@ const CONDITIONS = {
 /** Conditions whose attention the page does not show, and those of the texts after the passages. */
 const [UNSEEN, REPEATED] = [['middle'], ['last', 'first', 'all', 'round8', 'exact8']];
 /** Conditions whose texts may repeat a word: how many different ones the texts after the passages have is recorded, too. */
-const COUNTED = ['round8', 'exact8'];
+const COUNTED = ['all', 'round8', 'exact8'];
 
 /** Opens the model, and finds what the ways to break the sink change. @param {Awaited<ReturnType<typeof createEngine>>} engine */
 export async function openWriter(engine) {

@@ -277,7 +277,7 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
         `On ${reading.passages} passages of ${reading.tokens} tokens the model predicts ${worse('last')} worse with the last ${budget}, ${worse('first')} with the first kept.`
       : experiment === 'quantization'
         ? ` After ${passageTokens} tokens of ${passages.round8.length} passages of books its mean is ${meanOf('round8')} with all words rounded, ${meanOf('exact8')} with the first exact, ` +
-          `${meanOf('all')} unchanged; by the same rule ${nonsenseOf('round8', 'exact8')} of the rounded texts are nonsense, and ${nonsenseOf('exact8', 'all')} with the first exact.`
+          `${meanOf('all')} unchanged; by the same rule ${nonsenseOf('round8', 'exact8')} of the rounded texts are nonsense, ${nonsenseOf('exact8', 'all')} with the first exact, ${nonsenseOf('all', 'all')} unchanged.`
         : '';
   return html`<details class="more">
     <summary>How recorded</summary>
