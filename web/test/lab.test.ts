@@ -243,6 +243,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([named[0]!, named[1]!], runs)).toMatch(
       /^The model with no key has a sink; the model with key has none\./,
     );
+    expect(verdictWords([named[0]!, named[1]!])).toContain('The model with no key gives the first');
     // A pair that trains on keeps its answer, also while it trains.
     const preset = PRESETS[0]!;
     const answer = preset.answers!.left!;

@@ -213,7 +213,9 @@ function modelWords(namedLab: NamedLab, side: number): string {
   const { lab, name, operation } = namedLab;
   const amount = weightWords(recentMean(lab, 'first_most'));
   const quantity = operation?.normalizes ? `${amount} of its attention` : `a weight of ${amount}`;
-  const gives = `${capitalize(name)} gives ${firstOf(lab)} ${quantity}${side ? '' : ' at ordinary letters'}`;
+  // "No gate gives" would say that none does.
+  const subject = capitalize(name.startsWith('no ') ? `the model with ${name}` : name);
+  const gives = `${subject} gives ${firstOf(lab)} ${quantity}${side ? '' : ' at ordinary letters'}`;
   if (hasSink(namedLab))
     return `${gives}; its value norm is ${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`;
   return operation?.normalizes
