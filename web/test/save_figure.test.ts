@@ -122,7 +122,7 @@ describe('a figure as SVG', () => {
   it('copies the styles of the page into the elements of a chart, without a style sheet', () => {
     showsFile(
       '<svg class="chart" style="width: 9px" data-box="110,220,30,40">' +
-        '<path class="line" data-style="stroke:red"></path><text>ε</text><style>a{}</style></svg>',
+        '<path class="line" data-style="stroke:red"></path><text>ε</text><svg></svg><style>a{}</style></svg>',
     );
     expect(document.querySelector('svg path')!.getAttribute('class')).toBe('line');
   });

@@ -267,7 +267,12 @@ function headsPicture(frame: Frame, at: Head): TemplateResult {
   });
   const count = canCount(frame) ? countFigures(frame) : '';
   const first = isCommonToken(frame, firstKey(frame)) ? firstName(frame) : '';
-  return html`<svg class="heads" role="img" aria-label=${count && `${count} heads have a sink`}>
+  return html`<svg
+    class="heads"
+    overflow="visible"
+    role="img"
+    aria-label=${count && `${count} heads have a sink`}
+  >
     <svg x="100%" overflow="visible"><g>${squares}</g></svg>
     <text class="count" x="100%" dx=${hasSquares ? -SQUARE * H - 6 : -4} y=${SQUARES_TOP + 12}>
       ${count}

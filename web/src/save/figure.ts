@@ -344,7 +344,10 @@ export function figureOf(cell: HTMLElement, metadata: FigureMetadata): SVGSVGEle
     ...visibleElements(cell, '.legend-bar, .next li').flatMap((element, i) =>
       gradientBox(element, origin, i),
     ),
-    ...visibleElements<SVGSVGElement>(cell, 'svg').map((chart) => copyChart(chart, origin)),
+    // A chart within a chart is copied with it.
+    ...visibleElements<SVGSVGElement>(cell, 'svg')
+      .filter((chart) => !chart.parentElement!.closest('svg'))
+      .map((chart) => copyChart(chart, origin)),
     ...outputBars(cell, origin),
     ...extraCells(cell, origin),
     ...cellOutlines(cell, origin),
