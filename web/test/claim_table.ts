@@ -250,7 +250,7 @@ export function falseRowHeading(
   const all = counts(() => true);
   const [, least, most] = /(\d+)(?: to (\d+))? of \d+ heads/.exec(heading) ?? [];
   const [, where = '', few = '', ofWhich] =
-    /^(?:Here s|S)inks come (where rows must sum to 100%|with .*): .*?, others (none|at most (\d+))/.exec(
+    /^(?:Sinks come|Heads have a sink only|More heads have a sink) (where rows must sum to 100%|with .*): .*?, others (none|at most (\d+))/.exec(
       heading.replace(
         /^Fewest sinks come with (.*): (.*?), others (.*)\.$/,
         (_, names, rest, range) =>

@@ -98,12 +98,13 @@ describe('the heading of a row', () => {
       const heading = rowHeading(frames, names);
       const table = new Map(models.map(({ name, ...model }) => [name, model]));
       expect(falseRowHeading(heading, table, 4)).toEqual([]);
-      kinds.add(/^(?:(?:Here s|S)inks come )?\w+/.exec(heading)![0]);
+      kinds.add(/^(?:Sinks come )?\w+/.exec(heading)![0]);
     }
     expect([...kinds].sort()).toEqual([
       'All',
       'Fewest',
-      'Here sinks come where',
+      'Heads',
+      'More',
       'None',
       'Sinks come with',
       'With',

@@ -180,7 +180,8 @@ export function remarkWords(namedLab: NamedLab): { readonly text: string; readon
     ...(rival ? [`${lab.words[rival.key]} takes ${weightWords(rival.weight)}`] : []),
   ];
   const [column = lab.log.length ? 'no sink' : ''] = columns;
-  const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ' on average'}`;
+  const where = rowNotes(namedLab).length ? ' at ordinary letters' : ' on average';
+  const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : where}`;
   return {
     text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`,
     kind: isFirst ? '' : 'none',

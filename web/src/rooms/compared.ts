@@ -1,14 +1,6 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
 import recorded from '../../lessons/pictures/forgotten.json';
-import {
-  firstTokenWeights,
-  mapsOf,
-  mean,
-  ofHead,
-  usesRawWeights,
-  type Frame,
-  type Head,
-} from '../frame';
+import { firstTokenWeights, mean, ofHead, usesRawWeights, type Frame, type Head } from '../frame';
 import {
   capitalize,
   extraKeyHeads,
@@ -252,7 +244,7 @@ export function rowHeading(frames: readonly Frame[], phrases: readonly string[])
     return `Fewest sinks come with ${list(below)}: ${atMost}, others ${most}.`;
   const where =
     isRule && above.length > 1
-      ? 'Here sinks come where rows must sum to 100%'
+      ? `${atMost === 'none' ? 'Heads have a sink only' : 'More heads have a sink'} where rows must sum to 100%`
       : `Sinks come with ${list(above)}`;
   const [extra] = frames.map(extraKeyHeads).filter((heads) => heads && !/^none/.test(heads));
   const elsewhere = extra ? `; an extra key has it in ${extra.replace(' of the ', ' of ')}` : '';
@@ -297,16 +289,15 @@ export function sinkWords([frame]: readonly Frame[], hasRoom: boolean): string {
   return `A sink: over ${formatPercent(frame!.eps, 0)} of a head’s attention on the first token${/ /.test(name) ? '' : `, ${name}`}.${also}`;
 }
 
-/** Returns the label inside the map of a card: how much the first column or an extra key gets; where rows are far beyond 100%, why the map is filled. */
+/** Returns the label inside the map of a card: how much the first column or an extra key gets; where rows are far beyond 100%, also that. */
 export function cardLabel(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
   const { attention, rowSum } = claimOf(frame, at, state);
   const extra = frame.architecture.bias_key && frame.tensors.att_bias;
   if (extra && !(attention > frame.eps))
     return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on an extra key` };
   if (rowSum > MAX_SHARES) {
-    const largest = Math.max(...Array.from(mapsOf(frame)!.weights).filter(Number.isFinite));
-    const why = largest > 1 ? ': one weight may exceed 100%' : '';
-    return { kind: 'filled', text: `rows sum to ${sumWords(rowSum)}${why}` };
+    const first = `${wholePercent(attention)} on ${firstName(frame)}`;
+    return { kind: 'filled', text: `${first}; rows sum to ${sumWords(rowSum)}` };
   }
   return {
     kind: attention > frame.eps ? 'sink' : 'weak',

@@ -83,7 +83,7 @@ const SHADED = `Shaded: attention, mean of ${heads} heads`;
 
 const TITLES: Readonly<Record<Verdict, (deed: string, repair: string) => string>> = {
   repaired: (deed, repair) =>
-    repair ? `${deed}: nonsense. ${repair}: sentences` : `${deed} and the model writes nonsense`,
+    repair ? `${deed}: nonsense. ${repair}: English` : `${deed} and the model writes nonsense`,
   better: (deed) => `${deed} and the model’s text gets worse`,
   broken: (deed, repair) => `${deed}: nonsense${repair && `, also if you ${repair.toLowerCase()}`}`,
   same: (deed) => `${deed}: the model writes on`,
@@ -130,9 +130,15 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
       round8: 'All words rounded',
       exact8: '{first} exact, others rounded',
     },
-    causeOf: ({ largest, pieces }) =>
-      `${SHADED}. ${quoted(pieces[largest.token]!)} has the largest number, ${numberWords(largest.size)}: 8 bits that reach it are steps of ` +
-      `${numberWords(largest.size / (2 ** 7 - 1))}, too coarse for the median number, ${numberWords(largest.median)}.`,
+    causeOf: ({ largest, pieces, written }) => {
+      const step = largest.size / (2 ** 7 - 1);
+      const zeros =
+        largest.median < step / 2 ? ', and at least half of that layer’s numbers become 0' : '';
+      return (
+        `Nothing rounded, it writes: ${quoted(shortened(written.all.text, WRITTEN_LENGTH / 2))} ${quoted(pieces[largest.token]!)} has the largest number, ` +
+        `${numberWords(largest.size)}: 8 bits reach it in steps of ${numberWords(step)}${zeros}. ${SHADED}.`
+      );
+    },
   },
   fragility: {
     intro: `A sink can break while all words stay. ${model}, a real model, is changed in one way.`,
@@ -181,19 +187,26 @@ function controlWords(
   return ` ${words}: ${sinks[control]} heads; it writes ${kind}.`;
 }
 
-export const titleOf = (
-  text: { pieces: string[]; written: Texts },
+export function titleOf(
+  text: Pick<Recorded, 'pieces' | 'sinks'> & { readonly written: Texts },
   [deed, broken, repaired, repair = '']: Case,
-): string => fill(TITLES[verdictOf(text.written, broken, repaired)](deed, repair), text);
+): string {
+  const verdict = verdictOf(text.written, broken, repaired);
+  const [control] = CONTROLS[broken] ?? [];
+  // What is written says little where the control writes nonsense, too.
+  if (control && verdict === 'repaired' && verdictOf(text.written, control, 'all') !== 'same')
+    return `${deed}: ${text.sinks[broken]} of ${heads} heads keep a sink, not ${text.sinks.all}`;
+  return fill(TITLES[verdict](deed, repair), text);
+}
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
 
 /** Returns the beginning of a written text, to the end of a word if it has one. */
-function shortened(text: string): string {
+function shortened(text: string, length = WRITTEN_LENGTH): string {
   if (!text.trim()) return `(${text.length} spaces)`;
-  if (text.length <= WRITTEN_LENGTH) return text;
-  const end = text.lastIndexOf(' ', WRITTEN_LENGTH);
-  return `${text.slice(0, end > WRITTEN_LENGTH / 2 ? end : WRITTEN_LENGTH)} …`;
+  if (text.length <= length) return text;
+  const end = text.lastIndexOf(' ', length);
+  return `${text.slice(0, end > length / 2 ? end : length)} …`;
 }
 
 /** Shortens a long stretch of forgotten words. */

@@ -22,17 +22,16 @@ import { firstName, verdictOf } from '../words';
 import { cardLabel, countFigures } from './compared';
 
 /**
- * Says how well a model predicts the passages, by the mean loss of its trainings: of the first model of a chapter among
- * how many tokens it guesses, of others how much worse that is. Empty if the losses are means over other tokens.
+ * Says how much worse than the first model of its chapter a model predicts the passages, by the mean loss of its
+ * trainings. Empty for the first, and if the losses are means over other tokens.
  */
 export function lossBeside(card: Card | undefined, first: Card | undefined): string {
-  if (!card || !first) return '';
+  if (!card || !first || card === first) return '';
   const [loss, baseline] = [card, first].map((one) =>
     mean(seedsOf(one).all.map((run) => run.loss)),
   );
   if (!Number.isFinite(loss!) || String(card.training?.front) !== String(first.training?.front))
     return '';
-  if (card === first) return `guesses among ${Math.exp(loss!).toFixed(0)} tokens`;
   const rise = loss! - baseline!;
   return `predicts ${Math.abs(rise) < SMALL_CHANGE ? 'alike' : worseWords(rise)}`;
 }

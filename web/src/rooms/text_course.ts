@@ -129,7 +129,12 @@ export function learnedOn({ points }: TextCourse) {
   const marks = [
     ...(first ? [{ point: first, text: 'first sink' }] : []),
     ...(half && half !== first
-      ? [{ point: half, text: sequences > 1 ? 'half' : `half of ${Math.round(last * L * H)}` }]
+      ? [
+          {
+            point: half,
+            text: `${sinkOf(half.frame) > last / 2 ? 'over half' : 'half'}${sequences > 1 ? '' : ` of ${Math.round(last * L * H)}`}`,
+          },
+        ]
       : []),
   ];
   const end = isLearned
@@ -227,7 +232,7 @@ export function drawTextCourses(
   drawChart(place, {
     ...more,
     ...{ kind: 'lines', steps: true, named: true, percent: isPercent, series, marks, yLabel },
-    ...{ xLabel: 'training step', height: CHART_HEIGHT },
+    ...{ xLabel: 'training step, not evenly spaced', height: CHART_HEIGHT },
     cursorWords: `step ${cursor.toLocaleString('en')}`,
     domain: [0, isPercent ? 1 : heads],
     isExact: true,

@@ -3,7 +3,7 @@
  * one head of each of two models at a few checkpoints, with a slider through all of them, which plays once by itself.
  */
 import { signal } from '@preact/signals-core';
-import { html, nothing, render, svg, type TemplateResult } from 'lit';
+import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   allows,
   segmentedControl,
@@ -28,8 +28,6 @@ import { parseSubject } from '../ask/subject';
 import { canCount, claimOf, hasSink } from '../claims';
 import {
   firstKey,
-  firstTokenWeights,
-  headAt,
   isCommonToken,
   isHeadNamed,
   modelHead,
@@ -247,41 +245,20 @@ interface Strip {
   colors: readonly string[];
 }
 
-/** Models with more layers or heads have no square for each. */
-const MAX_SQUARES = 8;
-/** The distance of squares in pixels, and of the first row from the top of the map. */
-const [SQUARE, SQUARES_TOP] = [9, 24];
-
-/**
- * Draws over a map what its model's heads are at this step: a square for each, layers down, filled where the head has a
- * sink and outlined where the map is of it; their number; and the first token below its column.
- */
-function headsPicture(frame: Frame, at: Head): TemplateResult {
-  const { L, H } = frame.architecture;
-  const hasSquares = frame.sequences === 1 && canCount(frame) && Math.max(L, H) <= MAX_SQUARES;
-  const weights = firstTokenWeights(frame);
-  const squares = Array.from({ length: hasSquares ? L * H : 0 }, (_, i) => {
-    const { layer, head } = headAt(i, H);
-    const kind = `${hasSink(frame, weights[i]) ? 'on' : ''} ${layer === at.layer && head === at.head ? 'drawn' : ''}`;
-    return svg`<rect class=${kind} width="7" height="7" x=${SQUARE * (head - H)} y=${SQUARES_TOP + SQUARE * layer}></rect>`;
-  });
-  const count = canCount(frame) ? countFigures(frame) : '';
+/** Writes over a map how many of its model's heads have a sink at this step, and the first token below its column. */
+function headsPicture(frame: Frame, isSink: boolean): TemplateResult {
+  const figures = canCount(frame) ? countFigures(frame) : '';
+  // Where others have a sink and the drawn head has none, that is said.
+  const count =
+    isSink || /^0 /.test(figures) ? `${figures} heads` : figures.replace(' of', ' others of');
   const first = isCommonToken(frame, firstKey(frame)) ? firstName(frame) : '';
-  return html`<svg
-    class="heads"
-    overflow="visible"
-    role="img"
-    aria-label=${count && `${count} heads have a sink`}
-  >
-    <svg x="100%" overflow="visible"><g>${squares}</g></svg>
-    <text class="count" x="100%" dx=${hasSquares ? -SQUARE * H - 6 : -4} y=${SQUARES_TOP + 12}>
-      ${count}
-    </text>
+  return html`<svg class="heads" overflow="visible">
+    <text class="count" x="100%" dx="-4" y="36">${figures && count}</text>
     <text class="first" x="0" y="100%" dy="12">${first}</text>
   </svg>`;
 }
 
-/** Returns how a strip is drawn: each map with its step and its heads, and the last of a row with the model's name. */
+/** Returns how a strip is drawn: each map with its step and the number of its sinks, and the last of a row with the model's name. */
 function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
   const rowName = (frame: Frame, row: number) => {
     const { layer, head } = modelHead(frame, chosen.headOf(frame));
@@ -304,7 +281,7 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
       const isLast = strip.cells.every((cell) => cell.column <= column);
       return {
         title: row ? '' : headingAt(placeOf(frame), strip.notes.get(stepOf(frame) ?? -1)),
-        text: html`${headsPicture(frame, chosen.headOf(frame))}
+        text: html`${headsPicture(frame, hasSink(frame, chosen.claimAt(frame).attention))}
         ${isLast ? rowName(frame, row) : nothing}`,
         color: strip.colors[row]!,
       };
@@ -450,8 +427,7 @@ function addFoot(root: HTMLElement, context: Context) {
     const [state, theme] = [context.state.peek(), context.theme.peek()];
     drawLegend({ frames, state, theme });
     render(
-      html`<span><i></i> head with a sink</span>
-        <a href=${context.link({ room: 'purpose' })}>Does it matter?</a>
+      html`<a href=${context.link({ room: 'purpose' })}>Does it matter?</a>
         <a href=${context.link({ room: 'lab' })}>Train one yourself</a>`,
       nextPlace,
     );
