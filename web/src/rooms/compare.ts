@@ -381,7 +381,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // Once drawn it stays, open or not as the reader left it.
     hasDrawn ||= frames.length > 0;
     render(hasDrawn ? panelButtons(context) : nothing, panelsPlace);
-    const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
+    const picture = pictureField(stage.choiceFor(frames), frames, (view) => {
+      // Models that are large stay so.
+      context.set({ large: 'yes' });
+      stage.select(view);
+    });
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);
     const panel = panelOf(state);
