@@ -284,6 +284,27 @@ describe('the room', () => {
     expect(all('input[type=file]')).toHaveLength(1);
   });
 
+  it('keeps the sentences of the last settings until new ones are measured, and compares no model of others with them', () => {
+    const ready = new Set(['']);
+    const room = createRoom({}, ({ subject }) => {
+      const [id = '', edits = ''] = subject.split('~');
+      const isReady = !/,64|,65/.test(edits) || ready.has(id);
+      return isReady ? { frame: frameFor(subject.replace(/,6[45]/, ',24')) } : undefined;
+    });
+    const told = () => room.texts('.room-head h2, .lead, .experiment-notes p');
+    const before = told();
+    expect(before.join(' ')).toMatch(/the last 24 tokens.*The sigmoid model loses/);
+    room.state.value = { ...room.state.value, recentKeys: 63 };
+    expect(told()).toEqual(before);
+    ready.add('softmax');
+    room.state.value = { ...room.state.value, eps: 0.31 };
+    expect(told().join(' ')).toMatch(/the last 64 tokens/);
+    expect(told().join(' ')).not.toMatch(/sigmoid/);
+    ready.add('sigmoid');
+    room.state.value = { ...room.state.value, eps: 0.32 };
+    expect(told().join(' ')).toMatch(/the last 64 tokens.*The sigmoid model loses/);
+  });
+
   it('keeps the last complete figure of a model until the next figure has more settings', () => {
     let readyCount = Infinity;
     const room = createRoom({}, ({ subject, question }) => {

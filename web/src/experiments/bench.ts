@@ -276,7 +276,12 @@ function drawAnswer(
   const groups: Group[] = [...shown, ...applicable.filter((one) => !shown.includes(one))]
     .filter(({ frames }) => frames.length)
     .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
-  const finding = experiment.says(groups, experimentState(context.state.value));
+  // While new settings are measured, the sentences are about those of the numbers; models of others wait.
+  const state = shown[0]?.state ?? experimentState(context.state.value);
+  const isTold = ({ base }: Group) =>
+    JSON.stringify(applicable.find((one) => one.base === base)!.state) === JSON.stringify(state);
+  const told = groups.filter(isTold);
+  const finding = experiment.says(told, state);
   const text = answerText(finding, all);
   const waiting = applicable.some(({ errors }) => errors.length) ? '' : 'Measuring …';
   render(
@@ -288,7 +293,7 @@ function drawAnswer(
   render(hasTable ? settingsTable(experiment, groups, context.file.value) : nothing, table);
   const reported = isEmbed ? '' : experiment.reported(context.state.value);
   render(
-    html`${othersNote(finding, groups)} ${reported ? html`<p>${reported}.</p>` : nothing}`,
+    html`${othersNote(finding, told)} ${reported ? html`<p>${reported}.</p>` : nothing}`,
     notes,
   );
   return { text, groups };

@@ -47,8 +47,11 @@ export type Measured = ReturnType<Plans['measured']>[number];
 export class Plans {
   readonly #context: Context;
   readonly isEmbed: boolean;
-  /** The last complete frames, by experiment, perturbation and base model. */
-  readonly #cachedFrames = new Map<string, readonly Frame[]>();
+  /** The last complete frames and the state that they answer, by experiment, perturbation and base model. */
+  readonly #lastAnswers = new Map<
+    string,
+    { readonly frames: readonly Frame[]; readonly state: State }
+  >();
 
   constructor(context: Context, isEmbed: boolean) {
     this.#context = context;
@@ -122,21 +125,22 @@ export class Plans {
 
   measured(engine: Engine) {
     const { name, leadCount } = this.experiment;
+    const state = experimentState(this.#context.state.value);
     return this.bases.map((base) => {
       const { isApplicable, studies } = this.#planOf(engine, base);
       const entries = studies.map((study) => engine.queue.studyEntry(study));
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const isComplete = studies.length > 0 && frames.length === studies.length;
-      const key = `${name} ${this.#context.state.value.perturbation} ${base}`;
+      const key = `${name} ${state.perturbation} ${base}`;
       // The single run of a model that no experiment applies to is no result.
-      if (isComplete && isApplicable) this.#cachedFrames.set(key, frames);
-      // Shows the cached frames until the new ones are complete, or are at least three and as many as the cached ones.
-      const lastFrames = this.#cachedFrames.get(key);
+      if (isComplete && isApplicable) this.#lastAnswers.set(key, { frames, state });
+      // Shows the last answer until the new frames are complete, or are at least three and as many as its frames.
+      const last = this.#lastAnswers.get(key);
       const isStale =
-        !isComplete && lastFrames !== undefined && frames.length < Math.max(3, lastFrames.length);
+        !isComplete && last !== undefined && frames.length < Math.max(3, last.frames.length);
       return {
         ...{ base, isApplicable, isStale, isComplete },
-        frames: isStale ? lastFrames : frames,
+        ...(isStale ? last : { frames, state }),
         errors: [...new Set(entries.flatMap((entry) => entry?.error ?? []))],
         /** How many frames the sentence needs. */
         requiredCount: Math.min(leadCount, studies.length),
@@ -147,9 +151,9 @@ export class Plans {
   /** Returns what the sentence of each model needs as entries of subjects: its first frame once all of them are there. */
   leadEntries(engine: Engine): SubjectEntry[] {
     return this.chosen(this.measured(engine)).map(
-      ({ base, frames, errors, requiredCount }): SubjectEntry => {
+      ({ base, frames, isStale, errors, requiredCount }): SubjectEntry => {
         const frame = frames.length >= requiredCount ? frames[0] : undefined;
-        return { subject: base, isStale: false, frame, error: errors[0] };
+        return { subject: base, isStale, frame, error: errors[0] };
       },
     );
   }
