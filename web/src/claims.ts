@@ -9,6 +9,7 @@ import {
   cellsOf,
   firstKey,
   firstTokenWeights,
+  headAt,
   usesRawWeights,
   mapsOf,
   mean,
@@ -139,7 +140,7 @@ export interface Claim {
   readonly isShare: boolean;
   readonly rowSum: number;
   readonly sums: readonly [number, number];
-  /** Whether the model has no head that gives the first token more weight. */
+  /** Whether the model has no head that gives the first token more, by the measure of `attention`. */
   readonly isStrongest: boolean;
 }
 
@@ -180,7 +181,11 @@ export function claimOf(
     isShare,
     rowSum,
     sums: [least, most],
-    isStrongest: !weights.some((other) => other > weight),
+    isStrongest: isShare
+      ? !Array.from(weights).some(
+          (_, i) => ofHead(tensors.alpha!, headAt(i, frame.architecture.H))[key]! > share,
+        )
+      : !weights.some((other) => other > weight),
   };
 }
 

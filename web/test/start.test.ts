@@ -120,10 +120,21 @@ describe('the lead of Start', () => {
     );
   });
 
+  it('calls no head the highest by a measure by which another is higher', () => {
+    const alpha = tensor([2, 2, 3], [0.9, 0, 0, 0.1, 0, 0, 0.35, 0, 0, 0.1, 0, 0]);
+    const alpha_raw = tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]);
+    const twin = sigmoid();
+    const frame = { ...twin, tensors: { ...twin.tensors, alpha, alpha_raw } };
+    const { text, set } = startRoom({ shown }, [softmax(), frame]);
+    expect(text('.twin-1')).toMatch(/Highest of 4: L1H0/);
+    set({ normalize: 'yes' });
+    expect(text('.twin-1')).toMatch(/^[^.]*Head L1H0 gives <s>/);
+  });
+
   it('says that the reader has chosen the head', () => {
     const { text } = startRoom({ shown, layer: 0, head: 1 }, pair());
     expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
-    expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
+    expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is drawn\./);
   });
 
   it('compares the second model with the first, and claims nothing about a weaker sink', () => {

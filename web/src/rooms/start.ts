@@ -211,7 +211,7 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const shareNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   return (
     `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
-    `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is selected'}. ` +
+    `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is drawn'}. ` +
     `${capitalize(rows)}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}.${shareNote}`
   );
 }
