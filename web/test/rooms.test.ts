@@ -448,7 +448,7 @@ describe('Training', () => {
     const middle = { ...at('softmax@40', 0.5, { alpha: others }), head: weak } as Frame;
     room.know([start!, middle, end!, at('sigmoid', 0.5)]);
     expect(places()).toEqual(['', '']);
-    const counts = ['0 of 4 heads', '2 others of 4', '2 of 4 heads', '2 of 4 heads'];
+    const counts = ['0 of 4 heads', '2 other heads of 4', '2 of 4 heads', '2 of 4 heads'];
     expect(room.texts('.heads .count')).toEqual(counts);
     // A model without checkpoints beside one that has some.
     room.state.value = { ...room.state.value, shown: ['softmax', 'other'] };

@@ -97,7 +97,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
     causeOf: (text) =>
       fill(
-        `${SHADED}. Softmax must hand out 100%: {first} gets ${percentOf(text, 'first')}, a sink in ${text.sinks.all} heads. ` +
+        `${SHADED}. Softmax must hand out 100%: {first} gets ${percentOf(text, 'first')}, a sink in ${text.sinks.first} heads. ` +
           'Once forgotten, that attention mixes other words into what comes out.',
         text,
       ),
@@ -141,7 +141,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
     },
   },
   fragility: {
-    intro: `A sink can break while all words stay. ${model}, a real model, is changed in one way.`,
+    intro: `All words stay. ${model}, a real model, is changed in one way.`,
     label: 'change',
     cases: [
       ['Remove the first word’s tag', 'tag', 'all'],
@@ -162,7 +162,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
     },
     causeOf: (text, [, broken]) =>
       fill(
-        `${SHADED}. {first} is a sink in ${text.sinks[broken]} heads, not ${text.sinks.all}.${CONTROLS[broken] ? controlWords(text, CONTROLS[broken]) : ''}`,
+        `${SHADED}. {first} is a sink in ${text.sinks[broken]} heads, ${text.sinks[broken] === text.sinks.all ? 'as before' : `not ${text.sinks.all}`}.${CONTROLS[broken] ? controlWords(text, CONTROLS[broken]) : ''}`,
         text,
       ),
   },
@@ -330,8 +330,10 @@ export function addForgotten(place: HTMLElement, { state, theme }: Context, scop
         : presses
           ? `Press ${presses[0] > 1 ? '{first} or {second}' : '{first}'} to ${presses[1]}. `
           : '';
+    const isMended = (one: Condition) =>
+      one !== broken && verdictOf(text.written, one, 'all') === 'same';
     const card = (one: Condition, isLeft: boolean) =>
-      html`<div class="forgotten-card ${one === broken ? '' : 'repaired'}">
+      html`<div class="forgotten-card ${isMended(one) ? 'repaired' : ''}">
         <h2>${fill(headings[one]!, text)}</h2>
         ${strip(text, one, theme.value, isLeft ? press : undefined)}
         <p class="hint">${isLeft ? fill(hint, text) : ''}The model writes:</p>

@@ -105,7 +105,8 @@ export function headingOf(courses: readonly TextCourse[]): string {
   const stepText = ({ step }: { readonly step: number }) => step.toLocaleString('en');
   const [first, half] = one.marks.map(({ point }) => point);
   // Where one model has a sink, the first one, the others are named as those that never have it.
-  const name = one === known[0] && !more.length ? '' : ` ${one.place}`;
+  const isOnly = known.every((other) => other === one || other.outcome === 'never');
+  const name = one === known[0] && isOnly ? '' : ` ${one.place}`;
   const others = more.map(({ place, marks }) => `, ${stepText(marks[0]!.point)} ${place}`).join('');
   const halfClause =
     !half || others ? '' : `, in ${countWords(half.frame!)} heads by ${stepText(half)}`;
@@ -250,7 +251,9 @@ function headsPicture(frame: Frame, isSink: boolean): TemplateResult {
   const figures = canCount(frame) ? countFigures(frame) : '';
   // Where others have a sink and the drawn head has none, that is said.
   const count =
-    isSink || /^0 /.test(figures) ? `${figures} heads` : figures.replace(' of', ' others of');
+    isSink || /^0 /.test(figures)
+      ? `${figures} heads`
+      : figures.replace(/^1 /, '1 other head ').replace(/^(\d+%?) of/, '$1 other heads of');
   const first = isCommonToken(frame, firstKey(frame)) ? firstName(frame) : '';
   return html`<svg class="heads" overflow="visible">
     <text class="count" x="100%" dx="-4" y="36">${figures && count}</text>
