@@ -18,6 +18,7 @@ import {
 } from '../src/lab/settings';
 import {
   captionWords,
+  findingWords,
   guessWords,
   questionWords,
   remarkWords,
@@ -321,7 +322,7 @@ describe('sentences of a lab', () => {
 
   it('say on the map where attention gathers, and what rows sum to', () => {
     /** A map of which each row gives the first, the second and its own token the same weights. */
-    const remarkOf = (
+    const labWith = (
       weights: readonly number[],
       { extra, text = '', steps = 100 }: { extra?: number; text?: string; steps?: number } = {},
     ) => {
@@ -332,23 +333,18 @@ describe('sentences of a lab', () => {
       const extraKey = extra === undefined ? undefined : new Float32Array(T).fill(extra);
       const more = { log: lab.log.slice(0, steps), words: ['s', 'a', 'b', 'c', 'd', 'e'] };
       const sample = [0, 40, 40, 40, 40, 40];
-      return remarkWords(
-        withName(
-          {
-            ...lab,
-            ...more,
-            sample,
-            picture: { data, shape: [1, 1, T, T], extraKey },
-          } as unknown as Lab,
-          'a',
-        ),
-      );
+      const picture = { data, shape: [1, 1, T, T], extraKey };
+      return withName({ ...lab, ...more, sample, picture } as unknown as Lab, 'a');
     };
+    const remarkOf = (...from: Parameters<typeof labWith>) => remarkWords(labWith(...from));
     expect(remarkOf([0.6, 0.1, 0.3])).toMatchSnapshot();
     expect(remarkOf([0.2, 0.1, 0.7])).toMatchSnapshot();
     expect(remarkOf([0.1, 0.6, 0.3])).toMatchSnapshot();
     expect(remarkOf([0.1, 0.1, 0.1], { extra: 0.7 })).toMatchSnapshot();
     expect(remarkOf([0.1, 0.1, 0.1], { steps: 0 })).toMatchSnapshot();
+    // A model without a sink at the first token may have one at another.
+    const [strong, other] = [labWith([0.6, 0.1, 0.3]), labWith([0.1, 0.6, 0.3])];
+    expect(findingWords([strong, other], { leftRun: '', rightRun: 'seed:2' })).toMatchSnapshot();
   });
 
   it('state the cost of a pair if it is known', () => {

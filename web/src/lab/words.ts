@@ -378,7 +378,15 @@ function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
 export function findingWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   const isOver = hasEnded(pair, runs);
-  const finding = (isOver && answerWords(pair, runs)) || sinkWords(pair, isOver);
+  const rivals = pair.flatMap((one) => {
+    const { rival } = (!hasSink(one) && shownHead(one.lab)) || {};
+    return rival
+      ? `${one.lab.words[rival.key]}, a later token, gets ${weightWords(rival.weight)} in the map.`
+      : [];
+  });
+  const finding = [(isOver && answerWords(pair, runs)) || sinkWords(pair, isOver), ...rivals].join(
+    ' ',
+  );
   // Models that stopped at different steps are not compared.
   return pair.some(({ lab }) => lab.isRunning) || canCompare(pair) ? finding : '';
 }

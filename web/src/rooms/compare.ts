@@ -240,7 +240,12 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
     sinkMap.update(isMap ? entries : []);
     return isMap ? frames : [];
   };
-  return { stage, update };
+  const select = (view: string) => {
+    // Models that are large stay so.
+    context.set({ large: 'yes' });
+    stage.select(view);
+  };
+  return { stage, select, update };
 }
 
 /** Returns the entries that are drawn: those of the chapter's cards, or the large ones. */
@@ -329,7 +334,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const cardsPlace = addElement(root, 'model-cards');
   const answers = addElement(root, 'middle');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  const { stage, update } = addCards(answers, context, scope);
+  const { stage, select, update } = addCards(answers, context, scope);
   const updateLegend = addCardLegend(root, context);
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
@@ -381,11 +386,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // Once drawn it stays, open or not as the reader left it.
     hasDrawn ||= frames.length > 0;
     render(hasDrawn ? panelButtons(context) : nothing, panelsPlace);
-    const picture = pictureField(stage.choiceFor(frames), frames, (view) => {
-      // Models that are large stay so.
-      context.set({ large: 'yes' });
-      stage.select(view);
-    });
+    const picture = pictureField(stage.choiceFor(frames), frames, select);
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);
     const panel = panelOf(state);
