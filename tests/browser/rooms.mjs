@@ -329,11 +329,13 @@ const reading = {
   async 'the map is operated by the keyboard, and all tokens are one tab stop'(stage) {
     const isThere = (page) =>
       page.evaluate(
-        () => document.activeElement.closest('[data-view="attention"] .heatmap') !== null,
+        () =>
+          document.activeElement.closest('[data-view="attention"] .heatmap, .models .model') !==
+          null,
       );
     for (const room of ['compare', 'training', 'purpose', 'lab', 'start', 'explore']) {
       const page = await stage.open(`room=${room}&runs=1`, { waits: false });
-      await page.waitForSelector('[data-view="attention"] .heatmap');
+      await page.waitForSelector('[data-view="attention"] .heatmap, .models .model canvas');
       await settled(page);
       if (room === 'lab') await page.locator('.skip').focus();
       else await page.keyboard.press('Tab');

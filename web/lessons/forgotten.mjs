@@ -234,6 +234,9 @@ if (import.meta.main) {
   if (!names.length) recorded.reading = await measureReading(writer);
   await engine.close();
   const old = names.length ? JSON.parse(readFileSync(RECORDED_PATH, 'utf8')) : {};
+  const merged = merge(old, recorded);
+  // Compare states this number and imports nothing else of the file.
+  merged.sinks = merged.texts.story.sinks.all;
   // `tests/style --fix` lays it out.
-  writeFileSync(RECORDED_PATH, `${JSON.stringify(merge(old, recorded), null, 2)}\n`);
+  writeFileSync(RECORDED_PATH, `${JSON.stringify(merged, null, 2)}\n`);
 }

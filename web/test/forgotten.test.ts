@@ -28,6 +28,10 @@ function openAt(experiment: State['experiment']) {
 }
 
 describe('recorded texts', () => {
+  it('have the number that Compare states', () => {
+    expect(recorded.sinks).toBe(recorded.texts.story.sinks.all);
+  });
+
   it('are of as many tokens and passages as the room measures', () => {
     const { reading } = recorded;
     expect([reading.passages, reading.tokens]).toEqual([defaults.runs, defaults.length]);

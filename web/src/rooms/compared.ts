@@ -1,5 +1,5 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import recorded from '../../lessons/pictures/forgotten.json';
+import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';
 import { firstTokenWeights, mean, ofHead, usesRawWeights, type Frame, type Head } from '../frame';
 import {
   capitalize,
@@ -280,12 +280,9 @@ export function modelsWords(frames: readonly Frame[], topics: readonly string[])
 
 /** Says what counts as a sink and, where there is room, how many heads of a published model have one. */
 export function sinkWords([frame]: readonly Frame[], hasRoom: boolean): string {
-  const { eps, heads, model, texts } = recorded;
   const name = firstName(frame!);
   const also =
-    hasRoom && frame!.eps === eps
-      ? ` ${model}, a real model, has ${texts.story.sinks.all} in ${heads} heads.`
-      : '';
+    hasRoom && frame!.eps === eps ? ` ${model}, a real model, has ${sinks} in ${heads} heads.` : '';
   return `A sink: over ${formatPercent(frame!.eps, 0)} of a head’s attention on the first token${/ /.test(name) ? '' : `, ${name}`}.${also}`;
 }
 
