@@ -3,7 +3,7 @@
  * one head of each of two models at a few checkpoints, with a slider through all of them, which plays once by itself.
  */
 import { signal } from '@preact/signals-core';
-import { html, nothing, render, type TemplateResult } from 'lit';
+import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import {
   allows,
   segmentedControl,
@@ -248,15 +248,14 @@ interface Strip {
 
 /** Writes over a map how many of its model's heads have a sink at this step, and the first token below its column. */
 function headsPicture(frame: Frame, isSink: boolean): TemplateResult {
-  const figures = canCount(frame) ? countFigures(frame) : '';
-  // Where others have a sink and the drawn head has none, that is said.
-  const count =
-    isSink || /^0 /.test(figures)
-      ? `${figures} heads`
-      : figures.replace(/^1 /, '1 other head ').replace(/^(\d+%?) of/, '$1 other heads of');
+  const [sinks = '', heads] = canCount(frame) ? countFigures(frame).split(' of ') : [];
+  // Where others have a sink and the drawn head has none, that is said. A small map has the numbers alone.
+  const isOther = !isSink && sinks !== '0';
+  const more = (words: string) => svg`<tspan class="unit"> ${words}</tspan>`;
+  const count = svg`${sinks}${isOther ? more(`other head${sinks === '1' ? '' : 's'}`) : nothing} of ${heads}${isOther ? nothing : more('heads')}`;
   const first = isCommonToken(frame, firstKey(frame)) ? firstName(frame) : '';
   return html`<svg class="heads" overflow="visible">
-    <text class="count" x="100%" dx="-4" y="36">${figures && count}</text>
+    <text class="count" x="100%" dx="-4" y="36">${heads ? count : nothing}</text>
     <text class="first" x="0" y="100%" dy="12">${first}</text>
   </svg>`;
 }
