@@ -216,6 +216,11 @@ export const story = {
       assert.ok(said.length >= 10, said.join('\n'));
       for (const sentence of said)
         assert.match(sentence, /: head L1H3 gives <s> \d+% of its attention/);
+      // At the end the two maps are not the same one twice.
+      assert.deepEqual((await page.locator('.step-5 .which').allTextContents()).slice(0, 2), [
+        'Before training',
+        'After training',
+      ]);
       assert.deepEqual(page.troubles, []);
       await page.close();
     }

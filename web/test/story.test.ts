@@ -722,6 +722,8 @@ describe('the story', () => {
       answerTo(0.9, undefined, 0.9),
       answerTo(0.2, undefined, 0.2),
       checkpointAnswer(frameWith(0.9, 0), short as Frame, at),
+      checkpointAnswer(frameWith(0.9), frameWith(0.9), at, frameWith(0.1, 0)),
+      checkpointAnswer(frameWith(0.9), frameWith(0.9), at, frameWith(0.8, 0)),
     ]).toMatchSnapshot();
   });
 

@@ -4,6 +4,7 @@
  */
 import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
+import { questionKey, questionOf } from '../ask/question';
 import { defaults, type State } from '../ask/state';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
@@ -541,13 +542,18 @@ function loadCourses(context: Context, scope: Scope) {
   return courses;
 }
 
-/** Says whether the head has a sink in the two maps: at the shown step, and after training. */
-export function checkpointAnswer(frame: Frame, trained: Frame, at: Head): string {
+const LEARNED = 'No: this head begins without a sink and learns it.';
+
+/**
+ * Says whether the head has a sink in the two maps: at the shown step, and after training. At the end the first one is of
+ * step 0 if that was drawn.
+ */
+export function checkpointAnswer(frame: Frame, trained: Frame, at: Head, start?: Frame): string {
   if (!canCount(trained)) return kindSentence('short', '');
-  const [isNow, isLater] = [frame, trained].map((shown) =>
-    hasSink(shown, claimOf(shown, at).attention),
-  );
+  const isSink = (shown: Frame) => hasSink(shown, claimOf(shown, at).attention);
+  const [isNow, isLater] = [frame, trained].map(isSink);
   const { step } = frame.model;
+  if (!step && isLater && start && !isSink(start)) return LEARNED;
   if (!step)
     return isLater
       ? 'After training this head has a sink.'
@@ -558,13 +564,17 @@ export function checkpointAnswer(frame: Frame, trained: Frame, at: Head): string
       : 'At this step the head has a sink, which is gone after training.';
   if (!isLater)
     return 'This head has no sink at the first token, neither at this step nor after training.';
-  return step.step
-    ? 'At this step the head has no sink yet.'
-    : 'No: this head begins without a sink and learns it.';
+  return step.step ? 'At this step the head has no sink yet.' : LEARNED;
 }
 
 /** Says what the head gives the first token at the shown step, and after training. */
-function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Context): TemplateResult {
+function checkpointWords(
+  frame: Frame,
+  trained: Frame,
+  at: Head,
+  context: Context,
+  start?: Frame,
+): TemplateResult {
   const claim = claimOf(frame, at, context.state.peek());
   const { step } = frame.model;
   const uniformText = claim.isShare
@@ -572,7 +582,7 @@ function checkpointWords(frame: Frame, trained: Frame, at: Head, context: Contex
     : averageWords(frame);
   const finalText =
     step && claim.isShare ? `; after training it gives ${amountOf(claimOf(trained, at))}` : '';
-  return html`<p class="answer">${checkpointAnswer(frame, trained, at)}</p>
+  return html`<p class="answer">${checkpointAnswer(frame, trained, at, start)}</p>
     <p>
       ${stepNameOf(frame)}: head ${headName(at, frame)} gives ${firstName(frame)}
       ${claim.isShare ? `${amountOf(claim)} ${shareWords(frame)}` : `a mean weight of ${amountOf(claim)}`}${uniformText}${finalText}.
@@ -628,6 +638,8 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
   const checkpointMap = addMap(currentMap, 'Attention map through training');
   const trainedMap = addMap(finalMap, 'Attention map after training');
   const isReady = () => isReached() && pinnedHead() !== undefined;
+  /** What was drawn of step 0, and the question that it answers: at the end it is beside the trained map. */
+  let start: { readonly question: string; readonly entries: readonly SubjectEntry[] } | undefined;
   addTrainingSlider(sliderPlace, checkpointContext, scope, isReady);
   return {
     title: () => {
@@ -647,13 +659,19 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
       const at = pinnedHead();
       // The last picture stays until the next checkpoint is measured.
       if (!frame || !at || checkpointEntries[0]?.isStale) return;
-      render(checkpointWords(frame, trainedFrame()!, at, context), wordsPlace);
-      currentMap.classList.toggle('trained', !frame.model.step);
-      currentTitle.textContent = stepNameOf(frame);
+      const [trained] = trainedSubjects(checkpointState.value.shown);
+      const asked = questionOf(context.state.value, context.engine.value!.fileVersion.value);
+      const question = [trained, at.layer, at.head, questionKey(asked)].join();
+      if (frame.model.step?.step === 0) start = { question, entries: checkpointEntries };
+      const before = !frame.model.step && start?.question === question ? start.entries : undefined;
+      const [startFrame] = framesOf(before ?? []);
+      render(checkpointWords(frame, trainedFrame()!, at, context, startFrame), wordsPlace);
+      currentMap.classList.toggle('trained', !frame.model.step && !before);
+      currentTitle.textContent = before ? 'Before training' : stepNameOf(frame);
       const frames = framesOf(entriesOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
       drawSinkCourse(chartPlace, courses.value, frame.model.step?.step);
-      checkpointMap.update(checkpointEntries);
+      checkpointMap.update(before ?? checkpointEntries);
       trainedMap.update(entriesOf(context, trainedSubjects(checkpointState.value.shown)));
     },
   };
