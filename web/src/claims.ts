@@ -181,11 +181,13 @@ export function claimOf(
     isShare,
     rowSum,
     sums: [least, most],
-    isStrongest: isShare
-      ? !Array.from(weights).some(
-          (_, i) => ofHead(tensors.alpha!, headAt(i, frame.architecture.H))[key]! > share,
-        )
-      : !weights.some((other) => other > weight),
+    // Without raw weights the first token's weights are the shares.
+    isStrongest:
+      hasShares && isShare
+        ? !Array.from(weights).some(
+            (_, i) => ofHead(tensors.alpha!, headAt(i, frame.architecture.H))[key]! > share,
+          )
+        : !weights.some((other) => other > weight),
   };
 }
 
