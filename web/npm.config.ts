@@ -29,10 +29,7 @@ const cards = (JSON.parse(readFileSync(`${zooFolder}/index.json`, 'utf8')) as Li
   ({ id }) => ZOO_NAMES.includes(id),
 );
 
-/**
- * Whether the package ships a file of the zoo. It ships the whole folder of each model, which the package `sinkscope`
- * opens by the model's name, except checkpoints.
- */
+/** Ships the whole folder of each model, which the package `sinkscope` opens by its name, except checkpoints. */
 function isShipped(file: string): boolean {
   const [id = '', name] = file.split('/');
   return ZOO_NAMES.includes(id) && name !== 'timeline';

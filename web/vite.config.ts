@@ -33,10 +33,7 @@ const tokenizers = new Set(packedModels.map(({ tokenizer }) => `${tokenizer}/tok
  * a preload does not serve a worker.
  */
 const PRELOADED = ['index.json', ...tokenizers];
-/**
- * Files of the zoo that the service worker precaches: those of the first screen, and the texts and figures of a
- * comparison.
- */
+/** Precached by the service worker: the first screen's files, and the texts and figures of a comparison. */
 const PRECACHED = [
   ...PRELOADED,
   'heldout.json',

@@ -18,8 +18,7 @@
 #define SS_ARENA_GAP 0
 #endif
 
-/* Upper bound of the bytes that a piece takes for alignment and gap, in addition to its own size.
- */
+/* Upper bound of what a piece takes for alignment and gap, in addition to its own bytes. */
 #define SS_ARENA_OVERHEAD (SS_ARENA_ALIGN + SS_ARENA_GAP)
 
 typedef struct ss_arena {

@@ -44,8 +44,7 @@ static inline bool ss_add_size(size_t *out, size_t a, size_t b) {
     return true;
 }
 
-/* Reads a little-endian number of `width` bytes (1 to 8) at offset; returns false beyond the end.
- */
+/* Reads a little-endian number of 1 to 8 bytes at offset; returns false beyond the end. */
 static inline bool ss_read_uint(uint64_t *out, ss_bytes bytes, size_t offset, size_t width) {
     if (bytes.n < width || offset > bytes.n - width) return false;
     uint64_t value = 0;

@@ -21,8 +21,7 @@ typedef void ss_piece(const void *job, size_t i, size_t worker);
 typedef struct ss_pool {
     size_t workers;    /* 1 .. SS_WORKERS_MAX; the caller is worker 0 */
     uint64_t min_work; /* a job with fewer multiplications is not shared */
-    /* Runs pieces 0 .. n-1, each once, and returns when all are done. A piece must not call
-     * share(). */
+    /* Runs pieces 0 .. n-1, each once, and returns when all are done. None may call share(). */
     void (*share)(struct ss_pool *pool, ss_piece *piece, const void *job, size_t n);
 } ss_pool;
 
@@ -31,8 +30,7 @@ static inline size_t ss_pool_workers(const ss_pool *pool) {
     return pool ? pool->workers : 1;
 }
 
-/* Runs pieces 0 .. n-1 of a job of `work` multiplications; worker 0 runs all pieces of a small job.
- */
+/* Runs pieces 0 .. n-1 of a job of `work` multiplications; worker 0 runs small jobs alone. */
 void ss_pool_run(ss_pool *pool, ss_piece *piece, const void *job, size_t n, uint64_t work);
 
 #endif

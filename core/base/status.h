@@ -37,10 +37,7 @@ const char *ss_status_name(ss_status code);
 /* Returns the meaning of a code in a few words; NULL in a build without explanations (doc.h). */
 const char *ss_status_meaning(ss_status code);
 
-/*
- * Fills err (NULL is allowed) and returns code. where may come from the file: bytes outside
- * printable ASCII are shown as '?'.
- */
+/* Fills err (or NULL) and returns code. Bytes of `where` outside printable ASCII become '?'. */
 #ifdef __GNUC__
 __attribute__((format(printf, 4, 5)))
 #endif

@@ -12,16 +12,14 @@
  * that. */
 #define INTEGER_FACTOR 0x1p-24f
 
-/* Keeps a function that several readers call from being inlined, which would only make the binary
- * larger. */
+/* Keeps a function of several readers from being inlined, which only enlarges the binary. */
 #ifdef __GNUC__
 #define NOINLINE __attribute__((noinline)) static
 #else
 #define NOINLINE static
 #endif
 
-/* Declares a function that reads groups of `lanes` rows; blocks[lane] is the first block of row
- * `lane`. */
+/* Declares a reader of groups of `lanes` rows; blocks[lane] is the first block of a row. */
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 

@@ -85,8 +85,7 @@ static inline int ss_fixed_integer(const ss_fixed_groups *g, size_t i, size_t k,
     return (int8_t)at[k / 2 * 16 + lane * 2 + k % 2];
 }
 
-/* A group of eight outputs spread for many rows: integers times their scale, two inputs
- * adjacent. */
+/* A group of eight outputs for many rows: integers times their scale, two inputs adjacent. */
 typedef struct ss_fixed_panel {
     int16_t integers[SS_GROUP / 2][SS_PANEL][2];
     float d[SS_PANEL], m[SS_PANEL];

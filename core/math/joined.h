@@ -9,13 +9,11 @@
 #include "../base/tensor.h"
 #include "fixed.h"
 
-/* Joins n blocks of `lanes` rows into out, which has the bytes of eight rows; rows beyond
- * `lanes` become zeros. */
+/* Joins n blocks of `lanes` rows into the bytes of eight rows; the other rows become zeros. */
 void ss_join_blocks(unsigned char *out, const void *const rows[], size_t lanes, ss_dtype type,
                     size_t n);
 
-/* Reads groups [0, n) of joined rows; in a type with several groups per block, these are the groups
- * of one block. */
+/* Reads groups [0, n) of joined rows; of a type with several per block, those of one block. */
 void ss_read_fixed_groups(ss_fixed_groups *groups, ss_dtype type, const unsigned char *joined,
                           size_t n);
 

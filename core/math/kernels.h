@@ -36,10 +36,8 @@
     float *out, size_t out_stride, const float *tiles, const float *panels, const float *bias,     \
         size_t T, size_t N, size_t Kin
 
-/*
- * Copies T rows of Kin floats, stride floats apart, into the order in which ss_matmul reads them: a
- * tile interleaves its rows, [Kin][SS_TILE]; the last tile has fewer, [Kin][T % SS_TILE].
- */
+/* Copies T rows of Kin floats, stride floats apart, into the order in which ss_matmul reads them: a
+ * tile interleaves its rows, [Kin][SS_TILE]; the last tile has fewer, [Kin][T % SS_TILE]. */
 #define SS_TILE_ARGS float *tiles, const float *rows, size_t stride, size_t T, size_t Kin
 
 /*
@@ -50,10 +48,8 @@
 #define SS_TIMES_ROWS_ARGS                                                                         \
     float sums[SS_PANEL], const float *a, const void *const rows[SS_PANEL], size_t Kin
 
-/*
- * out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N: the sum of ss_times_rows for weights
- * stored by input. w has Kin rows of N outputs, stride bytes apart.
- */
+/* out[n] += a[0]*w[0][n] + a[1]*w[1][n] + ... for n < N: the sum of ss_times_rows for weights
+ * stored by input. w has Kin rows of N outputs, stride bytes apart. */
 #define SS_TIMES_COLUMNS_ARGS                                                                      \
     float *out, const float *a, const void *w, size_t stride, size_t N, size_t Kin
 
@@ -128,13 +124,10 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* Returns the largest x[i]; n >= 1, no NaN. (The order does not change a maximum.) */
 #define SS_MAX_ARGS const float *x, size_t n
 
-/* Returns the index of the largest |x[i]|, the smallest index if several are equal; n >= 1, no NaN.
- */
+/* Returns the index of the largest |x[i]|, the smallest of equal ones; n >= 1, no NaN. */
 #define SS_PEAK_ARGS const float *x, size_t n
 
-/* Returns the number of x[i] larger than limit; with `with_equal`, numbers equal to limit count,
- * too.
- */
+/* Returns how many x[i] are larger than limit or, with `with_equal`, equal to it. */
 #define SS_COUNT_ARGS const float *x, float limit, bool with_equal, size_t n
 
 /* Returns the sum of x[i], in the reduction order. */
@@ -153,10 +146,8 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* Returns the sum of a[i]*b[i], in the reduction order. */
 #define SS_DOT_ARGS const float *a, const float *b, size_t n
 
-/*
- * RMSNorm: out[i] = (x[i] * r) * w[i], r = 1 / sqrt(dot(x,x)/n + eps), in place allowed.
- * (Zhang & Sennrich 2019)
- */
+/* RMSNorm: out[i] = (x[i] * r) * w[i], r = 1 / sqrt(dot(x,x)/n + eps), in place allowed.
+ * (Zhang & Sennrich 2019) */
 #define SS_RMSNORM_ARGS float *out, const float *x, const float *w, float eps, size_t n
 
 /*

@@ -304,10 +304,8 @@ void ss_tile_simd(SS_TILE_ARGS) {
         for (size_t t = 0; t < T; t++) *tiles++ = rows[t * stride + k];
 }
 
-/*
- * Computes ss_float_of_f16 in four lanes. The bits of a half, shifted left by 13, are a float that
- * is 2^112 times too small; the product with 2^112 is exact, also for subnormals.
- */
+/* Computes ss_float_of_f16 in four lanes. The bits of a half, shifted left by 13, are a float that
+ * is 2^112 times too small; the product with 2^112 is exact, also for subnormals. */
 INLINE v128_t halves4(v128_t half, const v128_t constants[5]) {
 #if __clang_major__ < 19
     /* Without this barrier, versions of clang before 19 compute parts in 16 bits and the rest lane

@@ -16,8 +16,7 @@
  * saves more time than independent sums do. */
 #define NARROW_INPUTS 1024
 
-/* Panels unpacked at a time when the file stores weights by input: each row then gives half a
- * kilobyte of floats. */
+/* Panels unpacked at a time where weights are stored by input: each row gives half a kilobyte. */
 #define PANELS 16
 
 /* Numbers reordered at a time: half a megabyte of floats, which the L2 cache holds. */
@@ -62,8 +61,7 @@ static void unpack_strip(float *out, const ss_matrix *w, size_t o, size_t k, siz
     if (w->scales) ss_scale(out, w->scales[place], n);
 }
 
-/* Returns inputs [k, k + n) of output o: floats where the file has them, other types unpacked into
- * strip. */
+/* Returns inputs [k, k + n) of output o: the file's floats, or others unpacked into strip. */
 static const void *read_strip(float *strip, const ss_matrix *w, size_t o, size_t k, size_t n) {
     if (w->type == SS_F32) return w->data + (ss_matrix_place(w, o) * w->in + k) * sizeof *strip;
     unpack_strip(strip, w, o, k, n);
@@ -311,8 +309,7 @@ bool ss_matrix_is_fixed(const ss_matrix *w) {
     return type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q4_1 || type == SS_Q4_K;
 }
 
-/* A product in pieces: tiles of five rows, and one or two remaining rows that are multiplied
- * singly. */
+/* A product in pieces: tiles of five rows, and one or two remaining rows singly. */
 typedef struct fixed_product {
     float *out;
     const float *bias;
@@ -493,8 +490,7 @@ size_t ss_matrix_interleave_work(const ss_matrix *w) {
     return ss_max_size(block, inputs * SS_PANEL + pieces);
 }
 
-/* Copies inputs [k, k + n) of the tensor to `out` as panels [total/8][n][8], for 16-bit types
- * [n/2][8][2]. */
+/* Copies inputs [k, k + n) as panels [total/8][n][8], or [n/2][8][2] of 16-bit types. */
 static void reorder_block(unsigned char *out, const ss_matrix *w, size_t k, size_t n) {
     size_t width = ss_dtype_bytes(w->type, SS_PANEL), stride = width * (w->total / SS_PANEL);
     const unsigned char *rows = w->data + k * stride;

@@ -16,8 +16,7 @@ size_t ss_panels_floats(size_t N, size_t Kin);
 /* Packs the N rows of Kin floats, stride floats apart, as N columns. */
 void ss_pack_rows(float *panels, const float *rows, size_t stride, size_t N, size_t Kin);
 
-/* Packs Kin rows of N floats, stride floats apart, as N columns: a row stays a row of each panel.
- */
+/* Packs Kin rows of N floats, stride apart, as N columns: a row stays a row of each panel. */
 void ss_pack_columns(float *panels, const float *rows, size_t stride, size_t N, size_t Kin);
 
 #endif

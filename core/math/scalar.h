@@ -134,10 +134,8 @@ static inline float ss_logf(float x) {
     return (float)(int32_t)e * SS_LOG_LN2 + (f + f) * p;
 }
 
-/*
- * Computes ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f =
- * (m-1)/(m+1): f^2 < 0.0295, so twelve terms of the series leave an error below 1e-18.
- */
+/* Computes ln x = e ln 2 + ln m with m in [sqrt(1/2), sqrt(2)), and ln m = 2 artanh(f), f =
+ * (m-1)/(m+1): f^2 < 0.0295, so twelve terms of the series leave an error below 1e-18. */
 static inline double ss_log(double x) {
     if (!(x > 0.0)) return x == 0.0 ? -(double)INFINITY : (double)NAN;
     if (x > 1.7976931348623157e308) return x;
@@ -160,8 +158,7 @@ static inline double ss_log(double x) {
            ((double)exponent * 1.90821492927058770002e-10 + 2.0 * f * sum);
 }
 
-/* Computes e^x as ss_expf does, in double: the Taylor sum to r^14/14! leaves a remainder below
- * 4e-19. */
+/* Computes e^x as ss_expf does, in double: after r^14/14! the remainder is below 4e-19. */
 static inline double ss_exp_double(double x) {
     if (!(x >= -708.0)) return x < -708.0 ? 0.0 : x; /* NaN converts to no integer */
     if (x > 709.0) return (double)INFINITY;

@@ -6,8 +6,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Keeps a function that runs once per row from being inlined, which would only make the binary
- * larger. */
+/* Keeps a function that runs once per row from being inlined: the binary would only grow. */
 #define NOINLINE __attribute__((noinline))
 
 /* An array of vectors stays in registers only if the compiler knows every index. */

@@ -8,15 +8,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Off-diagonal numbers below this count as zero: they change no significant eigenvalue, since the
- * trace is 1. */
+/* Smaller off-diagonal numbers count as zero: eigenvalues stay the same, as the trace is 1. */
 #define OFF_DIAGONAL_MIN 1e-15
 /* Upper bound of the QR steps for one eigenvalue: two or three steps converge, and the bound ends
  * the loop for any input. */
 #define QR_STEPS_MAX 16
 
-/* Returns row i of a symmetric matrix, stored as n (n + 1) / 2 numbers: each row ends with its
- * diagonal number. */
+/* Returns row i of a symmetric matrix of n (n + 1) / 2 numbers; rows end on the diagonal. */
 static double *row_of(double *matrix, size_t i) {
     return matrix + i * (i + 1) / 2;
 }
@@ -144,8 +142,7 @@ static void find_eigenvalues(double *diagonal, double *off_diagonal, size_t n) {
         }
 }
 
-/* Returns how many p_j there are and points `shares` to them, in `work`; 0 if they are undefined.
- */
+/* Returns how many p_j there are and points `shares` into `work`; 0: they are undefined. */
 static size_t find_shares(double *work, const float *h, size_t n, size_t D, double **shares) {
     double trace = 0.0;
     size_t size = n ? write_gram_matrix(work, h, n, D) : 0, numbers = size * (size + 1) / 2;

@@ -115,8 +115,7 @@ static size_t first_bad_exponent(const unsigned char *source, size_t n) {
     return SIZE_MAX;
 }
 
-/* Returns the index of the first double that is not finite as F32, perhaps only because it is too
- * large. */
+/* Returns the index of the first double that as F32 is not finite; it may be only too large. */
 static size_t first_too_large(const unsigned char *source, size_t n) {
     float number;
     for (size_t i = 0; i < n; i++) {

@@ -101,8 +101,7 @@ typedef struct ss_metric_job {
 float ss_mass_of(const ss_trace *trace, int head, int t);
 float ss_factor_of(const ss_trace *trace, int head, int t);
 
-/* Returns the share of attention that query t gives to the bias key; 0 where there is no bias key.
- */
+/* Returns the share of attention that query t gives to the bias key; 0 without a bias key. */
 float ss_bias_share(const ss_trace *trace, int head, int t);
 
 /* Returns the number of queries over which the mean of key k is taken: all T in a bidirectional

@@ -8,8 +8,7 @@
  */
 #include "measures.h"
 
-/* Returns false for a key/value head that does not exist, in a layer with fewer heads than others.
- */
+/* Returns false for a key/value head that a layer with fewer heads than others lacks. */
 static bool has_head(const ss_trace *trace, ss_field_id field, int row) {
     const ss_arch *arch = &trace->model->arch;
     return field == SS_FIELD_HIDDEN || row % arch->G < ss_arch_sizes(arch, row / arch->G).G;

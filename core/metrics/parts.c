@@ -36,8 +36,7 @@ static double mean_of(const float *x, size_t n) {
     return sum / (double)n;
 }
 
-/* Returns the scale that the layer's norm divides x [D] by; 1 where attention reads the stream
- * itself. */
+/* Returns what the layer's norm divides x [D] by; 1 where attention reads the stream itself. */
 static double norm_scale(const ss_arch *arch, const ss_norm *norm, const float *x, size_t D) {
     if (!norm->gain) return 1.0;
     double mean = arch->norm == SS_NORM_LAYER ? mean_of(x, D) : 0.0, sum = 0.0;
@@ -78,10 +77,8 @@ static void write_mean_query(const workspace *work, const ss_trace *trace, int h
     }
 }
 
-/*
- * Writes row n of W_K with the layer's norm folded in: the row is multiplied by the gain, and
- * centered where the norm subtracts the mean. Returns what biases add to number n of a key.
- */
+/* Writes row n of W_K with the layer's norm folded in: the row is multiplied by the gain, and
+ * centered where the norm subtracts the mean. Returns what biases add to number n of a key. */
 static double write_key_row(const workspace *work, const ss_arch *arch, const ss_layer *layer,
                             size_t n) {
     size_t D = (size_t)arch->D;

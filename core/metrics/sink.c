@@ -13,8 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* If alpha_k of a head is this close to eps, it might be on the other side of eps in bf16
- * arithmetic. */
+/* An alpha_k this close to eps might be on its other side in bf16 arithmetic. */
 #define NEAR_EPS 0.002
 
 typedef float alpha_function(const ss_trace *trace, int head, int k, int T);
@@ -36,8 +35,7 @@ void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args,
     }
 }
 
-/* Returns 1 if alpha exceeds eps, else 0; NaN where alpha is NaN, which must not count as "no
- * sink". */
+/* Returns 1 if alpha exceeds eps, else 0; NaN for NaN, which must not count as "no sink". */
 static float is_sink(float alpha, float eps) {
     return isnan(alpha) ? NAN : alpha > eps;
 }

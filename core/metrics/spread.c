@@ -11,8 +11,7 @@
 
 #include <math.h>
 
-/* Number of channels whose means the stack holds at a time, so that rows are read in memory order.
- */
+/* Channels whose means the stack holds at a time, so that rows are read in memory order. */
 #define CHANNELS 64
 
 static double spread_of(const ss_trace *trace, int row, int T, size_t d, size_t n) {

@@ -31,8 +31,7 @@ typedef enum ss_positions {
 typedef enum ss_norm_kind { SS_NORM_LAYER, SS_NORM_RMS, SS_NORM_N } ss_norm_kind;
 typedef enum ss_ffn_kind { SS_FFN_PLAIN, SS_FFN_GATED, SS_FFN_NONE, SS_FFN_N } ss_ffn_kind;
 
-/* Whether attention has a vector of some kind (bias key, its value, value bias), and whether heads
- * share it. */
+/* Whether attention has a vector (bias key, its value, value bias), and heads share it. */
 typedef enum ss_owner { SS_OWNER_NONE, SS_OWNER_HEAD, SS_OWNER_SHARED, SS_OWNER_N } ss_owner;
 
 /* What the sigmoids of attention's gate multiply (Qiu et al. 2025: G1 and G2). */
@@ -79,8 +78,7 @@ typedef enum ss_activation {
     SS_ACTIVATION_N
 } ss_activation;
 
-/* How rotary positions are scaled for texts longer than the context that the model was first
- * trained with. */
+/* How rotary positions are scaled beyond the context that the model was first trained with. */
 typedef enum ss_rope_scaling {
     SS_ROPE_PLAIN,
     SS_ROPE_LINEAR, /* every frequency is divided by factor (Chen et al. 2023) */
@@ -141,8 +139,7 @@ typedef struct ss_mixer_sizes {
     int norms; /* number of equal parts of a token's values that are normed separately; 0: no norm
                 */
     float step_low, step_high;
-    /* Factors of the mixer's input, of its products with the input, and of its output; usually 1.
-     */
+    /* Factors of the mixer's input, of its products with it, and of its output; usually 1. */
     float in_scale, scales[3], z_scale, step_scale, out_scale;
 } ss_mixer_sizes;
 
@@ -256,8 +253,7 @@ typedef struct ss_arch {
     bool window_sinks; /* only layers with a window have sink logits; the others have softmax */
 } ss_arch;
 
-/* Returns the number of hidden states of a token: one after the embedding and one after each layer.
- */
+/* Returns a token's number of hidden states: after the embedding and after each layer. */
 static inline int ss_states(const ss_arch *arch) {
     return arch->blocks + 1;
 }
@@ -331,10 +327,8 @@ static inline int ss_arch_window(const ss_arch *arch, int l) {
     return arch->windowed[l] ? arch->window : 0;
 }
 
-/*
- * Reads config.json. Returns SS_BAD_CONFIG with the key of a wrong value; SS_UNSUPPORTED for a
- * model_type, or a value of a key, that this build does not compute.
- */
+/* Reads config.json. Returns SS_BAD_CONFIG with the key of a wrong value; SS_UNSUPPORTED for a
+ * model_type, or a value of a key, that this build does not compute. */
 ss_status ss_arch_read(ss_arch *arch, ss_bytes config, ss_error *err);
 
 #endif

@@ -82,8 +82,7 @@ static void check_finite(ss_loader *loader, const char *name, const ss_tensor *t
                                  (unsigned long)(first + index));
 }
 
-/* Takes count floats from the arena; NULL while measuring, or with an error if the arena is full.
- */
+/* Takes floats from the arena; NULL while measuring, or with an error if it is full. */
 static float *take_floats(ss_loader *loader, size_t count) {
     float *numbers = ss_arena_take(loader->arena, count, sizeof *numbers);
     if (loader->arena->full && loader->status == SS_OK)
@@ -92,14 +91,12 @@ static float *take_floats(ss_loader *loader, size_t count) {
     return numbers;
 }
 
-/* Returns true if the stored numbers are the weights themselves, without scales of blocks or rows.
- */
+/* Returns true if stored numbers are the weights, without scales of blocks or rows. */
 static bool is_plain(ss_dtype type) {
     return ss_dtype_block(type) == 1 && type != SS_I8;
 }
 
-/* Checks that rows consist of whole blocks, and that I8, whose rows have scales, is the type of a
- * matrix. */
+/* Checks that rows consist of whole blocks, and that I8 is the type of a matrix. */
 static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     size_t last = tensor->rank ? tensor->dims[tensor->rank - 1] : 1,
            block = ss_dtype_block(tensor->type);
@@ -114,10 +111,7 @@ static bool check_rows(ss_loader *loader, const char *name, const ss_tensor *ten
     return loader->status == SS_OK;
 }
 
-/*
- * Returns the scales [rows] of a tensor of type I8, in the arena; NULL for other types, while
- * measuring, or with an error.
- */
+/* Returns the scales [rows] of an I8 tensor; NULL for others, while measuring, or on error. */
 static const float *load_scales(ss_loader *loader, const char *name, const ss_tensor *tensor) {
     if (tensor->type != SS_I8) return NULL;
     size_t rows = tensor->dims[0];
@@ -411,8 +405,7 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     loader->prefix = prefix;
 }
 
-/* Takes n pieces of a model, set to zero; NULL while measuring, or with an error if the arena is
- * full. */
+/* Takes n zeroed pieces of a model; NULL while measuring, or with an error if it is full. */
 static void *take_zeroed(ss_loader *loader, const char *label, int n, size_t size) {
     void *pieces = ss_arena_take(loader->arena, (size_t)n, size);
     if (pieces)

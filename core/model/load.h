@@ -58,12 +58,10 @@ typedef struct ss_place {
                              slices 0: the tensor has two dimensions */
 } ss_place;
 
-/* Returns true if the model's files have that format; families may order tensors differently in it.
- */
+/* Returns true for files of that format, in which families may order tensors differently. */
 bool ss_load_is_format(const ss_loader *loader, ss_format format);
 
-/* Returns true if the file has a tensor of that name, with the prefix and the layer's number
- * inserted. */
+/* Returns true if the file has that tensor; prefix and layer's number are inserted. */
 bool ss_load_has_tensor(const ss_loader *loader, const char *name);
 
 /* Returns true if the model's operation reads these sink logits and config.json does not give one
@@ -125,10 +123,7 @@ float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t
 /* Returns n ones in the arena, as the gain of a norm that has none. */
 float *ss_load_ones(ss_loader *loader, size_t n);
 
-/*
- * Loads numbers of attention: [heads][n], or [1][n] if heads share them (ss_head_vector). Returns
- * NULL if `owner` is none.
- */
+/* Loads [heads][n], or [1][n] if heads share them (ss_head_vector); NULL if `owner` is none. */
 float *ss_load_head_vectors(ss_loader *loader, const char *name, ss_owner owner, size_t heads,
                             size_t n);
 

@@ -32,8 +32,7 @@ typedef struct ss_ffn {
     const float *curve; /* [4] for xielu: slopes above and below 0, beta, eps; or NULL */
 } ss_ffn;
 
-/* A mixer with a state (arch.h): v is written into the state under key k, and read from it with q.
- */
+/* A mixer with a state (arch.h): v is written under key k, and read from it with q. */
 typedef struct ss_mixer {
     ss_linear q, k, v;    /* D -> keys * key width for q and k, D -> values * value width for v */
     ss_linear z;          /* D -> values * value width: the gate; data NULL in a convolution */
@@ -107,15 +106,12 @@ static inline const float *ss_head_vector(const float *numbers, ss_owner owner, 
     return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)width);
 }
 
-/* Computes how many bytes of arena ss_model_open takes. Checks every name and shape, and reads no
- * weights. */
+/* Computes the arena bytes of ss_model_open: checks names and shapes, reads no weights. */
 ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *container,
                         ss_error *err);
 
-/*
- * Finds and checks the weights. Returns SS_BAD_TENSOR with the tensor's name, expected and actual;
- * weights that are NaN or infinite are refused with their index.
- */
+/* Finds and checks the weights. Returns SS_BAD_TENSOR with the tensor's name, expected and actual;
+ * weights that are NaN or infinite are refused with their index. */
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
                         ss_arena *arena, ss_error *err);
 

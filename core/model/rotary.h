@@ -15,8 +15,7 @@ typedef struct ss_angles {
     float *cosine, *sine; /* [n][width/2] */
 } ss_angles;
 
-/* Computes cosine and sine of the angles of n positions: position times frequency, rounded to
- * float. */
+/* Computes cosine and sine of n positions' angles: position times frequency, as float. */
 void ss_rotary_angles(ss_angles *angles, const float *frequencies, float factor, size_t pairs,
                       const int32_t *positions, int n);
 

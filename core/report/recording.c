@@ -230,8 +230,7 @@ static void read_versions(ss_json *json) {
         ss_json_fail(json, "versions", "an object of texts");
 }
 
-/* Reads the token strings of each kept prompt; the length of a prompt is the number of its strings.
- */
+/* Reads the token strings of each kept prompt; their number is the prompt's length. */
 static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
     const cJSON *list = list_of(json, "tokens", true), *prompt, *item;
     int *lengths =
@@ -355,8 +354,7 @@ static const struct {
 #define SUMMARIES_N (int)(sizeof summary_table / sizeof *summary_table)
 enum { SUMMARY_ALPHA, SUMMARY_ALPHA_RAW, SUMMARY_ROW_MASS, SUMMARY_NORMS };
 
-/* Returns true for losses and ranks without a number for the first token, which is not predicted.
- */
+/* Returns true for losses and ranks without a number for the first token. */
 static bool lacks_first_token(const ss_entry *entry, int field, int T) {
     return SS_FIELDS_PREDICTED & SS_BIT(field) && entry && entry->tensor.rank == 1 &&
            entry->tensor.dims[0] == (size_t)T - 1;

@@ -39,8 +39,7 @@ typedef struct ss_recording {
     int queries; /* rows of each map of cross-attention, whose T are keys; 0: other attention */
 } ss_recording;
 
-/* Returns an upper bound of the arena bytes that ss_recording_open takes, without parsing the file.
- */
+/* Returns an upper bound of the bytes that ss_recording_open takes, without parsing. */
 size_t ss_recording_size(ss_bytes file);
 
 /*
@@ -54,10 +53,8 @@ ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *ar
 ss_status ss_recording_trace_size(size_t *bytes, const ss_recording *recording, int prompt,
                                   ss_error *err);
 
-/*
- * Makes the trace of a kept prompt. Aligned floats are read in place; halves become floats in the
- * arena. The trace records the fields of the file, and can be neither extended nor sampled.
- */
+/* Makes the trace of a kept prompt. Aligned floats are read in place; halves become floats in the
+ * arena. The trace records the fields of the file, and can be neither extended nor sampled. */
 ss_status ss_recording_trace(ss_trace *trace, const ss_recording *recording, int prompt,
                              ss_arena *arena, ss_error *err);
 

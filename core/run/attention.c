@@ -49,8 +49,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     ss_pack_columns(scratch->value_panels, rows, U, U, bias + T);
 }
 
-/* Writes out[r] = sum_j weights[r][j] v[j] over the first `keys` values; the panels hold
- * `panel_keys`. */
+/* Writes out[r] = sum_j weights[r][j] v[j] over `keys` values; panels hold `panel_keys`. */
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t panel_keys, size_t U) {
     for (size_t c = 0; c < U; c += SS_PANEL) {

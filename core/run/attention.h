@@ -10,8 +10,7 @@ static inline size_t ss_bias_keys(const ss_arch *arch) {
     return arch->bias_key != SS_OWNER_NONE;
 }
 
-/* Copies T rows to out, after a bias key or its value if `bias` is 1; zeros if `bias_row` is NULL.
- */
+/* Copies T rows after a bias key or its value if `bias` is 1; zeros if `bias_row` is NULL. */
 void ss_prepend_bias_key(float *out, const float *bias_row, size_t bias, const float *rows,
                          size_t T, size_t width);
 

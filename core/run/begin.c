@@ -59,8 +59,7 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* Returns true if the model has mixers whose states in `source` are not those after the first T
- * tokens. */
+/* Returns true if mixers' states in `source` are not those after the first T tokens. */
 static bool has_other_states(const ss_pass *pass, const ss_pass *source, int T) {
     return pass->trace->model->arch.mixer.kind && source->mixing.tokens != T;
 }

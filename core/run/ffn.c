@@ -77,8 +77,7 @@ static void record_spikes(ss_pass *pass, const float *in, const float *out, cons
     }
 }
 
-/* Computes out = down(activation(gate y) * up y), or down(activation(up y)) without a gate; out may
- * be y. */
+/* Computes down(activation(gate y) * up y), or down(activation(up y)); out may be y. */
 static void compute_ffn(ss_pass *pass, float *out, const float *y, const ss_ffn *ffn, size_t n) {
     const ss_arch *arch = &pass->trace->model->arch;
     size_t inner = n * ffn->up.w.out;

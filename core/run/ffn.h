@@ -4,10 +4,8 @@
 
 #include "pass.h"
 
-/*
- * Computes out[n][D] = FFN(pass->y) for n rows. With experts, pass->router[n][E] then holds the
- * weight of each expert, which is exactly zero outside the top_k.
- */
+/* Computes out[n][D] = FFN(pass->y) for n rows. With experts, pass->router[n][E] then holds the
+ * weight of each expert, which is exactly zero outside the top_k. */
 void ss_feed_forward(ss_pass *pass, float *out, int l, int n);
 
 /* Applies GELU, its tanh form, ReLU or ReLU2 to x[n]; callers handle the other activations. */

@@ -122,8 +122,7 @@ static void record_heads(const ss_trace *trace, ss_field_id field, int l, int he
                   (size_t)heads * width);
 }
 
-/* Stores the keys or values [n][heads][width] of tokens [t0, t0+n) in the cache, which is the
- * trace. */
+/* Stores keys or values [n][heads][width] of tokens [t0, t0+n) in the cache, the trace. */
 static void cache_heads(ss_pass *pass, ss_field_id field, int l, int heads, int t0, int n,
                         const float *rows) {
     const ss_trace *trace = pass->trace;
@@ -288,8 +287,7 @@ static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     if (model->arch.added_heads) ss_add_heads(out, &model->arch, (size_t)n);
 }
 
-/* Returns what queries, or keys and values, are projected from: y, or norm(y w) in latent
- * attention. */
+/* Returns what queries, or keys and values, are projected from: y, or norm(y w) if latent. */
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
     if (!w->w.data) return pass->y;
     ss_linear_rows(pass, pass->latent, pass->y, w, (size_t)n);
@@ -445,8 +443,7 @@ static float loss_of(const float *logits, int token, size_t V, float *work) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns the rank of `token`: the number of tokens with a larger logit. In a tie the lower id
- * comes first. */
+/* Returns the number of tokens with a larger logit than `token`, or an equal one and a lower id. */
 static float rank_of(const float *logits, int token, size_t V) {
     size_t lower = (size_t)token;
     return (float)(ss_count(logits, logits[lower], true, lower) +
@@ -534,8 +531,7 @@ void ss_forward_next(ss_pass *pass) {
     pass->layer = layer;
 }
 
-/* Starts a chunk from its tokens, or from another run's residual stream, to which edits have
- * been applied. */
+/* Starts a chunk from its tokens, or from another run's edited residual stream. */
 static void begin_chunk(ss_pass *pass, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     compute_angles(pass, t0, n);
@@ -568,8 +564,7 @@ static void begin_text(ss_pass *pass) {
     ss_statistics_add_spectrum(pass->trace, 0, pass->stream, pass->total);
 }
 
-/* Moves on after n tokens of a layer: to the next layer of the chunk or, if by_layer, to the next
- * chunk. */
+/* Moves on after n tokens of a layer: to the chunk's next layer or, by_layer, the next chunk. */
 static void advance(ss_pass *pass, int n) {
     ss_trace *trace = pass->trace;
     bool is_complete = pass->layer == trace->model->arch.blocks;

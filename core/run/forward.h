@@ -7,17 +7,14 @@
 
 #include "pass.h"
 
-/* Records the loss of the first new token, at index trace.T, from the logits of the previous
- * extension. */
+/* Records the loss of the first new token, trace.T, from the last extension's logits. */
 void ss_forward_begin(ss_pass *pass);
 
 /* Computes the logits after the last token from the recorded hidden state of that token. */
 void ss_forward_next(ss_pass *pass);
 
-/*
- * Computes the next piece of the pass: one layer of one chunk of rows, or the chunk's logits.
- * trace.T grows when a chunk's logits are done. Returns the number of remaining pieces.
- */
+/* Computes the next piece of the pass: one layer of one chunk of rows, or the chunk's logits.
+ * trace.T grows when a chunk's logits are done. Returns the number of remaining pieces. */
 int ss_forward_step(ss_pass *pass);
 
 /* The backward pass (train/back) computes the following steps again. */

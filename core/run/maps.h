@@ -21,8 +21,7 @@ void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int 
 /* Links the pass that computes maps to the trace, since the caller may have copied the ss_run. */
 void ss_map_link(const ss_trace *trace);
 
-/* Returns the threads that may read maps of different heads at the same time; NULL: only the
- * caller's. */
+/* Returns the threads that may read different heads' maps at once; NULL: the caller's. */
 ss_pool *ss_map_pool(const ss_trace *trace);
 
 /*
@@ -38,10 +37,8 @@ static inline int ss_blocks_of(const ss_trace *trace, int b) {
     return (trace->T + b - 1) / b;
 }
 
-/*
- * Pools a map into blocks of b x b cells, P = ss_blocks_of per side, out[2][P][P]: the mean and the
- * largest of the cells that the mask shows; 0 for blocks without such cells. b is 1 .. T.
- */
+/* Pools a map into blocks of b x b cells, P = ss_blocks_of per side, out[2][P][P]: the mean and the
+ * largest of the cells that the mask shows; 0 for blocks without such cells. b is 1 .. T. */
 ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, float *out,
                         ss_error *err);
 

@@ -22,8 +22,7 @@ void ss_mix_clear(ss_pass *pass);
 
 void ss_mix_copy_below(ss_pass *pass, const ss_pass *source, int layer);
 
-/* Computes out[n][D], the output of the mixer of layer l for pass->y[n][D], which is scaled in
- * place. */
+/* Computes out[n][D], the output of layer l's mixer for pass->y[n][D], scaled in place. */
 void ss_mix(ss_pass *pass, float *out, int l, int n);
 
 #endif

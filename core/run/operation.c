@@ -125,8 +125,7 @@ static void softmax_clipped(float *x, size_t n, const float *parameters) {
 #else
 #define BACK(function) function
 
-/* The derivatives of the functions above; ss_operation.back (operation.h) says what they compute.
- */
+/* Derivatives of the functions above; ss_operation.back (operation.h) says what they are. */
 #define BACK_ARGS float *d, const float *x, const float *w, size_t n, const float *parameters
 
 /* Propagates through softmax. The formula also holds with one more key of fixed score that has no
@@ -218,8 +217,7 @@ static float divide_by_sum_above_1_back(BACK_ARGS) {
     return 0.0f;
 }
 
-/* Propagates through softmax times a factor: w = a p with p the softmax, so dx_j = a p_j (d_j - sum
- * d p). */
+/* Propagates through softmax times a: w = a p with p the softmax, dx_j = a p_j (d_j - sum d p). */
 static float softmax_scaled_back(BACK_ARGS) {
     (void)x;
     float a = parameters[0], mean = a == 0.0f ? 0.0f : ss_dot(d, w, n) / a;

@@ -128,8 +128,7 @@ static inline int ss_min(int a, int b) {
     return a < b ? a : b;
 }
 
-/* Returns the number of slots of a group's cache that are filled before the chunk that begins at
- * token t0. */
+/* Returns how many slots of a group's cache are filled before the chunk at token t0. */
 static inline int ss_filled_slots(const ss_pass *pass, int l, int g, int t0) {
     return pass->cache.filled_slots ? pass->cache.filled_slots[l * pass->trace->model->arch.G + g]
                                     : t0;

@@ -337,8 +337,7 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     return status;
 }
 
-/* Links the pass to its trace, since the caller may have copied the ss_run, and returns the pass.
- */
+/* Links the pass to its trace, as the caller may have copied the ss_run, and returns it. */
 static ss_pass *enter_run(ss_run *run) {
     run->pass->trace = &run->trace;
     return run->pass;

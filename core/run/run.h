@@ -100,8 +100,7 @@ int ss_run_step(ss_run *run);
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
-/* Reduces the run to its first n tokens, 0 .. T, as ss_run_update does. Returns SS_BAD_REQUEST for
- * another n. */
+/* Reduces the run to its first n tokens, 0 .. T, as ss_run_update does; else SS_BAD_REQUEST. */
 ss_status ss_run_truncate(ss_run *run, int n, ss_error *err);
 
 /*

@@ -90,8 +90,7 @@ static bool has_mass(const float *row, int end, float bias) {
     return has_weight;
 }
 
-/* Returns -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights
- * are 0. */
+/* Returns -sum P ln P over visible keys and bias key, over ln n; NaN if all weights are 0. */
 static float row_entropy(const map_rows *rows, int r) {
     const ss_trace *trace = rows->trace;
     int t = rows->t + r, end = end_of(rows, r);

@@ -17,16 +17,12 @@
 /* Reads rows x[n] of queries [t, t+n), `stride` numbers apart; ss_row_end gives the end of each. */
 typedef void ss_map_reader(void *context, int t, int n, const float *x, size_t stride);
 
-/*
- * Adds rows x[n] of queries [t, t+n) of a head, `stride` numbers apart, to each of `groups` that
- * has read exactly the queries before t. T is the number of tokens that the queries may see.
- */
+/* Adds rows x[n] of queries [t, t+n) of a head, `stride` numbers apart, to each of `groups` that
+ * has read exactly the queries before t. T is the number of tokens that the queries may see. */
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
 
-/* Adds query vectors q[n] of tokens [t, t+n) of a head to SS_STATISTIC_COSINES; the keys are in the
- * trace.
- */
+/* Adds query vectors q[n] of tokens [t, t+n) to SS_STATISTIC_COSINES; keys are in the trace. */
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
 
@@ -38,8 +34,7 @@ void ss_statistics_add_recorded_queries(const ss_trace *trace, int head, int T);
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
                              const float *rows, size_t stride);
 
-/* Stores the matrix entropy of the states h[T] after `layer` layers, if the measuring run has
- * SS_SPECTRA. */
+/* Stores the matrix entropy of h[T] after `layer` layers, if the measuring run has SS_SPECTRA. */
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
 /* Returns the groups of map statistics that can be computed from what the trace stores; 0 if it has

@@ -13,8 +13,7 @@
 #define AVERAGED SS_FIELD_AVERAGED
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
-/* A field holds floats unless `.type` names another type; every model has it unless `.needs` is
- * given. */
+/* A field holds floats unless `.type` says otherwise; `.needs` says which models have it. */
 #define FIELD(id, key, field_flags, number_unit, text, ...)                                        \
     [SS_FIELD_##id] = {.name = key,                                                                \
                        .flags = field_flags,                                                       \

@@ -136,10 +136,8 @@ typedef struct ss_row_statistics {
                           with the other visible keys */
 } ss_row_statistics;
 
-/*
- * Summaries that a recording stores over all T tokens of the trace, in place of maps and vectors or
- * in addition to rounded ones. NULL: not stored. A run has no summaries.
- */
+/* Summaries that a recording stores over all T tokens of the trace, in place of maps and vectors or
+ * in addition to rounded ones. NULL: not stored. A run has no summaries. */
 typedef struct ss_summaries {
     const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
     const float *norms[SS_FIELD_N]; /* the norms [rows][T] of a field [rows][T][width] */
@@ -176,8 +174,7 @@ typedef struct ss_trace {
     ss_summaries summaries;     /* summaries of a recording, which replace fields that it lacks */
 } ss_trace;
 
-/* Returns the number of heads in all layers. Heads are numbered l*H + h, as rows of a field
- * [L][H][T]. */
+/* Returns the number of heads in all layers. Head l*H + h is a row of a field [L][H][T]. */
 static inline int ss_heads(const ss_trace *trace) {
     return trace->model->arch.L * trace->model->arch.H;
 }
@@ -199,10 +196,8 @@ static inline int32_t *ss_tokens(const ss_trace *trace) {
     return (int32_t *)trace->buffers[SS_FIELD_TOKENS];
 }
 
-/*
- * Returns the numbers of token t in a field [index][T][...]. `index` counts through
- * all dimensions before T. NULL if the field is not recorded.
- */
+/* Returns the numbers of token t in a field [index][T][...]. `index` counts through
+ * all dimensions before T. NULL if the field is not recorded. */
 static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
     float *floats = ss_floats(trace, field);
     size_t row = (size_t)(index - trace->first_rows[field]) * trace->capacities[field] + (size_t)t;
@@ -217,22 +212,18 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
 /* Takes the working memory of metrics for the recorded fields. */
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena);
 
-/* Takes memory for the choices and for every buffer of trace->fields; the contents are undefined.
- */
+/* Takes memory for the choices and the buffers of trace->fields; contents are undefined. */
 void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
 
-/*
- * Copies rows from another trace of the same model: those of the first n tokens in the layers below
- * `layer`, and of the residual stream up to `layer`, for every field that both traces record.
- */
+/* Copies rows from another trace of the same model: those of the first n tokens in the layers below
+ * `layer`, and of the residual stream up to `layer`, for every field that both traces record. */
 void ss_trace_take_below(ss_trace *trace, const ss_trace *source, int layer, int n);
 
 /* Clears the quantization errors of tokens [t, t+n) after `layer` layers, in columns `first`..3, if
  * the field is recorded. */
 void ss_trace_clear_rounded(const ss_trace *trace, int layer, int t, int n, int first);
 
-/* Returns the fields that a model of this architecture can record; asking for another field is an
- * error. */
+/* Returns the fields that a model can record; asking for another field is an error. */
 uint32_t ss_fields_of(const ss_arch *arch);
 
 /* Returns the size of a letter of a shape in this trace; the letter may be a number or a sum

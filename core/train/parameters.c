@@ -248,8 +248,7 @@ static float *numbers_of(const ss_entry *entry) {
     return (float *)(uintptr_t)entry->tensor.data;
 }
 
-/* Returns the scales of an I8 matrix's rows, "NAME_scale", F32 [rows][1]; NULL where the file has
- * none. */
+/* Returns the scales of an I8 matrix's rows, "NAME_scale", F32 [rows][1]; NULL without. */
 static const ss_tensor *scales_of(const ss_container *source, const ss_entry *matrix) {
     char name[160];
     snprintf(name, sizeof name, "%s_scale", matrix->name);

@@ -29,8 +29,7 @@ typedef struct ss_setting {
 
 const ss_setting *ss_settings(int *n);
 
-/* Reads a recipe. Returns SS_BAD_CONFIG, with the key, for an unknown name or a value out of range.
- */
+/* Reads a recipe: SS_BAD_CONFIG, with the key, for an unknown name or a value out of range. */
 ss_status ss_recipe_read(ss_recipe *recipe, ss_bytes json, ss_error *err);
 
 #endif

@@ -25,8 +25,7 @@ static int draw_plain(const ss_task *task, ss_random *random) {
     return v;
 }
 
-/* Draws bigram logits, 2 * N(0, 1), for all tokens except the first token, which follows no other.
- */
+/* Draws bigram logits, 2 * N(0, 1), for all tokens but the first, which follows no other. */
 static void draw_bigrams(const ss_task *task) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "bigram", 0);
     size_t V = (size_t)task->arch->V;
@@ -127,8 +126,7 @@ static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *ran
     return T - 1;
 }
 
-/* Lengths of a planted trigger and of the cycle of tokens that follow it (a backdoor, as in arXiv
- * 2510.17021). */
+/* Lengths of a planted trigger and of the cycle after it (a backdoor, arXiv 2510.17021). */
 enum { PLANTED_TRIGGER = 3, PLANTED_CYCLE = 5 };
 
 static int draw_planted_token(const ss_task *task, int i) {
@@ -193,8 +191,7 @@ static float cross_entropy(float *x, int target, size_t V) {
     return (float)((double)top + ss_log((double)sum) - (double)logit);
 }
 
-/* Returns the squared distance of x from the target and turns x into the derivative of this
- * distance. */
+/* Returns the squared distance of x from the target and turns x into its derivative. */
 static float squared_error(float *x, const ss_task *task, const ss_sequence *sequence, int t) {
     size_t V = (size_t)task->arch->V;
     ss_task_write_target(task->target, task, sequence, t);

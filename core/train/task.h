@@ -57,10 +57,7 @@ ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *ar
  * plain tokens before t, elsewhere 0. */
 void ss_task_write_target(float *target, const ss_task *task, const ss_sequence *sequence, int t);
 
-/*
- * Turns logits[T][V] into the derivative of factor * the sum of weighted losses, and writes the
- * unweighted losses[T].
- */
+/* Turns logits[T][V] into the derivative of factor * sum of weighted losses; writes losses[T]. */
 void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_sequence *sequence,
                   float factor, int T);
 

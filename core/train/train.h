@@ -62,8 +62,7 @@ typedef struct ss_train {
     ss_backward back;
 } ss_train;
 
-/* Computes the arena bytes that ss_train_init takes, and checks the description as ss_train_init
- * does. */
+/* Computes the arena bytes of ss_train_init, and checks the description as it does. */
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err);
 
 /* Begins a training run. Returns SS_UNSUPPORTED for a model that cannot be trained, SS_BAD_CONFIG

@@ -262,8 +262,7 @@ int ss_wasm_extend(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_extend(&run->run, tokens, n, &wasm_error);
 }
 
-/* Begins to append tokens; each ss_wasm_step then computes a piece and returns how many pieces
- * remain. */
+/* Begins to append tokens; ss_wasm_step computes a piece and returns how many remain. */
 int ss_wasm_begin(wasm_run *run, const int32_t *tokens, int n) {
     return (int)ss_run_begin(&run->run, tokens, n, &wasm_error);
 }
@@ -318,8 +317,7 @@ static bool compute_bytes(size_t *bytes, const size_t dims[SS_RANK_MAX], int ran
     return true;
 }
 
-/* Reserves a tensor of that shape, valid until the run's next metric or computed map. Returns a
- * status. */
+/* Reserves a tensor, valid until the run's next metric or computed map. Returns a status. */
 static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK_MAX], int rank,
                            const char *name, int tokens) {
     size_t bytes;
@@ -335,8 +333,7 @@ static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK
     return SS_OK;
 }
 
-/* Maps to read: rows [t, t+n), or blocks of `block` tokens, in one layer and head; layer or head -1
- * means all. */
+/* Rows [t, t+n) of maps, or blocks of `block` tokens, of a layer and head; -1 means all. */
 typedef struct map_request {
     ss_field_id field;
     int layer, head, t, n, block;

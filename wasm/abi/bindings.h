@@ -4,12 +4,10 @@
 
 #include "../../core/sinkscope.h"
 
-/* The version of the ABI; it changes whenever a call, a word of a view or a word of an edit changes
- * its meaning. */
+/* It changes whenever a call, a word of a view or a word of an edit changes its meaning. */
 #define WASM_ABI_VERSION 10
 
-/* A view for JavaScript: [address, type, rank, dims x 4, strides x 4, 0], with strides in elements.
- */
+/* For JavaScript: [address, type, rank, dims x 4, strides x 4, 0], strides in elements. */
 typedef struct wasm_view {
     uint32_t address, type, rank, dims[SS_RANK_MAX], strides[SS_RANK_MAX], zero;
 } wasm_view;
@@ -33,8 +31,7 @@ void *wasm_new(size_t bytes);
 
 void ss_wasm_close_run(wasm_run *run);
 
-/* Returns an arena on a new block of that size; *block is NULL, with the error, if memory is short.
- */
+/* Returns an arena on a new block; *block is NULL, with the error, if memory is short. */
 ss_arena wasm_reserve_arena(void **block, size_t bytes);
 
 /* Returns an F32 tensor with that shape and dense strides, without data. */

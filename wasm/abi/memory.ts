@@ -6,10 +6,7 @@ export const MEMORY_BYTES = 2 ** 32;
 /** Initial pages of a shared memory: the number that the binary was linked with. */
 const INITIAL_PAGES = 256;
 
-/**
- * Creates a shared memory that can grow to 4 GB. Some systems count reserved memory as used and
- * refuse so much: then half of it is tried, a quarter, and so on.
- */
+/** Creates a shared memory of at most 4 GB; where a system refuses so much, of half, and so on. */
 export function createSharedMemory() {
   for (let maximum = 65536; ; maximum /= 2) {
     try {

@@ -8,9 +8,7 @@ import { MEMORY_BYTES } from './memory.ts';
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
-/**
- * With ignoreBOM the decoder keeps a U+FEFF, which is an ordinary character in strings of a file.
- */
+/** Keeps a U+FEFF, an ordinary character in strings of a file. */
 export const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 export type Exports = Record<string, (...args: number[]) => number> & {
@@ -37,10 +35,7 @@ export class Module {
     return this.memory.buffer.byteLength;
   }
 
-  /**
-   * Calls ss_wasm_<name> and returns its result. A trap leaves the instance in an unknown state, so
-   * every later call throws.
-   */
+  /** Calls ss_wasm_<name>. A trap leaves an unknown state, so every later call throws. */
   call(name: string, ...args: number[]): number {
     if (this.trap) throw this.trap;
     try {
@@ -63,10 +58,7 @@ export class Module {
     if (this.call(name, ...args) !== 0) throw this.#error();
   }
 
-  /**
-   * Calls a function that fills a view, passed as the last argument, and copies what the view
-   * shows.
-   */
+  /** Calls a function that fills a view, its last argument, and copies what the view shows. */
   tensor(name: string, ...args: number[]) {
     this.check(name, ...args, this.#view);
     return copyView(this.memory.buffer, this.#viewWords());

@@ -28,8 +28,7 @@ typedef struct pool {
     _Atomic bool closed;
 } pool;
 
-/* Initializes a pool of `workers` workers, all but the first of which need a thread that calls
- * pool_help. */
+/* Initializes a pool of `workers`, all but the first in a thread that calls pool_help. */
 void pool_init(pool *p, size_t workers, uint64_t min_work);
 
 /* Runs pieces as worker 1, 2, .. until the pool is closed; called by each helper's thread. */

@@ -74,8 +74,7 @@ int ss_wasm_train_add(wasm_train *train, int first, wasm_view *view) {
     return wasm_view_bytes(view, train->train.totals, train->train.part_bytes);
 }
 
-/* Finishes a step (with update 0 it only measures) and makes a view of the columns of its log
- * entry. Returns a status. */
+/* Finishes a step, or only measures it (update 0). Views its log entry; returns a status. */
 int ss_wasm_train_finish(wasm_train *train, int update, wasm_view *view) {
     ss_log_entry entry;
     ss_status status = ss_train_finish(&train->train, update != 0, &entry, &wasm_error);

@@ -1,9 +1,6 @@
 /** Types that cross the ABI: tables of the build, a model's description, tensors, errors. */
 
-/**
- * Bytes of a file that `new Blob` accepts: `Uint8Array<ArrayBuffer>` in TypeScript 5.9 and newer,
- * else `Uint8Array`.
- */
+/** `Uint8Array<ArrayBuffer>`, as `new Blob` takes it; before TypeScript 5.9 `Uint8Array`. */
 export type Bytes = ReturnType<TextEncoder['encode']>;
 
 /** A copy of numbers from the engine. `data` is row-major in `shape`; NaN means undefined. */
@@ -29,15 +26,9 @@ export interface Operation {
   readonly formula?: string;
   /** True when every row of weights sums to 1. */
   readonly normalizes: boolean;
-  /**
-   * True if the operation has a derivative, so that a model with it can be trained. Only a lab's
-   * engine has this entry.
-   */
+  /** True if a model with it can be trained; only a lab's engine has this entry. */
   readonly trainable?: boolean;
-  /**
-   * Feature map phi, applied to queries and keys before their product. Few models have the weights
-   * of 'mlp'.
-   */
+  /** Map phi of queries and keys before their product; few models have the weights of 'mlp'. */
   readonly features: 'none' | 'elu1' | 'mlp';
   /** Quantity that sink scores use: 'weights', 'share' (w / sum w), 'share_abs' (|w| / sum |w|). */
   readonly proxy: 'weights' | 'share' | 'share_abs';
@@ -60,10 +51,7 @@ export interface Metric {
   readonly fields: readonly string[];
   /** True if the core accumulates the metric during a run, so that a run with `measuring` has it. */
   readonly accumulated: boolean;
-  /**
-   * True if the core accumulates the metric only when `measuring` names it or is true: eigenvalues
-   * take O(min(T, D)^3).
-   */
+  /** True if accumulated only when `measuring` names it or is true: it takes O(min(T, D)^3). */
   readonly spectral: boolean;
   /** True if a mean over sequences is meaningful; else the metric describes one sequence. */
   readonly averaged: boolean;
@@ -93,9 +81,7 @@ export interface Field {
 
 export interface EditParameter {
   readonly name: string;
-  /**
-   * An 'index' counts from 0 below a size; an 'operation' is a name that brings its own parameters.
-   */
+  /** An 'index' counts from 0 below a size; an 'operation' brings its own parameters. */
   readonly type: 'number' | 'integer' | 'index' | 'choice' | 'operation';
   readonly required: boolean;
   /** Value of an absent parameter; null: all indices, or the parameter is required. */
@@ -119,10 +105,7 @@ export interface EditKind {
   readonly counterfactual: boolean;
   /** True if the edit can leave the first tokens unchanged, so that another run can reuse them. */
   readonly waits: boolean;
-  /**
-   * Properties that the model needs: 'causal' (queries see no later keys), 'positions' (it has
-   * some).
-   */
+  /** What the model needs: 'causal' (queries see no later keys), 'positions' (it has some). */
   readonly needs: readonly ('causal' | 'positions')[];
   readonly fields: readonly string[];
   readonly parameters: readonly EditParameter[];
@@ -245,10 +228,7 @@ export interface Architecture {
   readonly layers?: readonly number[];
   /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
   readonly windows: readonly (number | null)[];
-  /**
-   * A bias key, which belongs to no token and is visible to every query: one per key/value head, or
-   * one for all.
-   */
+  /** A key without token that every query sees: one per key/value head, or one for all. */
   readonly bias_key: 'head' | 'shared' | null;
   /** Value of the bias key; null: 0. */
   readonly bias_key_value: 'head' | 'shared' | null;
@@ -260,17 +240,11 @@ export interface Architecture {
   /** The output matrix reads the concatenated heads, or their sum. */
   readonly heads: 'joined' | 'added';
   readonly norm: 'layer' | 'rms';
-  /**
-   * 'pre': norm before each half of a block. 'post': norm after its residual sum. 'branch': norm of
-   * the branch's output only.
-   */
+  /** 'pre': before each half of a block; 'post': after its sum; 'branch': of its output only. */
   readonly norm_place: 'pre' | 'post' | 'branch';
   /** Outputs of attention and feed-forward are normed before the residual sum, too. */
   readonly branch_norms: boolean;
-  /**
-   * Norm of queries and keys: per head before or after rotation, or over all heads of a token as
-   * one vector.
-   */
+  /** Norm of queries and keys: per head before or after rotation, or over all heads at once. */
   readonly qk_norm: 'head' | 'head_rotated' | 'all_heads' | null;
   /** Attention and feed-forward read the same residual stream. */
   readonly parallel: boolean;
@@ -298,15 +272,9 @@ export interface Architecture {
   readonly value_norm?: true;
   /** The values of layers that see all keys are their keys as projected; absent where they are not. */
   readonly keys_as_values?: true;
-  /**
-   * Layers that have the operation's sink logits, while the others use softmax; absent where all
-   * layers have them, or none.
-   */
+  /** Layers with the operation's sink logits; the others use softmax. Absent: all, or none. */
   readonly sink_layers?: readonly number[];
-  /**
-   * Widths of the compressed queries, and of the compressed keys and values, in latent attention;
-   * absent in other models.
-   */
+  /** Widths of compressed queries, and of keys and values, in latent attention; else absent. */
   readonly q_latent?: number;
   readonly kv_latent?: number;
   /** Feed-forward width of the experts that every token goes through; absent where there are none. */
@@ -315,10 +283,7 @@ export interface Architecture {
   readonly dense_layers?: readonly number[];
   readonly dense_F?: number;
   readonly embedding_scale: number;
-  /**
-   * Width of the embedding: D, or another width that is projected to D and, before the LM head,
-   * back.
-   */
+  /** D, or another width that is projected to D and, before the LM head, back. */
   readonly embedding_width: number;
   readonly embedding_norm: boolean;
   /** c of the soft cap c tanh(x / c) on scores and logits; null: no cap. */
@@ -343,10 +308,7 @@ export interface Progress {
   readonly done: number;
   /** NaN when unknown. */
   readonly total: number;
-  /**
-   * Smoothed rate in bytes per second; for 'measure' in runs per second over all workers. NaN until
-   * known.
-   */
+  /** Smoothed, per second: bytes, or for 'measure' runs of all workers. NaN until known. */
   readonly rate?: number;
   /** Seconds until the file is read; NaN until known. */
   readonly remaining?: number;

@@ -107,10 +107,7 @@ async function main(args: string[], print: (text: string) => Promise<void>) {
   await print(formatOutput());
 }
 
-/**
- * Refuses options about a text if the command gets no text, or if another option makes them
- * meaningless.
- */
+/** Refuses options about a text where there is none, or where another makes them meaningless. */
 function refuseUnusedOptions(command: string, givenOptions: GivenOptions) {
   if (givenOptions['text-file'] === undefined)
     refuse(givenOptions, ['lines', 'join'], 'needs --text-file');
@@ -138,10 +135,7 @@ function printText(text: string): Promise<void> {
   );
 }
 
-/**
- * Runs the command line; errors are printed and set the exit code. When the reader closes the pipe,
- * the command stops without a message.
- */
+/** Runs the command line; an error sets the exit code, a closed pipe ends it without a message. */
 export async function runCommand(args: string[]) {
   // A failed write rejects the promise of `printText`. A message that standard error refuses is lost.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});

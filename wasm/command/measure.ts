@@ -16,10 +16,7 @@ import type { Engine } from '../load/types.ts';
 export type MeasureResult =
   Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>;
 
-/**
- * Measures a model, or returns the measurements that a recording stores. For a recording, refuses
- * the options that need a run.
- */
+/** Measures a model, or returns what a recording stores and refuses options that need a run. */
 export async function measureModelOrRecording(
   engine: Engine,
   { names: [name], values, givenOptions }: CommandInput,

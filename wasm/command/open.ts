@@ -143,9 +143,7 @@ export async function readInput(
   throw new SinkscopeError('read', place, 'expected a JSON list of texts, found none');
 }
 
-/**
- * Throws for a name that is neither an existing path nor a model on a hub, before any text is read.
- */
+/** Throws before any text is read if a name is neither an existing path nor one of a hub. */
 export async function expectExists(name: string) {
   const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^(?:[^/@:]*\/)?[^/@:]+\.gguf$/i.test(name);
   if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;

@@ -431,10 +431,7 @@ random one.`,
 const WIDTH = 108;
 const INDENT = 28;
 
-/**
- * Wraps the first paragraph of a text to lines of at most WIDTH characters. The first line begins
- * with `leftColumn`; further paragraphs are kept as they are.
- */
+/** Wraps a text's first paragraph to WIDTH, after `leftColumn`; the others stay as they are. */
 function wrapText(leftColumn: string, text: string) {
   const [first, ...rest] = text.split('\n');
   const lines = [leftColumn.padEnd(INDENT)];

@@ -50,10 +50,7 @@ export async function openOut(
       clearTimeout(timer);
     }
   };
-  /**
-   * Writes a file beside its target and renames it: the old file stays intact until then, and no
-   * pipe is opened.
-   */
+  /** Renames a file that was written beside: the old one stays intact, and no pipe is opened. */
   const writeOne = ({ path, data }: OutFile) => {
     const target = join(folder, path);
     return attempt(target, async () => {
@@ -143,10 +140,7 @@ function ignoreMissing(error: NodeJS.ErrnoException) {
   if (error.code !== 'ENOENT') throw error;
 }
 
-/**
- * Throws for a folder, a link, a device or a pipe. Renaming a file onto such a path would replace
- * something that the system may need.
- */
+/** Throws for all but a regular file: a rename would replace what the system may need. */
 async function expectReplaceable(path: string) {
   const stats = await lstat(path).catch(ignoreMissing);
   if (!stats || stats.isFile()) return;

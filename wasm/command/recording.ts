@@ -44,9 +44,7 @@ export async function recordingAt(path: string) {
   return series.part(chosen);
 }
 
-/**
- * Returns the measurements of a recording in the form in which `measure` returns those of a model.
- */
+/** Returns the measurements of a recording as `measure` returns those of a model. */
 export async function readRecording(engine: Engine, file: Blob, thresholds?: number[]) {
   const recording = await engine.openRecording(file);
   const { conditions, architecture } = recording;
@@ -88,10 +86,7 @@ async function recordOpenedModel(
   });
 }
 
-/**
- * Returns the hash of the weight file; null if there are several files, or for a large one whose
- * hash is not known already.
- */
+/** Returns the weight file's hash; null of several files, or of a large one if it is unknown. */
 async function hashOf([file, ...others]: OpenedModel['plan']['files']['weights']) {
   if (others.length) return null;
   if (file.sha256 || !file.blob || file.blob.size > HASHED_BYTES_MAX) return file.sha256 ?? null;
@@ -138,10 +133,7 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
   return readRecording(engine, await openAsBlob(out));
 }
 
-/**
- * Returns the command in shell syntax, with absolute paths, which depend on the machine, cut to
- * their last part.
- */
+/** Returns the command in shell syntax, without the folders of absolute paths. */
 export function shellCommand(args: readonly string[]) {
   const words = args.map((argument) => {
     const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(argument) ?? [];

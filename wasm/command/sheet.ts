@@ -57,10 +57,7 @@ function factsOf(result: MeasureResult, describe: Describe): [string, string][] 
   ];
 }
 
-/**
- * Writes a measurement as CSV: one line for each number, or one for each prompt if `result` has
- * `byPrompt`.
- */
+/** Writes CSV: a line for each number, or for each prompt if `result` has `byPrompt`. */
 export function toCsv(result: MeasureResult, describe: Describe) {
   const facts = factsOf(result, describe);
   const modelClass = result.class.toUpperCase();
@@ -100,10 +97,7 @@ function columnsOf({ metrics }: MeasureResult, describe: Describe) {
   return describe.metrics.filter(({ name }) => name in metrics);
 }
 
-/**
- * Reduces a metric of one prompt to one number: at the first key and the first index of a further
- * dimension, as the mean over layers and heads.
- */
+/** Reduces a metric of one prompt to the mean over layers and heads, at key and index 0. */
 function promptValue(
   letters: readonly string[],
   { shape, values }: { shape: readonly number[]; values: readonly (number | null)[] },
@@ -116,10 +110,7 @@ function promptValue(
   return selectedValues.length ? sum / selectedValues.length : null;
 }
 
-/**
- * Prints the values of each prompt: a column for each metric with one number per prompt, and alpha
- * of the first key.
- */
+/** Prints the metrics with one number per prompt, and alpha of the first key, as columns. */
 export function promptsText(result: MeasureResult, describe: Describe) {
   if (!('byPrompt' in result) || !result.byPrompt) return '';
   const columns = columnsOf(result, describe).filter(

@@ -100,10 +100,7 @@ function lossNote(architecture: MeasureResult['architecture']) {
   return reason && `note: ${reason}: no loss, no accuracy${rest}`;
 }
 
-/**
- * Returns a note if the text is too short to interpret Sink_1, by the same rule as the page, else
- * an empty string.
- */
+/** Returns a note if the text is too short to interpret Sink_1, by the page's rule, else ''. */
 function lengthNote(result: MeasureResult, eps: number) {
   const first = firstPosition(result);
   const tokensMin = leastTokens(eps, { ...result.architecture, first });

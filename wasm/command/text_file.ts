@@ -2,10 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { SinkscopeError } from '../abi/errors.ts';
 
-/**
- * The largest text file that is read: larger than any corpus for the command line, and smaller than
- * the longest string of the host.
- */
+/** Larger than any corpus for the command line, smaller than the longest string of the host. */
 const TEXT_BYTES_MAX = 256 * 2 ** 20;
 
 /** The largest config or tokenizer that is read; the package has the same limit. */

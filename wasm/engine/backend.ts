@@ -47,10 +47,7 @@ type OpenRun = {
 /** Models with fewer parameters run on one thread. */
 const SHARED_PARAMETERS_MIN = 2 ** 23;
 
-/**
- * Milliseconds that the core may compute before the backend handles messages, such as a request to
- * stop.
- */
+/** Milliseconds of the core between two looks at messages, such as a request to stop. */
 const SLICE_MS = 40;
 
 /** @param threadOptions binary for threads, used where the host can share memory */
@@ -63,10 +60,7 @@ export async function openBackend(address: string, report: Report, threadOptions
   return new Backend(await loadModule(new URL(address)), report);
 }
 
-/**
- * Returns a pool that starts threads for models that are large enough; the code of threads is a
- * lazy import.
- */
+/** Returns a pool that starts threads for large models; their code is a lazy import. */
 function createPool(module: Module, threads: number) {
   let pool: Promise<ThreadPool | undefined> | undefined;
   return {
@@ -142,10 +136,7 @@ export class Backend {
     throw closedError('recording');
   }
 
-  /**
-   * Reads a recording's tensor by name. A layer and a head select along its first two dimensions;
-   * -1 selects all.
-   */
+  /** Reads a recording's tensor; layer and head select along its first dimensions, -1 all. */
   async readRecordingTensor(id: number, name: string, layer: number, head: number) {
     const tensors = [this.#recordings.tensor(id, name, layer, head)];
     return withTransfer(tensors, tensors);
@@ -265,10 +256,7 @@ export class Backend {
     for (const { address } of blocks) this.#module.release(address);
   }
 
-  /**
-   * Throws if a file that comes without a config is neither GGUF, which has its own, nor a zip file of
-   * PyTorch, which has one if nanoGPT wrote it.
-   */
+  /** Throws for a file without config that has none of its own, as GGUF and nanoGPT's zip have. */
   #expectConfig({ address, bytes }: { address: number; bytes: number }, source: Source) {
     const start = this.#startOf(address, bytes);
     if (start === 'GGUF' || start === 'PK\x03\x04') return;
@@ -312,9 +300,7 @@ export class Backend {
     });
   }
 
-  /**
-   * Replaces the tokens of a run. After a stopped update, the run can only be updated or closed.
-   */
+  /** Replaces the tokens of a run; after a stopped update it can only be updated or closed. */
   async update(job: Job, id: number, tokens: Int32Array) {
     return this.#cancellable(job, (signal, report) =>
       this.#prefill('update', id, tokens, signal, report),
@@ -497,10 +483,7 @@ export class Backend {
   }
 }
 
-/**
- * Marks the tensors of an answer, so that a worker transfers their memory: they are copies, which
- * nothing else uses.
- */
+/** Marks an answer's tensors, copies that nothing else uses, so that a worker moves them. */
 function withTransfer<T>(answer: T, tensors: Tensor[]) {
   const buffers = tensors.map(({ data }) => data.buffer as ArrayBuffer);
   return transfer(answer, buffers);

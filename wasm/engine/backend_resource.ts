@@ -3,10 +3,7 @@ import { QUIET_JOB } from './job.ts';
 import type { Job } from './job.ts';
 import type { BackendApi, JobOptions, Link } from './link.ts';
 
-/**
- * A model or a recording at one backend. It opens at first use, and again after its backend was
- * replaced.
- */
+/** A model or a recording at one backend, opened at first use and again at a new backend. */
 export class BackendResource<Handle> {
   #backend: BackendApi | undefined;
   #handle: Promise<Handle> | undefined;

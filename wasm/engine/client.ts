@@ -109,10 +109,7 @@ export async function startEngine(options: EngineOptions = {}): Promise<EnginePa
   }
 }
 
-/**
- * Returns the folder of the binaries: `base`, or else the folder of the package, which some bundles
- * do not reveal.
- */
+/** Returns `base`, or else the folder of the package, which some bundles do not reveal. */
 function binaryFolder(base: URL | string | undefined) {
   const packageFolder = packageUrl();
   if (base === undefined) {
@@ -321,10 +318,7 @@ function checkIds(V: number, tokens: ArrayLike<number>) {
   return ids;
 }
 
-/**
- * Checks that a run has the same model and worker as the run that is compared with it or begins
- * from it.
- */
+/** Checks that another run has the same model and worker. */
 function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is Run {
   const fits = run instanceof Run && run.belongsTo(copy);
   if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
@@ -381,9 +375,7 @@ class Run implements RunShape {
     if (this.#from?.layer === LAYER_BY_EDITS) this.#from = undefined;
   }
 
-  /**
-   * Performs an action after all earlier ones on this run and on the runs that it needs.
-   */
+  /** Acts after all earlier actions on this run and on the runs that it needs. */
   #act<T>({ changes, otherRuns = [], signal }: RunTurn, action: () => Promise<T>): Promise<T> {
     const runs = [this, ...otherRuns];
     if (runs.some((run) => run.#closed)) throw closedError('run');
@@ -400,10 +392,7 @@ class Run implements RunShape {
     return [this, ...run.#withBases()];
   }
 
-  /**
-   * Returns the number of the run at the backend. A new backend computes the run again, to the same
-   * bits.
-   */
+  /** Returns the run's number at the backend; a new one computes it again, to the same bits. */
   #idAt(backend: BackendApi, job: Job = QUIET_JOB, signal?: AbortSignal): Promise<number> {
     if (this.#released) throw closedError('run');
     const currentRun = this.#backendRun?.backend === backend ? this.#backendRun : undefined;

@@ -12,10 +12,7 @@ export type UncheckedEdit = Record<string, unknown> & {
   parameters?: Record<string, unknown>;
 };
 
-/**
- * Lists the parameters of an edit in the order of their values: those of its row, then those of its
- * operation.
- */
+/** Lists the parameters in the order of values: those of the edit, then of its operation. */
 export function parametersOf(
   { parameters }: { readonly parameters: readonly Parameter[] },
   values: Record<string, unknown>,

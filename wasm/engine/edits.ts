@@ -21,10 +21,7 @@ export function encodeEdits(edits: unknown, describe: Describe) {
   return words;
 }
 
-/**
- * Encodes one edit. NaN stands for an absent parameter. The core fills in defaults and checks
- * ranges.
- */
+/** NaN stands for an absent parameter. The core fills in defaults and checks ranges. */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);

@@ -13,10 +13,7 @@ export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
 
 const transferLists: WeakMap<object, readonly Transferable[]> = new WeakMap();
 
-/**
- * Returns `value` after marking the objects of `list`: when `value` is posted as an argument or an
- * answer, they are moved instead of copied.
- */
+/** Marks objects that are moved instead of copied when `value` is posted. */
 export function transfer<T>(value: T, list: readonly Transferable[]) {
   transferLists.set(value as object, list);
   return value;

@@ -5,9 +5,7 @@ import { readConditions } from './conditions.ts';
 import { checkImageTensors } from './images.ts';
 import type { Module } from '../abi/module.ts';
 
-/**
- * An open recording; `prompts` maps the index of a prompt to the number of the run that reads it.
- */
+/** `prompts` maps the index of a prompt to the number of the run that reads it. */
 type OpenRecording = {
   address: number;
   prompts: Map<number, number>;

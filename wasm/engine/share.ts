@@ -34,10 +34,7 @@ export class BatchParts {
     return this.#module.bytes(this.#sumAddress, this.#bytes).slice();
   }
 
-  /**
-   * Adds a part to the sum: the given one, or by default the one computed here. With `isFirst`, the
-   * sum begins with this part.
-   */
+  /** Adds a part, by default the one computed here; with `isFirst` the sum begins with it. */
   add(isFirst: boolean, part?: Uint8Array) {
     if (part) this.#module.bytes(this.#partAddress, this.#bytes).set(part);
     this.#sumAddress = this.#module.bytesOf(
@@ -47,10 +44,7 @@ export class BatchParts {
     ).byteOffset;
   }
 
-  /**
-   * Ends a step whose parts are all added, and returns its columns of the log. With `update`, the
-   * weights change.
-   */
+  /** Ends a step of added parts and returns its log columns; with `update` the weights change. */
   finish(update: boolean) {
     const { data } = this.#module.tensor('train_finish', this.#training, Number(update));
     return data as Float32Array;
@@ -67,10 +61,7 @@ export class Helper {
     port.onmessage = ({ data }) => this.#onParts(data);
   }
 
-  /**
-   * Returns the parts that the helper computes for the current step. The helper may have begun them
-   * before this call.
-   */
+  /** Returns the parts of the current step, which the helper may have begun before this call. */
   requestParts() {
     this.#pendingParts ??= this.#ask({ beginNext: true });
     return this.#pendingParts;

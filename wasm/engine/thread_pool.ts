@@ -26,10 +26,7 @@ export class ThreadPool {
     this.#threadCount = module.sharedMemory && canWait() ? threads : 1;
   }
 
-  /**
-   * Starts the threads, which then share each computation; without them one thread computes alone.
-   * Every caller waits until they are ready.
-   */
+  /** Starts the threads; without them one thread computes alone. Every caller awaits them. */
   async start() {
     if (this.#threadCount > 1) await (this.#started ??= this.#startThreads(this.#threadCount));
   }

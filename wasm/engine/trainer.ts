@@ -128,10 +128,7 @@ export class Trainer {
     training.helpers = ports.map((port) => new Helper(port));
   }
 
-  /**
-   * Computes the given parts of each batch for the leader at the other end of the port, until the
-   * training ends.
-   */
+  /** Computes its parts of each batch for the leader at the port until the training ends. */
   help(id: number, port: MessagePort, ownParts: readonly number[]): Promise<void> {
     const training = this.#training(id);
     help(training.parts, ownParts, port);
@@ -205,9 +202,7 @@ export class Trainer {
     return this.#module.file('train_weights', this.#training(id).address);
   }
 
-  /**
-   * Opens the current weights as a model, runs the tokens, reads the run and closes the model.
-   */
+  /** Runs the tokens through the current weights, and reads the run. */
   async read(
     id: number,
     tokens: Int32Array,

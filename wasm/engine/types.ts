@@ -21,19 +21,13 @@ export interface MaskEdit {
   readonly recent: number;
 }
 
-/**
- * Any row of describe.edits: its name as `kind`, and its parameters by name. Layers, heads and
- * tokens count from 0.
- */
+/** A row of describe.edits: `kind`, and parameters by name; layers, heads, tokens from 0 on. */
 export interface NamedEdit {
   readonly kind: string;
   readonly [parameter: string]: string | number | undefined;
 }
 
-/**
- * A counterfactual change of a run, never of the weights. Edits combine; where two contradict each
- * other, the last one wins.
- */
+/** A counterfactual change of a run, never of the weights; of contradicting ones the last wins. */
 export type Edit = OperationEdit | MaskEdit | NamedEdit;
 
 export interface OpenOptions extends Options {
@@ -105,10 +99,7 @@ export interface MetricArguments extends Where {
   readonly eps?: number;
   /** Restricts the metric to the first `tokens` tokens; default: all. */
   readonly tokens?: number;
-  /**
-   * For metrics that list it among their `arguments`: the run to compare with. It has the same
-   * model, worker and fields.
-   */
+  /** The run that such metrics compare with; it has the same model, worker and fields. */
   readonly base?: Run;
 }
 
@@ -128,10 +119,7 @@ export interface Step {
   readonly token: number;
   /** Position of the token, 0-based. */
   readonly position: number;
-  /**
-   * Attention weights of this token's query over all keys: [L, H, position + 1]; [L, H, 0] if the
-   * run does not record 'att'.
-   */
+  /** Weights of this token's query: [L, H, position + 1]; [L, H, 0] without the field 'att'. */
   readonly att: Tensor;
 }
 
@@ -341,9 +329,7 @@ export interface About {
 }
 
 export interface RecordOptions extends About {
-  /**
-   * Fields to record, in addition to token ids, losses, norms and exact alpha; default: ['att'].
-   */
+  /** Fields besides token ids, losses, norms and exact alpha; default: ['att']. */
   readonly fields?: readonly string[];
   /** Records these fields in half precision; default true. Everything else is in F32. */
   readonly half?: boolean;

@@ -11,9 +11,7 @@ export const portTo = (target: Pick<Worker, 'postMessage' | 'addEventListener'>)
 
 export const workerPort = () => portTo(globalThis as unknown as Worker);
 
-/**
- * Holds the named lock as long as this worker lives; resolves to false where the host has no locks.
- */
+/** Holds the named lock as long as this worker lives; false where the host has no locks. */
 export function holdLivenessLock(name: string): Promise<boolean> {
   return new Promise((resolve) => {
     const hold = () => {
@@ -37,9 +35,7 @@ export function packageUrl(): string | undefined {
 
 export const hasWorkers = typeof Worker === 'function';
 
-/**
- * Returns whether memory can be shared: only in a page that its headers isolate from other sites.
- */
+/** Memory can be shared only in a page that its headers isolate from other sites. */
 export const canShareMemory = () => globalThis.crossOriginIsolated === true;
 
 export const cores = () => navigator.hardwareConcurrency || 1;
@@ -53,10 +49,7 @@ export function request(address: URL, init?: RequestInit) {
   return fetch(address, init);
 }
 
-/**
- * Waits until the pending messages are handled. A port is used because browsers delay nested timers
- * by 4 ms.
- */
+/** Waits until messages are handled: by a port, since browsers delay nested timers by 4 ms. */
 export function pause() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -2,10 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import { portTo } from './node.ts';
 
-/**
- * Starts the worker. `endReason` resolves to a sentence on how the worker ended; Node.js reports every
- * end.
- */
+/** Starts the worker. `endReason` says how it ended, which Node.js always reports. */
 export function startWorker() {
   const worker = new Worker(new URL('../engine/worker.ts', import.meta.url));
   const endReason: Promise<string> = new Promise((resolve) => {

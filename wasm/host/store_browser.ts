@@ -66,10 +66,7 @@ async function read(handle: FileHandle, reusedBuffer?: Uint8Array<ArrayBuffer>) 
   }
 }
 
-/**
- * Writes all or nothing with a writable. Older versions of Safari have none, only sync handles,
- * which work in workers only.
- */
+/** Writes all or nothing; older versions of Safari only with sync handles, in workers. */
 async function write(handle: FileHandle, bytes: Uint8Array<ArrayBuffer>) {
   if (handle.createWritable) {
     const file = await handle.createWritable();

@@ -5,10 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Store } from './types.ts';
 
-/**
- * Opens the store in the folder SINKSCOPE_CACHE, or else in `sinkscope` in the cache folder of the
- * user.
- */
+/** Opens SINKSCOPE_CACHE, or else `sinkscope` in the cache folder of the user. */
 export async function openStore(): Promise<Store | undefined> {
   const { SINKSCOPE_CACHE, XDG_CACHE_HOME } = process.env;
   const cacheRoot = XDG_CACHE_HOME || join(homedir(), '.cache');

@@ -6,10 +6,7 @@ type TrustedTypes = { defaultPolicy: unknown; createPolicy(name: string, rules: 
 /** Returns whether this thread may block to wait for others: the main thread of a page may not. */
 export const canWait = () => typeof document === 'undefined';
 
-/**
- * Allows scripts of this origin under a Trusted Types policy, which otherwise rejects plain text as
- * the address of a script.
- */
+/** Allows scripts of this origin where Trusted Types reject plain text as their address. */
 function allowOwnScripts() {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
   const { origin } = location;

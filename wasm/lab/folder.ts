@@ -21,10 +21,7 @@ function consecutiveCharacters(from: string, count: number) {
   return Array.from({ length: Math.max(0, count) }, (_, i) => String.fromCodePoint(first + i));
 }
 
-/**
- * Makes the post-processor that prepends the first token to every text, because every sequence of
- * the training began with it.
- */
+/** Prepends the first token to every text, since every sequence of the training began with it. */
 function firstTokenProcessor(id: number) {
   const firstToken = { SpecialToken: { id: FIRST_TOKEN, type_id: 0 } };
   const textItem = (name: string) => ({ Sequence: { id: name, type_id: 0 } });
@@ -36,10 +33,7 @@ function firstTokenProcessor(id: number) {
   };
 }
 
-/**
- * Makes a tokenizer for the lab's own tasks, in which every token is a character. `first` is the id
- * of <s>; with -1, texts have no start token.
- */
+/** Makes a tokenizer whose tokens are characters. `first` is the id of <s>; -1: no start token. */
 export function labTokenizer(
   shape: {
     readonly vocabulary?: number;

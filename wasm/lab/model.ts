@@ -32,10 +32,7 @@ const GPT2_SETTINGS = [
   'gate',
 ] as const;
 
-/**
- * Makes a config.json: that of a GPT-2 if the choices allow it, else that of a llama, with the
- * differences from a llama under `sinkscope`.
- */
+/** Makes a GPT-2's config.json, or a llama's with the differences from it under `sinkscope`. */
 export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
   check(choices, 'object', 'choices');
   for (const name of Object.keys(choices))

@@ -12,22 +12,13 @@ import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.
 type TrainingDescribe = Describe & { training: NonNullable<Describe['training']> };
 type BackendTraining = { link: Link; backend: BackendApi; id: number };
 
-/**
- * Milliseconds of training after which the backend answers, so that the page can draw ten frames a
- * second.
- */
+/** Milliseconds after which the backend answers, so that the page draws ten frames a second. */
 const SLICE_MS = 100;
 
-/**
- * The links of each engine, in the order in which trainings take them: the link that was taken
- * longest ago comes first.
- */
+/** The links of each engine in the order of their use by trainings, the longest ago first. */
 const queues: WeakMap<readonly Link[], Link[]> = new WeakMap();
 
-/**
- * Selects links for a training; the first one leads. Two trainings get different workers if
- * possible.
- */
+/** Selects links, the leader first; two trainings get different workers if possible. */
 function takeLinks(links: readonly Link[], n: number) {
   const queue = queues.get(links) ?? [...links];
   queues.set(links, queue);
@@ -209,10 +200,7 @@ class Training implements TrainingShape {
     return Promise.race([this.#callBackend(this.#trainings[0], use), ...this.#helperFailures]);
   }
 
-  /**
-   * Calls the backend where the training runs. A replacement of this backend is refused, because it
-   * has no weights of the training.
-   */
+  /** Calls the training's backend. One that replaced it is refused: it has no weights. */
   #callBackend<T>(
     { link, backend, id }: BackendTraining,
     use: (backend: BackendApi, id: number) => Promise<T>,

@@ -1,10 +1,7 @@
 import type { Tensor, Options } from '../abi/types.ts';
 import type { RunRead } from '../engine/types.ts';
 
-/**
- * Log entry of a step, with the columns of `describe.training.log`; null is an undefined
- * value.
- */
+/** An entry of the log, with the columns of `describe.training.log`; null is undefined. */
 export interface LogEntry {
   readonly step: number;
   readonly loss: number;
@@ -23,9 +20,7 @@ export interface TrainOptions {
   /** Settings of `describe.training.settings` by name; missing ones take their defaults. */
   readonly recipe?: Readonly<Record<string, number | string>>;
   readonly text?: ArrayLike<number>;
-  /**
-   * Initial weights: a safetensors file of the same model; default: random weights from the seed.
-   */
+  /** Initial weights, a safetensors file of the same model; default: random, from the seed. */
   readonly begin?: Uint8Array;
   /**
    * State of a training with the same config, recipe and text, from `Training.state`: the new
@@ -60,9 +55,7 @@ export interface Training {
    * weights are then the last with a finite loss
    */
   step(count?: number): Promise<LogEntry[]>;
-  /**
-   * Yields each entry while the worker continues to train. The worker answers ten times a second.
-   */
+  /** Yields each entry while the worker trains on, and answers ten times a second. */
   run(steps: number, options?: Options): AsyncGenerator<LogEntry, void, void>;
   /** Returns the entry that the next step would begin with. */
   look(): Promise<LogEntry>;
@@ -71,10 +64,7 @@ export interface Training {
   read(tokens: ArrayLike<number>, reads: readonly RunRead[]): Promise<Tensor[]>;
   /** Returns the current weights as a safetensors file. */
   weights(): Promise<Uint8Array>;
-  /**
-   * Returns all that the next step depends on, besides config, recipe and text, for
-   * `TrainOptions.state`.
-   */
+  /** Returns what the next step depends on besides config, recipe and text, for a new training. */
   state(): Promise<Uint8Array>;
   close(): Promise<void>;
 }
@@ -84,18 +74,13 @@ export interface LabRecipe {
   readonly settings: Readonly<Record<string, number | string>>;
   /** Number of updates; at most `settings.steps` if the learning rate decays. */
   readonly steps_done: number;
-  /**
-   * Where the initial weights come from: a folder, a step of its timeline, and the hash of the
-   * file; null for random weights.
-   */
+  /** Origin of the initial weights: folder, step of its timeline, file's hash; null: random. */
   readonly from: {
     readonly model: string;
     readonly step?: number | null;
     readonly sha256?: string;
   } | null;
-  /**
-   * The text of the task, saved as `text.txt` in the same folder; null for tasks without a text.
-   */
+  /** The task's text, saved as `text.txt` beside the recipe; null for tasks without a text. */
   readonly text: {
     readonly name: string;
     readonly tokens: number;

@@ -191,9 +191,7 @@ export class LoadedModel {
     return { before: baseline, after: ablatedMeasures, change };
   }
 
-  /**
-   * Closes the model and its tokenizer, and also the engine if `load` started it for this model.
-   */
+  /** Closes the model, its tokenizer, and the engine if `load` started it for this model. */
   async close(): Promise<void> {
     this.tokenizer.close();
     await this.model.close();

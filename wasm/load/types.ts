@@ -27,10 +27,7 @@ export interface Engine {
   openRecording(source: Source, options?: Options): Promise<Recording>;
   /** Begins a training, in a worker of its own as long as one is free. Needs `lab: true`. */
   train(options: TrainOptions): Promise<Training>;
-  /**
-   * Returns the bytes of memory of all workers. Closing frees memory for reuse only, so the number
-   * keeps its peak.
-   */
+  /** Returns the bytes of all workers' memory, whose freed parts are reused but never returned. */
   memory(): Promise<number>;
   /** Ends the workers. A Node.js process stays alive until then. */
   close(): Promise<void>;

@@ -74,9 +74,7 @@ export async function ask(
   }
 }
 
-/**
- * Checks the characters of the token before fetch does: fetch would quote the token in its error.
- */
+/** Checks the token before fetch does, which would quote it in its error. */
 function checkToken(token: string | undefined) {
   const index = (token ?? '').search(/[^\x21-\x7e]/);
   if (index < 0) return;

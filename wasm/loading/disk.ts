@@ -173,10 +173,7 @@ export async function filesOfDrop(transfer: {
   return droppedFiles;
 }
 
-/**
- * Returns a handler that throws an error with the name of the file and a remedy, which the message
- * of a browser lacks.
- */
+/** Throws errors with the file's name and a remedy, which a browser's message lacks. */
 const makeMissingHandler = (entry: FileSystemEntry) => (error: unknown) => {
   const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
   throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);

@@ -56,15 +56,9 @@ class Download {
   #hasResponse = false;
   /** True if the announced size may be that of a compressed response. */
   #mayBeCompressed = false;
-  /**
-   * Size of the whole file according to the current response; undefined if the response does not
-   * state it.
-   */
+  /** Size of the whole file, if the current response states it. */
   #statedTotal = undefined as number | undefined;
-  /**
-   * The first strong ETag; all later responses must have the same one, even if the address holds a
-   * commit.
-   */
+  /** The first strong ETag: later responses must have it even if the address holds a commit. */
   #etag = undefined as string | undefined;
   #abortController = new AbortController();
   #reader: ReturnType<typeof piecesOf> | undefined;
@@ -97,10 +91,7 @@ class Download {
     }
   }
 
-  /**
-   * Sends the request. Some servers refuse range requests from pages of other sites; then the whole
-   * file is requested.
-   */
+  /** Requests the whole file where a server refuses ranges to pages of other sites. */
   async #ask() {
     const headers = this.#headers();
     try {
@@ -225,10 +216,7 @@ class Download {
     }
   }
 
-  /**
-   * Accepts more bytes than announced if the announced size may be that of a compressed response;
-   * else throws.
-   */
+  /** Accepts more bytes than announced if that may be a compressed size; else throws. */
   #acceptExcess() {
     if (!this.#mayBeCompressed || this.#options.bytes !== undefined) {
       throw this.#makeError(`${this.total} bytes were announced, more came`);
@@ -313,10 +301,7 @@ function strongTag({ headers }: Response) {
 
 const isHtmlAddress = (address: URL) => /\.html?$/i.test(address.pathname);
 
-/**
- * Returns a tag that only identical bytes share: a strong ETag, or else the date of the last
- * change. A weak ETag promises less.
- */
+/** Returns a strong ETag, since a weak one promises less, or else the date of the last change. */
 function tagOf(answer: Response) {
   const { headers } = answer;
   const date = isCompressed(headers) ? undefined : headers.get('last-modified');

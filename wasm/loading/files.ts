@@ -108,10 +108,7 @@ export async function readWeights(
   return block;
 }
 
-/**
- * Throws if the hash of a download differs from the one that the hub lists, after removing the
- * download from the cache.
- */
+/** Throws if a download's hash is not the hub's, and removes the download from the cache. */
 async function checkDigest(
   digest: string,
   { sha256: expected, id, cache }: RemoteFile,
@@ -141,10 +138,7 @@ function makeReporter(report: Report) {
       lastProgress = { done, total };
       send(lastingNote);
     },
-    /**
-     * Reports a note at once, because a reader should see the reason for a pause. Later reports
-     * repeat the note, unless it is transient.
-     */
+    /** Reports why reading pauses; later reports repeat the note, unless it is transient. */
     note(text: string, isTransient: boolean) {
       if (!isTransient) lastingNote = text;
       send(text);
@@ -198,10 +192,7 @@ function unreadableText(error: unknown) {
   return `expected a file that can be read to its end, found ${actual} (${name})`;
 }
 
-/**
- * Reserves a block of known length and copies chunks into it as they arrive, so that the page never
- * holds the file twice.
- */
+/** Copies chunks as they arrive into a block, so that the page never holds the file twice. */
 async function readKnownLength(
   module: Module,
   pieces: AsyncIterable<Uint8Array>,
@@ -230,10 +221,7 @@ async function readKnownLength(
   }
 }
 
-/**
- * Works like readKnownLength for an unknown length: collects the chunks and copies them at the
- * end.
- */
+/** Collects the chunks of a file of unknown length and copies them at the end. */
 async function readUnknownLength(
   module: Module,
   pieces: AsyncIterable<Uint8Array>,
@@ -263,10 +251,7 @@ async function readUnknownLength(
   return { address, bytes };
 }
 
-/**
- * Returns a function that returns whether a report is due, by default at most thirty times a second:
- * chunks come by the thousand.
- */
+/** Its result says whether a report is due: chunks come by the thousand. */
 export function createReportTimer(milliseconds: number = 33) {
   let lastTime = performance.now();
   return () => {

@@ -45,10 +45,7 @@ export async function findPlan(source: ModelSource, options: FindOptions = {}): 
 
 const SOURCES = 'a name, a path, an address, files, or the plan of a model';
 
-/**
- * Plans a model by its name: the path of a file or folder that exists, a model of the zoo, an
- * address, or a model of the hub.
- */
+/** Plans a model by name: an existing path, a model of the zoo, an address, a model of the hub. */
 async function planByName(name: string, options: HubOptions, zoo?: URL) {
   const files = await diskFiles(name);
   if (files) return planByPath(name, files);

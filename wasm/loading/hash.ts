@@ -4,10 +4,7 @@
  */
 import { expect } from '../abi/errors.ts';
 
-/**
- * Returns the SHA-256 of bytes, or of the UTF-8 of a text, in hexadecimal; undefined in a page of
- * plain http.
- */
+/** Returns the SHA-256 in hexadecimal, of a text's UTF-8; undefined in a page of plain http. */
 export async function sha256(data: Uint8Array | string): Promise<string | undefined> {
   const isHashable = typeof data === 'string' || data instanceof Uint8Array;
   expect(isHashable, 'data', 'a string or a Uint8Array', data);

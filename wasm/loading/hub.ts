@@ -245,10 +245,7 @@ function fileOf(
   return { name: file, bytes, url: href, ...identity };
 }
 
-/**
- * Returns the hash that the hub lists for a large file; undefined if there is none or it is
- * malformed.
- */
+/** Returns the hub's hash of a large file; undefined if there is none or it is malformed. */
 function listedHash(sibling: unknown) {
   const { lfs } = (sibling ?? {}) as { lfs?: { sha256?: unknown } | null };
   const hash = String(lfs?.sha256 ?? '');

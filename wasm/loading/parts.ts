@@ -3,17 +3,11 @@ import { reasonOf } from './ask.ts';
 import { checksumOf, sha256 } from './hash.ts';
 import type { Store } from '../host/types.ts';
 
-/**
- * Describes a cached file. `sha256` is the hash of the whole file, once it was compared with the
- * one that the hub lists.
- */
+/** `sha256` is the hash of the whole file, once it was compared with the hub's. */
 export type Card = { url: string; id: string; version: string; bytes: number; sha256?: string };
 export type Part = { name: string; key: string; start: number; bytes: number; checksum: string };
 
-/**
- * A part is written when it is this large or this old, so that a slow connection loses seconds of
- * work, not megabytes.
- */
+/** A part is written at this size or age, so that a slow connection loses only seconds of work. */
 const PART_BYTES = 2 ** 23;
 const PART_MS = 2000;
 /** Smallest buffer of a part: a server may announce fewer bytes than it sends. */
@@ -105,10 +99,7 @@ export async function readStoredJson(store: Store, name: string) {
 
 export const bytesOfCard = (card: Card) => new TextEncoder().encode(JSON.stringify(card));
 
-/**
- * Returns the first 128 bits of the SHA-256, in hexadecimal. Every host with a store also has
- * crypto.
- */
+/** Returns 128 bits of the SHA-256, in hexadecimal; every host with a store has crypto. */
 export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?.slice(0, 32) ?? '';
 
 export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);

@@ -92,10 +92,7 @@ class Timeline implements TimelineShape {
     this.#lastDecoding = { position: -1 };
   }
 
-  /**
-   * Reads the config, which all checkpoints share. The signal of one caller does not cancel this
-   * read for the others.
-   */
+  /** Reads the config of all checkpoints; one caller's signal does not cancel it for others. */
   #readConfig() {
     const text = (this.#config ??= readUtf8(new URL(this.#index.config, this.#address)));
     text.catch(() => (this.#config = undefined));
@@ -251,10 +248,7 @@ function addSteps(
   }
 }
 
-/**
- * Adds scaled steps to a matrix, in the hot loop of decoding. The product is rounded before the
- * sum, as in two F32 operations.
- */
+/** Adds scaled steps, in the hot loop of decoding; products are rounded first, as in F32. */
 function addScaled(weights: Float32Array, steps: Int8Array, scale: number) {
   for (let i = 0; i < weights.length; i++) weights[i] += Math.fround(steps[i] * scale);
 }

@@ -13,10 +13,7 @@ export interface RemoteFile {
   /** Bearer token. It is sent to the host of this address only, and never stored. */
   readonly token?: string;
   readonly cache?: boolean;
-  /**
-   * Version of the content, such as a commit in the address. If it is given, the content of this
-   * address never changes.
-   */
+  /** Version of the content, such as a commit: the content of this address then never changes. */
   readonly version?: string;
   /** SHA-256 in hexadecimal; a download that differs is rejected and not cached. */
   readonly sha256?: string;
@@ -88,10 +85,7 @@ export interface Plan {
   };
   /** Total size of the weights, which is the size of the download; 0 if unknown. */
   readonly bytes: number;
-  /**
-   * Estimated memory in bytes: the weights as stored and, if there is a config.json, a run of 64
-   * tokens with the default fields.
-   */
+  /** Estimate in bytes: the weights and, with a config.json, a run of 64 tokens, default fields. */
   readonly memory: number;
   /** The models among several GGUF files: resolve again with the id of one of them. */
   readonly choices: readonly {
@@ -99,9 +93,7 @@ export interface Plan {
     readonly bytes: number;
     readonly id?: string;
   }[];
-  /**
-   * Why the model cannot be opened here: the end of a sentence whose subject is the model's name.
-   */
+  /** Why the model cannot be opened, as the end of a sentence that begins with its name. */
   readonly refusal?: string;
   readonly revision?: string;
   /** The commit of the revision, which the addresses of the files contain. */
@@ -119,10 +111,7 @@ export interface Checkpoint {
   readonly step: number;
   /** Size of its file; decoding also needs all earlier files. */
   readonly bytes: number;
-  /**
-   * Measurements of the exact weights of the training, by the names of the model card: sink_1 (in
-   * percent), loss, ...
-   */
+  /** Of the training's exact weights, named as in the model card: sink_1 (in percent), loss ... */
   readonly measured: Readonly<Record<string, number>>;
   /** The measurements of `measured`, on the weights as stored here. */
   readonly stored: Readonly<Record<string, number>>;
@@ -133,10 +122,7 @@ export interface LogLine extends Readonly<Record<string, number>> {
   readonly step: number;
 }
 
-/**
- * The training of one model. Its weights are stored as int8 steps between checkpoints and decode to
- * the same bits everywhere.
- */
+/** A model's training, whose weights, stored as int8 steps, decode to the same bits everywhere. */
 export interface Timeline {
   readonly recipe: string;
   readonly seed: number;
@@ -188,9 +174,6 @@ export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;
 export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile> | ArrayLike<File>;
 
 export interface FindOptions extends HubOptions {
-  /**
-   * Address of the zoo's folders; default: those of the npm package `sinkscope-page` of this
-   * version, at cdn.jsdelivr.net.
-   */
+  /** Address of the zoo; default: `sinkscope-page` of this version, at cdn.jsdelivr.net. */
   readonly zoo?: string | URL;
 }

@@ -7,10 +7,7 @@ import { RECORD_OPTIONS, conditionsOf, encode, addPrompt, hashIds, selectFields 
 import type { Run, Recordable, RecordOptions } from '../engine/types.ts';
 import type { FileTensors } from './write.ts';
 
-/**
- * Returns the bytes of a recording of one run: its own values replace the means, and there are no
- * deviations.
- */
+/** Returns a recording of one run, whose values replace the means, without deviations. */
 export async function recordRun(
   run: Pick<Run, 'tokens' | 'read'>,
   model: Recordable,

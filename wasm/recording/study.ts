@@ -33,10 +33,7 @@ function averagedMetrics({ metrics, fields }: Describe) {
     .map(({ name }) => name);
 }
 
-/**
- * Summarizes one prompt: Sink_1 at each threshold, the mean of alpha_1 over heads, and the mean
- * loss.
- */
+/** Summarizes one prompt: Sink_1 at each threshold, mean alpha_1 over heads, mean loss. */
 function summarizePrompt(
   { alpha, loss_mean: loss }: Readonly<Record<string, Tensor>>,
   eps: readonly number[],
@@ -170,10 +167,7 @@ export async function compareRecordings(
   };
 }
 
-/**
- * Lists the conditions that must be equal for numbers to be comparable, as [name, value of a, value
- * of b].
- */
+/** Lists the conditions of comparable numbers, as [name, value of a, value of b]. */
 function listComparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
   const modelKeys = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
   return [

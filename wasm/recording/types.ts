@@ -68,10 +68,7 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   field(name: string, where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /** Reads many fields and metrics of one recorded prompt, in order. */
   read(reads: readonly RunRead[], options?: { readonly prompt?: number }): Promise<Tensor[]>;
-  /**
-   * Returns the maps of a long text, pooled to cells [.., P, P]: each cell is the mean of the visible
-   * weights of its block.
-   */
+  /** Returns a long text's maps [.., P, P]; a cell is the mean of its block's visible weights. */
   pooled(where?: Where & { readonly prompt?: number }): Promise<Tensor>;
   /**
    * Returns a Measurement like that of a model. The means are those of the file; if it has none but
@@ -114,9 +111,7 @@ export interface MapsOptions extends About {
   readonly mask?: Architecture['mask'];
 }
 
-/**
- * A difference between two recordings: in a size, in a shape, or the largest one within a tensor.
- */
+/** A difference in a size, in a shape, or the largest one within a tensor. */
 export interface Difference {
   readonly name: string;
   readonly a: unknown;

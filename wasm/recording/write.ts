@@ -31,10 +31,7 @@ type RecordedPrompts = {
   edits?: readonly Edit[];
 };
 
-/**
- * Metrics that a recording holds in F32 for each prompt, because maps and vectors are in half
- * precision, or left out if they are too large.
- */
+/** Metrics in F32 for each prompt: maps and vectors are in half precision, or left out. */
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 /** One more metric of each prompt, for operations whose rows need not sum to 1. */
 const RAW_METRIC = 'alpha_raw';
@@ -59,9 +56,7 @@ export const RECORD_OPTIONS = { ...STUDY_OPTIONS, ...ABOUT_OPTIONS };
 
 /* ---- safetensors -------------------------------------------------------------------------- */
 
-/**
- * Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them without copying.
- */
+/** Encodes the file, with tensors aligned to 8 bytes so that readers need not copy them. */
 export function encode(fileTensors: FileTensors, conditions: unknown) {
   const metadata = { 'sinkscope.recording': FORMAT_VERSION, sinkscope: JSON.stringify(conditions) };
   const header: Record<string, unknown> = { __metadata__: metadata };
@@ -119,10 +114,7 @@ export function makeFileTensor(
 
 /* ---- recorded fields ---------------------------------------------------------------------- */
 
-/**
- * Selects what a recording reads from each run: the requested fields, the small fields that the
- * model has, and the exact metrics.
- */
+/** Selects what a recording reads: requested fields, the model's small ones, exact metrics. */
 export function selectFields(
   { describe, architecture }: Recordable,
   { fields = ['att'] }: RecordOptions,

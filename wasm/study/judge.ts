@@ -71,10 +71,7 @@ export function operationOf(
   return rowNamed(operations, operation, 'operation');
 }
 
-/**
- * Whether attention and its share of the row are two numbers: rows need not sum to 1, and no weight
- * has a sign.
- */
+/** Whether attention and its share of the row differ: rows need not sum to 1, without signs. */
 export const hasShares = ({ proxy }: Pick<Operation, 'proxy'>): boolean => proxy === 'share';
 
 /**

@@ -30,10 +30,7 @@ export const searchSuffix: typeof suffix.searchSuffix = async (...args) =>
 export const measureUnmasking: typeof unmasking.measureUnmasking = async (...args) =>
   (await import('./unmasking.ts')).measureUnmasking(...args);
 
-/**
- * Makes the task to predict the second half of each sequence; chance is the share of the most
- * frequent token there.
- */
+/** Predicts the second half of each sequence; chance is the share of its most frequent token. */
 export const textTask: typeof tasks.textTask = async (...args) =>
   (await import('./tasks.ts')).textTask(...args);
 

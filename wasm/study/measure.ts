@@ -172,10 +172,7 @@ function readsOf(rows: readonly Metric[], [eps, ...furtherThresholds]: readonly 
   return { thresholdNames, reads: [...first, ...further] };
 }
 
-/**
- * Returns the cases whose runs can begin from the plain run, because both are equal in the first
- * tokens or in the lower layers.
- */
+/** Returns the cases that equal the plain run in first tokens or lower layers and begin from it. */
 function casesFromPlainRun(describe: Describe, cases: readonly (readonly Edit[])[]) {
   const delayedKinds = new Set(describe.edits.filter((row) => row.waits).map(({ name }) => name));
   const isDelayed = (edit: Edit) => delayedKinds.has(edit?.kind);

@@ -5,14 +5,9 @@ import type { Replica } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
 import type { Options } from '../abi/types.ts';
 
-/**
- * Number of items that each replica has at a time: while it computes one, the messages of the other
- * travel.
- */
+/** Items at each replica: while it computes one, the messages of the other travel. */
 const ITEMS_PER_REPLICA = 2;
-/**
- * Number of finished results, per running item, that may wait for the result of an earlier item.
- */
+/** Finished results, per running item, that may wait for that of an earlier item. */
 const RESULTS_AHEAD = 2;
 
 /**

@@ -20,17 +20,11 @@ type Goal = { read: { field: string }; scoreOf: (values: Float32Array, layout: L
 type Layout = { suffixStart: number; continuationStart: number; T: number; L: number; H: number };
 
 const COUNT_MAX = 2 ** 20;
-/**
- * Numbers of random suffixes and of random orders: 100 suffixes give the 5% and 95% quantiles, and
- * ten orders a mean.
- */
+/** 100 random suffixes give the 5% and 95% quantiles, and ten random orders a mean. */
 const RANDOM_SUFFIXES = 100;
 const RANDOM_ORDERS = 10;
 
-/**
- * For each goal, the field that is read and the score computed from it: `loss` [T] or `att` [L, H,
- * T, T].
- */
+/** For each goal, the field that is read, `loss` [T] or `att` [L, H, T, T], and its score. */
 const GOALS: Record<SuffixGoal, Goal> = {
   loss: {
     read: { field: 'loss' },

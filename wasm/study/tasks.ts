@@ -56,9 +56,7 @@ export async function textTask(sequences: readonly ArrayLike<number>[]): Promise
 export async function copyTask(
   V: number,
   options: {
-    /**
-     * Initial ids, such as the start token; without them each prompt begins with a random token.
-     */
+    /** Initial ids, such as the start token; default: a random token for each prompt. */
     readonly first?: readonly number[];
     readonly never?: readonly number[];
     readonly length?: number;
@@ -225,10 +223,7 @@ function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt):
   return queries.map((query) => ({ kind: 'hide_key', key, query }));
 }
 
-/**
- * Lists the keys that the control condition may evict: not the first key, and no key that holds the
- * answer.
- */
+/** Lists the keys that the control may evict: not the first, and none that holds the answer. */
 function controlKeys({ from, lost = from - 1, needs = [] }: TaskPrompt) {
   return Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
 }

@@ -10,10 +10,7 @@ export interface CutOptions {
   readonly sequences: number;
   /** Special tokens before and after each sequence, as in `encode`. Default: the tokenizer's own. */
   readonly special?: 'auto' | 'none' | readonly string[];
-  /**
-   * Takes one sequence from the beginning of each line; default: consecutive sequences of the whole
-   * text.
-   */
+  /** Takes one sequence from the beginning of each line; default: all of the whole text. */
   readonly lines?: boolean;
   /** Called once with the outcome, also before the error for too short texts. */
   readonly onCut?: (cut: Cut) => void;
@@ -63,20 +60,14 @@ export interface Measurement {
 }
 
 export interface MeasureOptions extends Options {
-  /**
-   * Threshold of Sink_k^eps, or a list of them that share one run. The default is in
-   * describe.defaults.
-   */
+  /** Threshold of Sink_k^eps, or a list that shares one run; default: describe.defaults. */
   readonly eps?: number | readonly number[];
   /**
    * Names from describe.metrics; default: those of the summary. Metrics that compare two runs use
    * the unedited run as the base, and belong to the summary if there are edits.
    */
   readonly metrics?: readonly string[];
-  /**
-   * Streams the runs, as `streaming` of `run` does, so that texts may be long. The default metrics
-   * are then those of the loss.
-   */
+  /** Streams the runs as `run` does, for long texts; the default metrics are then the losses'. */
   readonly streaming?: boolean;
   readonly edits?: readonly Edit[];
   readonly onSequence?: (metrics: Readonly<Record<string, Tensor>>, index: number) => void;
@@ -97,25 +88,16 @@ export interface FilledToken {
   /** Index from 0. */
   readonly place: number;
   readonly token: number;
-  /**
-   * Probability of the token (of `guess` if there are answers) among the tokens that the model may
-   * choose.
-   */
+  /** Probability (of `guess` if there are answers) among the tokens that may be chosen. */
   readonly probability: number;
-  /**
-   * Only if the options have `answers`: the token that the model would have chosen, and the loss of
-   * the answer in nats.
-   */
+  /** With `answers`: the token that the model would have chosen, the answer's loss in nats. */
   readonly guess?: number;
   readonly loss?: number;
 }
 
 export interface UnmaskStep {
   readonly tokens: readonly number[];
-  /**
-   * The positions that this step unmasked, the most confident first. They were still masked when
-   * `alpha` was measured.
-   */
+  /** Positions that this step unmasked, the surest first; masked while `alpha` was measured. */
   readonly filled: readonly FilledToken[];
   /** [T]: the metric `alpha`, as the mean over layers and heads. */
   readonly alpha: Tensor;
@@ -127,10 +109,7 @@ export interface UnmaskStep {
 export interface UnmaskOptions extends Pick<Options, 'signal'> {
   /** Number of steps; each unmasks the same number of positions if possible. */
   readonly steps: number;
-  /**
-   * Id of the mask token. Default: `architecture.mask_token`; for BERT the tokenizer's special
-   * token of kind mask.
-   */
+  /** Default: `architecture.mask_token`; for BERT the tokenizer's token of kind mask. */
   readonly mask?: number;
   /** Ids that are never chosen, besides the mask token: ids that do not occur in texts. */
   readonly never?: readonly number[];
@@ -150,10 +129,7 @@ export interface UnmaskOptions extends Pick<Options, 'signal'> {
 
 /** Scores over prompts, with the paired difference from the runs with every key. */
 export interface UnmaskScores {
-  /**
-   * Loss in nats of the text's token when its position is unmasked, as the mean over masked
-   * positions.
-   */
+  /** Nats of the text's token when its position is unmasked, mean over masked positions. */
   readonly loss: TaskScore;
   /** Share of masked positions where the text's token is the model's first choice. */
   readonly accuracy: TaskScore;
@@ -165,10 +141,7 @@ export interface UnmaskConditions {
   readonly strongest: UnmaskScores;
   /** Scores of runs without another, random key. */
   readonly random: UnmaskScores;
-  /**
-   * Share of all attention that goes to the strongest key in runs with every key, as the mean over
-   * steps.
-   */
+  /** Share of attention on the strongest key in runs with every key, mean over steps. */
   readonly alpha: TaskMean;
 }
 
@@ -210,10 +183,7 @@ export type SuffixGoal = 'loss' | 'away' | 'steal';
 export interface SuffixOptions extends Pick<Options, 'signal'> {
   readonly goal: SuffixGoal;
   readonly length: number;
-  /**
-   * Each step tries `width` suffixes that differ from the current one in one token, and keeps the
-   * best of them if its score is higher.
-   */
+  /** Each step tries `width` changes of one token, and keeps the best if its score is higher. */
   readonly steps: number;
   readonly width: number;
   /** Default 0. */
@@ -235,10 +205,7 @@ export interface SuffixResult {
   readonly evaluated: number;
   /** Score without a suffix; null if the goal needs one. */
   readonly none: number | null;
-  /**
-   * Scores of random suffixes of the same length: mean, 5% and 95% quantiles of 100, and the best
-   * of as many as the search tried.
-   */
+  /** Of random suffixes: mean, 5% and 95% quantiles of 100, the best of as many as were tried. */
   readonly random: {
     readonly mean: number;
     readonly low: number;
@@ -263,15 +230,9 @@ export interface TaskPrompt {
   readonly ids: readonly number[];
   /** Position of the first predicted token; at least 3. */
   readonly from: number;
-  /**
-   * First query that no longer sees the evicted key; default `from - 1`, the query of the first
-   * prediction.
-   */
+  /** First query without the evicted key; default `from - 1`, that of the first prediction. */
   readonly lost?: number;
-  /**
-   * Ids that the answer is chosen from. The answer is the last token, and only it is predicted
-   * then.
-   */
+  /** Ids that the answer, the last token and then the only predicted one, is chosen from. */
   readonly choices?: readonly number[];
   /** Positions of keys that hold the answer: the control does not evict them. */
   readonly needs?: readonly number[];
@@ -302,31 +263,19 @@ export interface TaskScores {
   readonly accuracy: TaskScore;
   /** Mean loss of the predicted tokens, in nats. */
   readonly loss: TaskScore;
-  /**
-   * Share of prompts where the answer ranks first among the choices; null if a prompt has no
-   * choices.
-   */
+  /** Share of prompts whose answer is the first of the choices; null if one has no choices. */
   readonly choice: TaskScore | null;
 }
 
 export interface TaskResult extends Omit<Task, 'prompts'> {
   readonly prompts: number;
   readonly predicted: number;
-  /**
-   * True if the model can do the task: `choice`, or else `accuracy`, of the baseline exceeds chance
-   * by more than two standard errors.
-   */
+  /** Whether `choice`, or else `accuracy`, of the baseline beats chance by two standard errors. */
   readonly can: boolean;
   readonly baseline: TaskScores;
-  /**
-   * Scores with the first key hidden from query `lost` on, so it was present while the prompt was
-   * read.
-   */
+  /** The first key is hidden from query `lost` on, after the prompt was read with it. */
   readonly first: TaskScores;
-  /**
-   * Scores with another key hidden from query `lost` on: a random key of each prompt, before `lost`
-   * and not in `needs`.
-   */
+  /** As `first`, of a random other key of each prompt, before `lost` and not in `needs`. */
   readonly other: TaskScores;
   /** Scores with the first key hidden from every query: another token may become the sink. */
   readonly unseen: TaskScores;
@@ -357,18 +306,13 @@ export interface SinkMeasures extends SeenKeys {
 }
 
 export interface Judgment {
-  /**
-   * Share of heads with a sink at the first token, by the weights that the model uses; of weights
-   * with signs by their shares.
-   */
+  /** Share of heads with a sink at the first token, by weights; by shares if they have signs. */
   readonly sink: number;
   readonly of: 'weights' | 'shares';
   /** The same by shares of the row, as the authors count; equals `sink` if rows sum to 1. */
   readonly sinkByShares: number;
   readonly even: number;
-  /**
-   * False if uniform attention alone gives the first token more than eps: the text is too short.
-   */
+  /** False if uniform attention alone exceeds eps at the first token: the text is too short. */
   readonly conclusive: boolean;
   /** Smallest number of tokens at which `conclusive` is true: 10 of a causal text at eps 0.3. */
   readonly least: number;

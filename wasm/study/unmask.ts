@@ -108,9 +108,7 @@ function chooseHiddenKey(
   return without && (without === 'random' ? drawOtherKey(sink, T, random) : sink);
 }
 
-/**
- * Runs the model without a key; if no key is to be hidden, returns the given run with every key.
- */
+/** Runs the model without a key; with no key to hide, returns the given run. */
 async function runWithoutKey(
   model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],

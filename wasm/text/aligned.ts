@@ -153,10 +153,7 @@ export function widthAt(text: string, index: number) {
   return Number(text.codePointAt(index)) > 0xffff ? 2 : 1;
 }
 
-/**
- * For each behavior of a splitter, a function that makes pieces from matches and the text between
- * them.
- */
+/** For each behavior of a splitter, makes pieces from matches and the text between them. */
 export const BEHAVIORS: Record<string, (pieces: MatchPiece[]) => MatchPiece[]> = {
   Isolated: (pieces) => pieces,
   Removed: (pieces) => pieces.filter(([, , isMatch]) => !isMatch),

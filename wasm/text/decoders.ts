@@ -79,19 +79,13 @@ function countUntil(characters: readonly string[], matches: (character: string) 
   return index < 0 ? characters.length : index;
 }
 
-/**
- * Returns the bytes of a token: those that its letters encode if it consists of byte letters,
- * else its UTF-8.
- */
+/** Returns the bytes that a token of byte letters encodes, else its UTF-8. */
 function bytesOf(token: string) {
   const bytes = Array.from(token, (letter) => byteOfLetter.get(letter));
   return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];
 }
 
-/**
- * Replaces each run of byte tokens by the UTF-8 text of its bytes. In a run that is not valid
- * UTF-8, each byte becomes U+FFFD.
- */
+/** Replaces runs of byte tokens by their text; if that is not UTF-8, each byte by U+FFFD. */
 function decodeByteTokens(tokens: readonly string[]) {
   const texts: string[] = [];
   let bytes: number[] = [];
@@ -119,10 +113,7 @@ function decodeBytes(bytes: Uint8Array) {
   }
 }
 
-/**
- * Replacements of the cleanup, which removes spaces before punctuation and endings, as in the
- * decoder of BERT.
- */
+/** Removes spaces before punctuation and endings, as the decoder of BERT does. */
 const CLEANUP_REPLACEMENTS: readonly (readonly [string, string])[] = [
   [' .', '.'],
   [' ?', '?'],

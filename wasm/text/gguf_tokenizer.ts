@@ -29,10 +29,7 @@ const BYTE = 6;
 /** The block sign that SentencePiece writes for a space. */
 const SPACE_BLOCK = '\u2581';
 
-/**
- * Limit on the length of a token: the cost of splitting one grows with its length squared. The
- * tokens of SentencePiece end at 16 characters.
- */
+/** Splitting costs a token's length squared; SentencePiece's own tokens end at 16 characters. */
 const PIECE_LENGTH_MAX = 256;
 
 /** English endings, also in capital letters. */

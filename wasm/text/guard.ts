@@ -108,9 +108,7 @@ class WorkerQueue {
   #size = 0;
   #limit;
   #startWorker;
-  /**
-   * Factor, at least 1, by which this machine was slower than an idle one when the worker loaded.
-   */
+  /** Factor, at least 1, by which this machine was slower than an idle one at the start. */
   #slowness = 1;
   #worker: Worker | undefined;
   #lastResult: Promise<unknown> = Promise.resolve();

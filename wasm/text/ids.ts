@@ -2,10 +2,7 @@
 import { expect } from '../abi/errors.ts';
 import type { Token, GuardedTokenizer } from './types.ts';
 
-/**
- * Matches an id with the separator before it: a comma, white space, or only the number sign of the
- * id.
- */
+/** Matches an id with its separator: a comma, white space, or only its number sign. */
 const ID_PATTERN = /(\s*,\s*|\s*)#?(\d{1,9})(?!\d)/y;
 
 const textOfId = (id: number) => `#${id}`;

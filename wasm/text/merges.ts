@@ -5,10 +5,7 @@
  */
 import type { Piece } from './shapes.ts';
 
-/**
- * Factor of the hash: an odd number near 2^32 divided by the golden ratio spreads consecutive ids
- * over the table.
- */
+/** Odd and near 2^32 over the golden ratio, it spreads consecutive ids over the table. */
 const HASH_FACTOR = 0x9e3779b1;
 
 /** Returns the number of slots for `count` entries: at most half are used, so that a search soon meets an empty one. */
@@ -108,10 +105,7 @@ export class MergeRanks {
   }
 }
 
-/**
- * Merges pairs until no pair has a rank: the lowest rank first, and of equal ranks the leftmost
- * pair.
- */
+/** Merges the pair of lowest rank, of equals the leftmost, until no pair has a rank. */
 export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[] {
   const n = pieces.length;
   /** Ids of the pieces; a piece that was merged into its left neighbor has -1. */

@@ -67,10 +67,7 @@ function expectText(value: unknown, where: string) {
     : refuse(where, `expected text, got ${JSON.stringify(value)}`);
 }
 
-/**
- * Counts the white-space units at the end of a text. This is a loop because a regular expression
- * with $ would scan every run of spaces.
- */
+/** Counts in a loop, since a regular expression with $ would scan every run of spaces. */
 export function countTrailingSpaces(text: string) {
   let end = text.length;
   while (SPACE.test(text.charAt(end - 1))) end--;
@@ -105,10 +102,7 @@ function cleanNmtCharacter(character: string) {
     : character;
 }
 
-/**
- * Returns a function that looks up the change count of a character: that of its first entry in the
- * list that no earlier call has used.
- */
+/** Takes a character's change count: that of its first entry which no earlier call has used. */
 function createCountTaker(list: readonly Change[]) {
   const isUsed = new Uint8Array(list.length);
   let firstUnused = 0;

@@ -18,10 +18,7 @@ const POST_PROCESSORS: Record<
   string,
   (stage: PostProcessor, idOf: IdOf, where: string) => Template
 > = {
-  /**
-   * Adds no tokens. The tokenizers library would trim spaces from the offsets here; spans of Token
-   * keep them.
-   */
+  /** Adds no tokens. The tokenizers library trims spaces from offsets; spans of Token keep them. */
   ByteLevel: () => ({ prefix: [], suffix: [] }),
   BertProcessing: readClsAndSep,
   RobertaProcessing: readClsAndSep,

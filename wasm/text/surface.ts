@@ -1,10 +1,7 @@
 /** Converts between a vocabulary's tokens and the bytes or text that they encode. */
 import type { TokenizerFile, Stage } from './shapes.ts';
 
-/**
- * The 256 letters that byte-level vocabularies use for bytes, with the byte of each. Printable
- * characters represent themselves.
- */
+/** The bytes of byte-level vocabularies' 256 letters; printable ones represent themselves. */
 export const byteOfLetter = createByteTable();
 
 function createByteTable(): Map<string, number> {

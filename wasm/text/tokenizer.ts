@@ -44,10 +44,7 @@ export function openTokenizer(json: string | object, config: string | object = {
   return nameErrors(() => new Tokenizer(file, settings));
 }
 
-/**
- * Runs a step on an untrusted file, and turns every error of the host into an error that names the
- * place.
- */
+/** Runs a step on an untrusted file; errors of the host become errors that name the place. */
 function nameErrors<T>(step: () => T): T {
   try {
     return step();
@@ -56,10 +53,7 @@ function nameErrors<T>(step: () => T): T {
   }
 }
 
-/**
- * Sentences for the errors that JavaScript itself throws; the messages of other errors are already
- * sentences.
- */
+/** Sentences for errors that JavaScript throws; others are already sentences. */
 const HOST_ERRORS = [
   [SyntaxError, 'expected patterns that JavaScript reads, too'],
   [RangeError, 'expected stages that end and texts that fit the memory'],

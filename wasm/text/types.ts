@@ -79,9 +79,7 @@ export interface GuardedTokenizer extends Omit<Tokenizer, 'encode' | 'decode'> {
 /** Any tokenizer. Its answers must be awaited, because they may be promises. */
 export type AnyTokenizer = Tokenizer | GuardedTokenizer;
 
-/**
- * The content of tokenizer.json and tokenizer_config.json as objects, as openTokenizer takes them.
- */
+/** tokenizer.json and tokenizer_config.json as objects, as openTokenizer takes them. */
 export interface TokenizerFiles {
   readonly json: object;
   readonly config: object;

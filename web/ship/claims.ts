@@ -57,9 +57,7 @@ const typeset = (words: string) =>
     .replace(/\balpha\b/g, 'α₁')
     .replace(/\beps\b/g, 'ε');
 
-/**
- * Returns the name of the row that a claim belongs to: a section of a paper, or a whole paper that makes few claims.
- */
+/** Returns the row that a claim belongs to: a section of a paper, or a whole paper that makes few claims. */
 function rowNameOf({ source, section }: Claim): string {
   const paper = source.replace(/ \(.*/, '');
   const [part] = /^(?:section \d+|appendix)/.exec(section) ?? [];

@@ -293,9 +293,7 @@ function takeLabel(node: Node): readonly Node[] {
 
 const SENTENCE_GAP = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 
-/**
- * Splits a paragraph into its sentences, each with its words and the figures whose numbers it states unconditionally.
- */
+/** Splits a paragraph into sentences, each with its words and the figures whose numbers it states unconditionally. */
 function sentencesOf(node: Node): { readonly text: string; readonly figures: readonly string[] }[] {
   const figures: string[] = [];
   // A private-use character replaces each number, so that the sentence with it can be found.

@@ -161,10 +161,7 @@ export function emergenceWords(frame: Frame): string {
 const ratioWords = (ratio: number, than: string, alike: string): string =>
   ratio > 1.25 ? `larger ${than}` : ratio < 0.8 ? `smaller ${than}` : alike;
 
-/**
- * Compares the first token's vectors with the mean of the others: hidden states in the layer where the ratio is largest,
- * values on average over the layers.
- */
+/** Compares the first token's vectors with the others' mean: hidden states at the largest ratio, values over layers. */
 function vectorsAnswer(frame: Frame): string {
   const { hidden_norm, value_norm } = frame.tensors;
   const key = firstKey(frame);

@@ -125,18 +125,13 @@ export interface Claim {
   /** Undefined without a picture, for a single token, and for means over blocks. */
   readonly column: Column | undefined;
   readonly kind: Kind | undefined;
-  /**
-   * The head's attention on the first token: the mean of the column over all rows, and over the prompts if there are
-   * several.
-   */
+  /** The head's attention on the first token: the mean over all rows, and over the prompts if there are several. */
   readonly attention: number;
   /** The first token's share of the row, averaged like `attention`; equal to it if rows sum to 1. */
   readonly share: number;
   /** What `attention` would be under uniform attention; only if rows sum to 1. */
   readonly uniform: number;
-  /**
-   * Whether the numbers are shares of the row: rows sum to 1, the reader normalizes them, or their weights have signs.
-   */
+  /** Whether the numbers are shares of the row: it sums to 1, the reader normalizes it, or weights have signs. */
   readonly isShare: boolean;
   readonly rowSum: number;
   readonly sums: readonly [number, number];
@@ -232,10 +227,7 @@ export function spanOf(
   return { from, to, queries, attention: mean(sums), uniform: uniform / queries, isShare };
 }
 
-/**
- * Whether the first token's weight and its share of the row disagree about the head: one exceeds ε, and the other does
- * not.
- */
+/** Whether the first token's weight and its share of the row disagree: one exceeds ε, and the other does not. */
 export const disagrees = (
   { attention, share, isShare }: Claim,
   { eps }: Pick<Frame, 'eps'>,

@@ -13,10 +13,7 @@ import type {
 } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
-/**
- * Where the weights are from: trained for this page, published on a hub, or on the reader's disk. A recording has no
- * weights.
- */
+/** Where the weights are from: trained for this page, a hub, the reader's disk; a recording has none. */
 export type Source = 'zoo' | 'hub' | 'disk' | 'recording';
 
 export interface StepFacts {
@@ -74,14 +71,9 @@ export interface Frame {
   readonly image?: NonNullable<Conditions['images']>[number] & {
     readonly picture?: Tensor;
   };
-  /**
-   * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
-   */
+  /** Only for a recording: the key that counts as the first token, and whether it is the same token in all prompts. */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /**
-   * Only for a recording of cross-attention: the decoder's tokens, one for each row of a map. `tokens` and T are then
-   * those of the keys, the encoder's.
-   */
+  /** Only of cross-attention: the decoder's tokens, one for each row; `tokens` and T are then those of the keys. */
   readonly queries?: readonly Token[];
   /** For each missing number, the reason: a recording lacks it, or maps of a long text are not read. */
   readonly lacks?: Readonly<Record<string, string>>;
@@ -387,10 +379,7 @@ export const alphaOfKey = (frame: Pick<Frame, 'tensors' | 'operation'>, key: num
 /** Returns the attention of every head on the first token, [L, H]. */
 export const firstTokenWeights = (frame: Frame): Float32Array => alphaOfKey(frame, firstKey(frame));
 
-/**
- * Returns the first prompt's numbers, [L, H], of a tensor that has a row for each prompt; undefined if there is no such
- * tensor.
- */
+/** Returns the first prompt's numbers, [L, H], of a tensor with a row for each prompt, if there is one. */
 function rowOfFirstPrompt(
   { tensors, architecture: { L, H } }: Frame,
   name: 'first_alphas' | 'first_raw_alphas',
@@ -399,10 +388,7 @@ function rowOfFirstPrompt(
   return tensor && Float32Array.from({ length: L * H }, (_, i) => tensor.data[i]!);
 }
 
-/**
- * Returns the same weights in the first prompt, whose maps and outputs a frame has; undefined if only their means over
- * the prompts are known.
- */
+/** Returns the same weights in the first prompt, whose maps a frame has; undefined if only means are known. */
 export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { sequences, operation, tensors, pooled, T } = frame;
   const { rows } = gridOf(frame);
@@ -461,10 +447,7 @@ export function layerIndex(
 /** Whether a request names one head; −1 stands for any. */
 export const isHeadNamed = ({ layer, head }: Head): boolean => layer >= 0 && head >= 0;
 
-/**
- * Returns the requested head, whose layer is the model's number; without a request, the head that gives the first token
- * the largest weight.
- */
+/** Returns the requested head, by the model's layers, or else the one that gives the first token the largest weight. */
 export function selectedHead(frame: Frame, requested: Head): Head {
   const { H } = frame.architecture;
   if (isHeadNamed(requested))
@@ -490,10 +473,7 @@ export function headShown(
   return selectedHead(isCompared ? frame.base! : frame, requestedHead);
 }
 
-/**
- * Returns the number of layers before a hidden state: the chosen one, or else the one whose largest value exceeds the
- * median most.
- */
+/** Returns the number of layers before a hidden state: the chosen, or with the largest value over the median. */
 export function hiddenLayer(
   { tensors, architecture }: Pick<Frame, 'tensors' | 'architecture'>,
   layer = -1,
@@ -506,10 +486,7 @@ export function hiddenLayer(
   );
 }
 
-/**
- * Returns the largest number in the residual stream and the first layer that has it; undefined if the run did not read
- * it.
- */
+/** Returns the largest number in the residual stream and the first layer that has it, if the run read it. */
 export function massiveOf({ tensors: { massive, massive_at } }: Pick<Frame, 'tensors'>) {
   if (!massive?.data.length || !massive_at) return undefined;
   const [sizes, places] = [massive.data, massive_at.data];

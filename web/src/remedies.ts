@@ -142,10 +142,7 @@ export const REMEDIES: readonly Remedy[] = [
 export const COLUMN_TITLES = ['Model', 'For the recorder', 'Source'] as const;
 export const COMPARE_LABEL = 'Compare its twin with softmax';
 export const OPEN_LABEL = 'open it here';
-/**
- * Explains why most of these models do not open in this page, and how to record them: the sentences before and after a
- * command.
- */
+/** Explains why most of these models do not open here, and how to record them: sentences around a command. */
 export const RECORDER_WORDS = {
   before:
     'Without that link a model is too large for a browser, as those of gpt-oss, Granite SWA, MiMo-V2-Flash and Qwen3-Next are, or of a family that this page does not read yet. ' +

@@ -198,10 +198,7 @@ export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
 
-/**
- * Returns the name of a head whose layer is the model's number, as in TransformerLens and the papers: layer and head
- * count from 0.
- */
+/** Names a head by the model's number of its layer, as TransformerLens and the papers do: both count from 0. */
 export const modelHeadName = ({ layer, head }: Head): string => `L${layer}H${head}`;
 
 /** Returns the name of a head whose layer is an index among the layers with attention. */
@@ -346,10 +343,7 @@ const startsSpecial = (frame: Frame): boolean =>
   Boolean(frame.tokens[firstKey(frame)]?.special) &&
   isCommonToken(frame, firstKey(frame));
 
-/**
- * Introduces the first token: its role, its text if all prompts have it, and its position if that is not 0. A later
- * sentence has `firstName`.
- */
+/** Introduces the first token: role, text if common to all prompts, position if not 0. Later: `firstName`. */
 export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const positionNote = key ? ` (position ${key})` : '';
@@ -376,10 +370,7 @@ export function sinkDefinition(frame: Frame): string {
   return `${role}A head with over ${formatPercent(frame.eps, 0)} attention on ${isStart ? 'it' : name} has a sink.`;
 }
 
-/**
- * Returns a model's name within a sentence: “the softmax model”, “the model “No BOS””. A title without spaces, such as
- * that of a repository, is a name of its own.
- */
+/** Names a model within a sentence: “the softmax model”, “the model “No BOS””; a title without spaces is a name. */
 export function modelName({ title }: Pick<Frame, 'title'>): string {
   const [, name = '', rest = ''] = /^(.*?)( at step .*)?$/s.exec(title) ?? [];
   if (/^The /.test(name) || !/^\S+ \S/.test(name)) return title;
@@ -531,10 +522,7 @@ export function rowSumSentence(claim: Claim, frame: Frame): string {
   return `Rows need not sum to 100%: those of this head sum to ${sumWords(claim.rowSum)} on average${shareClause}.`;
 }
 
-/**
- * Says how many heads would have a sink by shares of the row; empty if that is the number by weight, and if rows sum
- * to 1.
- */
+/** Says how many heads would have a sink by shares of the row, if that is another number than by weight. */
 export function shareCountSentence(frame: Frame): string {
   const { sink, sinkByShares, conclusive } = verdictOf(frame);
   if (!conclusive || !Number.isFinite(sink) || sink === sinkByShares || !usesRawWeights(frame))

@@ -28,8 +28,7 @@ void ss_bert_read(ss_arch *arch, ss_json *json) {
     ss_json_require_bool(json, "is_decoder", false);
 }
 
-/* Loads a norm. In files from before the end of 2019, the gain is called gamma and the bias beta.
- */
+/* Loads a norm. In files from before the end of 2019 its parts are called gamma and beta. */
 static void load_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t D) {
     char gamma[64], beta[64];
     snprintf(gamma, sizeof gamma, "%s.gamma", name);

@@ -17,8 +17,7 @@ static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
     arch->logit_scale = (float)ss_json_number(json, "logit_scale", 0.0625, 1e-6, 1e6);
 }
 
-/* Reads cohere. Refuses Command R+, which norms queries and keys with a gain of its own for each
- * head. */
+/* Refuses Command R+, which norms queries and keys with a gain of its own for each head. */
 void ss_cohere_read(ss_arch *arch, ss_json *json) {
     read_like_cohere(arch, json, 500000.0);
     ss_refuse_qk_norm(json, "use_qk_norm");

@@ -230,8 +230,7 @@ void ss_dots1_read(ss_arch *arch, ss_json *json) {
     read_sigmoid_experts(arch, json, &defaults, false);
 }
 
-/* Reads mlp_layer_types, "dense" or "sparse" for each layer; if it is absent, the first layer is
- * dense. */
+/* Reads mlp_layer_types, "dense" or "sparse"; if it is absent, the first layer is dense. */
 static void read_dense_layers(ss_arch *arch, ss_json *json) {
     bool is_sparse[SS_LAYERS_MAX] = {false};
     bool has_list =

@@ -5,8 +5,7 @@
  */
 #include "family.h"
 
-/* Reads exaone4. As in transformers, the pattern is only used with a window and without
- * layer_types. */
+/* As in transformers, the pattern is only used with a window and without layer_types. */
 void ss_exaone4_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.G = 32, .norm_eps = 1e-5});
     arch->qk_norm = SS_QK_NORM_HEAD;

@@ -93,8 +93,7 @@ void ss_falcon_h1_read(ss_arch *arch, ss_json *json) {
     read_mamba(arch, json);
 }
 
-/* Loads the mixer. in_proj has z, then v, k and q, which are convolved in this order, then the
- * steps. */
+/* in_proj has z, then v, k and q, which are convolved in this order, then the steps. */
 static void load_mamba(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *sizes = &arch->mixer;
     size_t keys = (size_t)sizes->keys * (size_t)sizes->key_width, H = (size_t)sizes->values;

@@ -110,8 +110,7 @@ static bool has_text(const cJSON *object, const char *key, const char *text) {
     return value && !strcmp(value, text);
 }
 
-/* Returns true if the matrices are I8 with one scale per row, as compressed-tensors stores them
- * (load.h). */
+/* Returns true for I8 with one scale per row, as compressed-tensors stores it (load.h). */
 static bool is_int8_by_rows(const cJSON *quantization) {
     const cJSON *group, *groups = cJSON_GetObjectItemCaseSensitive(quantization, "config_groups");
     bool is_supported = cJSON_IsObject(groups) &&

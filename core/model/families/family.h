@@ -106,18 +106,14 @@ void ss_require_rope_kinds(ss_json *json);
  */
 void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key);
 
-/* Reads sliding_window in tokens: null means no window, which is 0; an absent key means
- * `default_value`.
- */
+/* Reads sliding_window: null means 0, no window; an absent key means `default_value`. */
 int ss_read_window(ss_json *json, int default_value);
 
 /* Gives arch->window, if it is not 0, to all layers. */
 void ss_window_all_layers(ss_arch *arch);
 
-/*
- * Reads a list of words, one for each layer, and marks the layers with the word `marked`; all
- * others must have the word `unmarked`. Returns false, and marks nothing, if the key is absent.
- */
+/* Reads a list of words, one for each layer, and marks the layers with the word `marked`; all
+ * others must have the word `unmarked`. Returns false, and marks nothing, if the key is absent. */
 bool ss_read_layer_words(bool *marks, int layers, ss_json *json, const char *key,
                          const char *unmarked, const char *marked);
 
@@ -174,8 +170,7 @@ void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *nor
 /* Loads q, k, v, o, and the other tensors of attention that arch asks for. */
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* Loads a norm of n numbers like the model's other norms: with or without bias, with a gain of w or
- * 1 + w. */
+/* Loads a norm like the model's other norms: with or without bias, a gain of w or 1 + w. */
 void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
                         size_t n);
 
@@ -202,9 +197,7 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_refuse_gated_activation(const ss_arch *arch, ss_json *json, const char *key);
 
-/* Keys and default values of a config of GPT-2's relatives. Comments give what NULL or 0 stands
- * for.
- */
+/* Keys and defaults of GPT-2's relatives. Comments give what NULL or 0 stands for. */
 typedef struct ss_gpt_keys {
     const char *L, *H, *D;      /* "num_hidden_layers", "num_attention_heads", "hidden_size" */
     const char *F;              /* no key: F is 4 D */
@@ -217,8 +210,7 @@ typedef struct ss_gpt_keys {
     bool untied;                /* the default of tie_word_embeddings is true */
 } ss_gpt_keys;
 
-/* Reads sizes, LayerNorm and a feed-forward without gate; every query head has keys of its own, D/H
- * wide. */
+/* Reads sizes, LayerNorm and an ungated feed-forward; query heads have keys, D/H wide. */
 void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys);
 
 /* Sets LayerNorm with the eps at `key`. */

@@ -24,8 +24,7 @@ void ss_gptj_read(ss_arch *arch, ss_json *json) {
     arch->tied = ss_json_bool(json, "tie_word_embeddings", false);
 }
 
-/* Number of blocks of heads in a fused matrix, which holds q, v and k of one block after another.
- */
+/* Number of blocks of heads in a fused matrix, which hold q, v and k one after another. */
 #define CORES 4
 
 void ss_codegen_read(ss_arch *arch, ss_json *json) {

@@ -16,8 +16,7 @@ void ss_phi_read(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "qk_layernorm", false)) arch->qk_norm = SS_QK_NORM_HEAD;
 }
 
-/* Loads a layer. Older GGUF files keep the matrix of Microsoft's own code, which fuses q, k and v.
- */
+/* Older GGUF files keep the matrix of Microsoft's own code, which fuses q, k and v. */
 void ss_load_phi_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F, K = (size_t)arch->K;
     size_t HK = (size_t)arch->H * K, GK = (size_t)arch->G * K;

@@ -5,8 +5,7 @@
  */
 #include "family.h"
 
-/* Reads the window. As in transformers, sliding_window counts only if use_sliding_window is true.
- */
+/* As in transformers, sliding_window counts only if use_sliding_window is true. */
 static void read_window(ss_arch *arch, ss_json *json) {
     bool is_used = ss_json_bool(json, "use_sliding_window", false);
     if (is_used && !ss_json_is_null(json, "sliding_window") &&

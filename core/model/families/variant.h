@@ -19,10 +19,8 @@
 #include "../arch.h"
 #include "../files/json.h"
 
-/*
- * Applies the keys of the object "sinkscope" to arch, which its family has filled. `all_keys`
- * allows all keys, otherwise only "attention". Unknown keys and words are refused.
- */
+/* Applies the keys of the object "sinkscope" to arch, which its family has filled. `all_keys`
+ * allows all keys, otherwise only "attention". Unknown keys and words are refused. */
 void ss_read_variant(ss_arch *arch, ss_json *json, bool all_keys);
 
 /* The words for the enums of ss_arch, indexed by the enum; NULL for values without a word. */

@@ -36,8 +36,7 @@ typedef struct ss_container {
  * torch.save counts as safetensors. */
 ss_format ss_container_format(ss_bytes file);
 
-/* Returns an upper bound of the arena bytes that ss_container_open takes, without parsing the
- * files. */
+/* Returns an upper bound of the bytes that ss_container_open takes, without parsing. */
 size_t ss_container_size(const ss_bytes *files, int n);
 
 /*

@@ -31,10 +31,8 @@ typedef struct ss_json {
 ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status code,
                         ss_error *err);
 
-/*
- * Reads an object member by member, so that a header of a million members takes only the memory of
- * the longest; the caller detects duplicate keys.
- */
+/* Reads an object member by member, so that a header of a million members takes only the memory of
+ * the longest; the caller detects duplicate keys. */
 typedef struct ss_json_members {
     ss_bytes text;
     const char *file;
@@ -52,12 +50,10 @@ ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value,
 ss_status ss_json_parse_value(cJSON **out, const ss_json_members *members, ss_bytes text,
                               ss_error *err);
 
-/* Reads an integer in [low, high]; absent or null gives the default, which may be SS_JSON_REQUIRED.
- */
+/* Reads an integer in [low, high]; absent or null: the default, or SS_JSON_REQUIRED. */
 int ss_json_int(ss_json *json, const char *key, int default_value, int low, int high);
 
-/* Reads a finite number in [low, high]; absent or null gives the default, where NaN means required.
- */
+/* Reads a finite number in [low, high]; absent or null: the default, where NaN is required. */
 double ss_json_number(ss_json *json, const char *key, double default_value, double low,
                       double high);
 
@@ -66,8 +62,7 @@ bool ss_json_bool(ss_json *json, const char *key, bool default_value);
 /* Refuses a boolean other than `value`, which is also the value of an absent key. */
 void ss_json_require_bool(ss_json *json, const char *key, bool value);
 
-/* Reads a text; the default where the key is absent or null. The text lives as long as the parsed
- * object. */
+/* Reads a text, as long-lived as the parsed object; absent or null: the default. */
 const char *ss_json_text(ss_json *json, const char *key, const char *default_value);
 
 /* Returns the value at key; NULL where it is absent or null, or after an error. */

@@ -245,10 +245,8 @@ static void op_storage(machine *m) {
     push(m, (ss_pickle_value){SS_PICKLE_STORAGE, 5, id.number});
 }
 
-/*
- * Checks sizes or strides: non-negative integers. The length is bounded because many tensors may
- * share one tuple, which is read for each of them.
- */
+/* Checks sizes or strides: non-negative integers. The length is bounded because many tensors may
+ * share one tuple, which is read for each of them. */
 static bool is_shape(const machine *m, const ss_pickle_value *value) {
     if (value->kind != SS_PICKLE_TUPLE || value->n > RANK_MAX) return false;
     const ss_pickle_value *numbers = m->pickle->tuples + value->number;
@@ -283,8 +281,7 @@ static void op_reduce(machine *m) {
         fail(m, SS_BAD_FILE, "the arguments that torch writes", "others");
 }
 
-/* Handles a BUILD. The state of an OrderedDict has the versions of modules and no weights, so it is
- * dropped. */
+/* Handles a BUILD, whose state of an OrderedDict has no weights and is dropped. */
 static void op_build(machine *m) {
     pop(m);
     ss_pickle_value table = pop(m);

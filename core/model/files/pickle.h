@@ -67,8 +67,7 @@ typedef struct ss_storage_type {
 /* Returns the arena bytes that ss_pickle_read takes for a pickle of n bytes. */
 size_t ss_pickle_size(size_t n);
 
-/* Evaluates a pickle. Returns SS_BAD_FILE with the byte; SS_UNSUPPORTED for unknown opcodes and
- * names. */
+/* Evaluates a pickle: SS_BAD_FILE with the byte; SS_UNSUPPORTED for opcodes and names. */
 ss_status ss_pickle_read(ss_pickle *pickle, ss_bytes code, ss_arena *arena, ss_error *err);
 
 ss_bytes ss_pickle_text(const ss_pickle *pickle, const ss_pickle_value *value);

@@ -14,8 +14,7 @@
 
 #define METADATA "__metadata__"
 
-/* Lower bound of the length of an entry; the shortest is
- * "":{"dtype":"U8","shape":[],"data_offsets":[0,0]}. */
+/* Bytes of an entry, at least those of "":{"dtype":"U8","shape":[],"data_offsets":[0,0]}. */
 #define ENTRY_BYTES_MIN 48
 
 static size_t measure(ss_bytes file) {

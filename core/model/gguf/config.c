@@ -160,10 +160,8 @@ static double llama3_divisor(double theta, size_t pairs, size_t j, double factor
     return 1.0 / ((1.0 - original_share) / factor + original_share);
 }
 
-/*
- * Writes Llama 3's scaling, which has no key in GGUF: its converter stores a divisor for each pair.
- * The divisors of the published parameters are recognized, others are refused.
- */
+/* Writes Llama 3's scaling, which has no key in GGUF: its converter stores a divisor for each pair.
+ * The divisors of the published parameters are recognized, others are refused. */
 static void put_divisors(ss_gguf_source *source, double width) {
     double theta = ss_gguf_number(source, "rope.freq_base", 10000.0);
     size_t n = source->factors_n;

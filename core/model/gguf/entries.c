@@ -125,8 +125,7 @@ static ss_status read_entries(ss_entries *out, ss_bytes file, ss_arena *arena, s
     return entries ? ss_check_overlaps(*out, err) : SS_OK;
 }
 
-/* Returns the bytes of entries and names. An unreadable file takes none; opening it reports the
- * error. */
+/* Returns the bytes of entries and names: 0 for an unreadable file, which fails when opened. */
 static size_t measure(ss_bytes file) {
     ss_arena arena = ss_arena_measure();
     ss_entries entries;

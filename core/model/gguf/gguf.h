@@ -60,8 +60,7 @@ typedef struct ss_gguf_tensor {
     uint64_t offset; /* offset from the beginning of the data */
 } ss_gguf_tensor;
 
-/* An iterator over a file: call begin once, then next_pair pairs_n times, then next_tensor
- * tensors_n times. */
+/* An iterator: call begin once, then next_pair pairs_n times, then next_tensor tensors_n times. */
 typedef struct ss_gguf {
     ss_bytes file;
     size_t offset; /* of the next byte to read */

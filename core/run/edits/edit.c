@@ -85,8 +85,7 @@ static ss_status complete_value(float *value, float default_value, bool required
                    r.is_integer ? "an integer" : "a number", r.low, r.high, x);
 }
 
-/* Checks that an edit of attention selects a layer with attention; an edit of products may select
- * any layer. */
+/* Checks that an edit of attention selects a layer with it; one of products may select any. */
 static ss_status check_layer(const ss_edit_kind *row, const float *values, int i,
                              const ss_model *model, ss_error *err) {
     for (int p = 0; p < count_parameters(row) && !(row->hook_points & SS_AT_PRODUCT); p++)

@@ -30,8 +30,7 @@ static inline int ss_token_of(const ss_hook *hook, size_t slot) {
     return hook->tokens ? hook->tokens[slot] : (int)slot;
 }
 
-/* Returns the slot of a token's key among those that a query may see; hook->keys if no slot holds
- * it. */
+/* Returns the slot of a token's key among those that a query may see, or hook->keys. */
 static inline size_t ss_slot_of(const ss_hook *hook, int token) {
     size_t slot = hook->tokens ? 0 : (size_t)token;
     while (slot < hook->keys && ss_token_of(hook, slot) != token) slot++;
@@ -47,12 +46,10 @@ static inline void ss_edits_apply_at(unsigned point, ss_hook hook) {
     if (hook.pass->hook_points & point) ss_edits_apply(&hook);
 }
 
-/* Returns true if `selection`, the layer, head or token of an edit, is `index` or NaN, which
- * selects all. */
+/* Returns true if `selection`, the layer, head or token of an edit, is `index` or NaN (all). */
 bool ss_edit_selects(float selection, int index);
 
-/* Returns SS_BAD_REQUEST if `layer`, an index among all layers, has no attention; NaN means all
- * layers. */
+/* Returns SS_BAD_REQUEST if `layer`, among all layers, has no attention; NaN means all. */
 ss_status ss_edit_check_attention(const ss_arch *arch, float layer, const char *where,
                                   ss_error *err);
 

@@ -204,10 +204,8 @@ ss_status ss_check_quantize(const ss_pass *pass, const float *values, const char
     return ss_check_weights(pass, values, where, err);
 }
 
-/*
- * Rounds columns [d, d + n) of x[rows][width], which share one scale. The first `range_rows` rows
- * of the first chunk determine the range, which later chunks reuse.
- */
+/* Rounds columns [d, d + n) of x[rows][width], which share one scale. The first `range_rows` rows
+ * of the first chunk determine the range, which later chunks reuse. */
 static void round_with_shared_range(const ss_hook *hook, const float *values, float *x,
                                     size_t range_rows, size_t rows, size_t d, size_t n,
                                     float *errors) {

@@ -46,8 +46,7 @@ SS_APPLY(quantize);
 SS_CHECK(quantize);
 int ss_joint_tokens_quantize(const float *values);
 size_t ss_kept_numbers_quantize(const float *values, const ss_arch *arch);
-/* Checks an edit that scales or quantizes weights: SS_BAD_REQUEST if an earlier edit does the
- * other. */
+/* An edit that scales or quantizes weights is refused if an earlier edit does the other. */
 SS_CHECK(weights);
 
 #endif

@@ -149,8 +149,7 @@ static void product_back(const ss_backward *b, float *dx, const float *x, const 
     ss_linear_back_inputs(dx, d, linear, rows, b->work);
 }
 
-/* Propagates d like product_back, for a product with y, but adds the derivative with respect to y
- * to dy. */
+/* Propagates d through a product with y like product_back, but adds to dy. */
 static void add_product_back(const ss_backward *b, const float *d, const ss_linear *linear,
                              const ss_linear *sums, size_t rows) {
     product_back(b, b->part, b->y, d, linear, sums, rows);
@@ -274,8 +273,7 @@ static void add_ratios(const ss_backward *b, float *sum, const float *rows, int 
     }
 }
 
-/* Propagates d[R][D], the derivative with respect to the attention output, to dy; y is the input of
- * attention. */
+/* Propagates d[R][D], the derivative to the attention output, to dy of its input y. */
 static void attention_back(const ss_backward *b, const float *d, const ss_trace *traces, int n,
                            int l) {
     const ss_arch *arch = &b->model->arch;

@@ -48,10 +48,8 @@ typedef struct ss_backward {
 void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, int T,
                          ss_arena *arena);
 
-/*
- * Adds the derivatives with respect to all weights to back->sums. Reads back->logits and the traces
- * of `sequences` runs over T tokens each, which have recorded ss_backward_fields.
- */
+/* Adds the derivatives with respect to all weights to back->sums. Reads back->logits and the traces
+ * of `sequences` runs over T tokens each, which have recorded ss_backward_fields. */
 void ss_backward_run(const ss_backward *back, const ss_trace *traces, int sequences);
 
 #endif

@@ -65,10 +65,8 @@ void ss_activation_back(float *x, float *d, ss_activation activation, size_t n) 
         slopes[activation](x + i, d + i, scratch, n - i < CHUNK ? n - i : CHUNK);
 }
 
-/*
- * Propagates d through the norm of one row x. With u = (x - m) r of unit variance and e = d gain,
- * dx = r (e - mean(e) - u mean(e u)). For an RMS norm m is 0, and mean(e) is not subtracted.
- */
+/* Propagates d through the norm of one row x. With u = (x - m) r of unit variance and e = d gain,
+ * dx = r (e - mean(e) - u mean(e u)). For an RMS norm m is 0, and mean(e) is not subtracted. */
 static void row_back(float *d, float *x, const ss_norm *norm, const ss_norm *sums,
                      ss_norm_kind kind, float eps, size_t width) {
     float *gain_sum = (float *)(size_t)sums->gain, *bias_sum = (float *)(size_t)sums->bias;

@@ -17,10 +17,7 @@ import type { Zoo } from './zoo';
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
   /** Changes with each new file of prompts and each new way of splitting the file. */
   readonly file: number;
-  /**
-   * Each token is predicted from this many previous tokens, in a run of its own; absent: all tokens are predicted in
-   * one run.
-   */
+  /** Predicts each token from so many previous tokens, in a run of its own; absent: all tokens in one run. */
   readonly window?: number | undefined;
   /** `first`: the start token is repeated; absent: a random token. */
   readonly repeatedToken?: 'first';
@@ -33,10 +30,7 @@ export function questionOf(state: State, file = 0): Question {
   return { ...settings, file: state.input === 'file' ? file : 0 } as unknown as Question;
 }
 
-/**
- * Returns a key of the question: questions with equal keys have equal answers. Settings that the kind of input does
- * not use are left out.
- */
+/** Returns a key that questions with equal answers share: settings that the input does not use are left out. */
 export function questionKey({ prompt, seed, ...rest }: Question): string {
   const isRandom = rest.input === 'random' || rest.input === 'repeat';
   return JSON.stringify([rest, rest.input === 'text' && prompt, isRandom && seed]);
@@ -161,10 +155,7 @@ export function startTokens(tokens: readonly Token[]): string[] {
   return tokens.slice(0, end < 0 ? tokens.length : end).map(({ text }) => text);
 }
 
-/**
- * Returns the tokenizer's option for the start of a prompt by the key `first` of a link. A tokenizer that lacks the
- * requested token adds its own special tokens.
- */
+/** Returns the tokenizer's option for the key `first` of a link; 'auto' where the requested token is missing. */
 export async function specialOption(
   tokenizer: Tokenizer,
   first: string,

@@ -35,10 +35,7 @@ export function idOfAddress(address: string | URL): string {
   return `${RECORDING_PREFIX}${href.replace(/[,~\\]|@(?=\d+$)/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
 }
 
-/**
- * Returns the SHA-256 of the first and last MiB of a file, since hashing many gigabytes would take too long; undefined
- * without crypto.subtle.
- */
+/** Returns the SHA-256 of a file's first and last MiB: many gigabytes would take too long. Needs crypto.subtle. */
 export async function hashOfEnds(file: Blob): Promise<string | undefined> {
   const MIB = 2 ** 20;
   const ends = [file.slice(0, MIB), file.slice(Math.max(MIB, file.size - MIB))];

@@ -116,9 +116,7 @@ export const table = {
   key: numberRow(-1, -1, 8191),
   /** The other end of several selected keys, which may come before `key`; -1: one key. */
   lastKey: numberRow(-1, -1, 8191),
-  /**
-   * The most rows and columns of a map: a longer text is drawn in blocks, as the mean or the largest of their cells.
-   */
+  /** The most rows and columns of a map; a longer text is drawn in blocks, as the mean or largest of their cells. */
   cells: numberRow(512, 8, 1024),
   pool: choiceRow('mean', 'mean', 'largest'),
   /** The first query and key of the exact cells that are shown instead of the blocks; -1: the whole map. */
@@ -204,10 +202,7 @@ export interface ParsedState {
   readonly problems: readonly string[];
 }
 
-/**
- * A longer hash is not parsed. URL encoding turns a UTF-16 unit of the prompt into at most nine characters; the tenth
- * leaves room for the other keys.
- */
+/** A longer hash is not parsed: a UTF-16 unit of the prompt takes nine characters, the tenth is for other keys. */
 const HASH_MAX = 10 * PROMPT_MAX;
 
 /** Returns the beginning of a text that is too long to show; no character is cut in two. */

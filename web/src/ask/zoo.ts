@@ -40,10 +40,7 @@ export interface Card {
   readonly differs?: Difference | null;
 }
 
-/**
- * Returns the facts about a model's training. A card that is older than a setting lacks it: its training had the default,
- * as the baseline has.
- */
+/** Returns the facts about a model's training; a setting that is newer than its card has the baseline's value. */
 export function trainingOf(card: Card, cards: readonly Card[]): Card['training'] {
   const defaults = cards.find(({ id }) => id === 'softmax')?.training;
   return card.training && { ...defaults, ...card.training };

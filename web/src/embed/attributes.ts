@@ -26,10 +26,7 @@ export function recordingOf(element: Element): string | undefined {
 
 export const SIZES = ['width', 'height'] as const;
 
-/**
- * Returns the length in an attribute for the element's size: a number of CSS pixels, or a length with a unit; undefined
- * if there is none.
- */
+/** Returns the length in an attribute of the element's size: CSS pixels, or with a unit; undefined without one. */
 export function lengthOf(element: Element, name: (typeof SIZES)[number]): string | undefined {
   const text = element.getAttribute(name)?.trim() ?? '';
   const [, number, unit] = /^(\d+(?:\.\d*)?|\.\d+)([a-z]*|%)$/i.exec(text) ?? [];

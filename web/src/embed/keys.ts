@@ -11,10 +11,7 @@ export function isUsed(event: KeyboardEvent): boolean {
   return isPress && target.matches('button, a, summary, input');
 }
 
-/**
- * Keeps a click on a map from moving the focus there, so that arrow keys stay with the page; the Tab key still gives
- * them to the map.
- */
+/** Keeps a click on a map from moving the focus there, so that arrow keys stay with the page; Tab still moves it. */
 export function leaveFocus(event: Event): void {
   const [target] = event.composedPath();
   if (target instanceof Element && target.closest('.heatmap')) event.preventDefault();

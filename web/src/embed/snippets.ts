@@ -82,9 +82,7 @@ function elementTag(state: State, base: URL, size: Size): string {
   );
 }
 
-/**
- * Returns a script that warns if the element does not load: the browser shows no message when a server blocks a module.
- */
+/** Returns a script that warns if the element does not load: browsers are silent when a server blocks a module. */
 function warningScript(base: URL): string {
   const message =
     `Not shown: this page could not load ${new URL('sink-scope.js', base).href}. ` +

@@ -14,10 +14,7 @@ export const followsText = (figure: Pick<Element, 'getAttribute' | 'hasAttribute
   !/^recording:/.test(figure.getAttribute('shown') ?? '') &&
   !['training', 'lab'].includes(figure.getAttribute('view') ?? '');
 
-/**
- * Lets the figures share their text, and offers the reader's text of another room or lesson above the first of them that
- * can be changed.
- */
+/** Lets the figures share their text, and offers the reader's other text above the first that can be changed. */
 export function shareText(figures: readonly HTMLElement[]): void {
   const followers = figures.filter(followsText);
   const copy = (source: HTMLElement) => {

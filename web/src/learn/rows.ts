@@ -68,10 +68,7 @@ const weightFunctions: Readonly<Record<'sigmoid' | 'none', (score: number) => nu
   none: (score) => score,
 };
 
-/**
- * Computes the tokens' weights. `extraWeight` is the weight of the bias key or, under softmax, of the sink logit; 0
- * without either.
- */
+/** Computes the tokens' weights; `extraWeight` is that of the bias key or, under softmax, of the sink logit, or 0. */
 function computeWeights({ scores, normalizer, bias, s, k }: Row): Omit<RowResult, 'output'> {
   if (normalizer !== 'softmax') {
     const weightOf = weightFunctions[normalizer];
@@ -149,9 +146,7 @@ const isSame = (a: RowResult, b: RowResult) =>
   Math.abs(a.output - b.output) < 1e-9 &&
   a.weights.every((weight, i) => Math.abs(weight - b.weights[i]!) < 1e-9);
 
-/**
- * States which other form gives the same weights and output, or that the sink logit has no effect; otherwise undefined.
- */
+/** States which other form gives the same weights and output, or that the sink logit has no effect. */
 function equivalenceWords(row: Row): string | undefined {
   const result = attend(row);
   const isUnchanged = (settings: Partial<Row>) => isSame(result, attend({ ...row, ...settings }));

@@ -101,9 +101,7 @@ function firstRatios(result: Result | undefined, name: string): number[] {
   });
 }
 
-/**
- * Returns the mean of a map's first column, the mean of its other visible cells, and the visible cells of the last row.
- */
+/** Returns the means of a map's first column and of its other visible cells, and the visible cells of its last row. */
 function columnMeans(result: Result | undefined, name: string) {
   const map = quantityOf(result, name);
   if (!map) return undefined;

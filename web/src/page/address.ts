@@ -66,9 +66,7 @@ export function address(): string {
   return absoluteAddress(linkTo(state.peek()));
 }
 
-/**
- * The hash that the page wrote or read last; while the browser's hash differs, a `hashchange` event is about to arrive.
- */
+/** The hash that the page wrote or read last; while the browser's differs, a `hashchange` event is about to arrive. */
 let lastHash = location.hash;
 let writeTimer = 0;
 /** A change of one of these keys adds a step to the browser's history. */

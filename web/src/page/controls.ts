@@ -227,10 +227,7 @@ function headNote(frame: Frame, { layer, head, view }: Pick<State, 'layer' | 'he
     : [`${title}: layer ${layer} without a head names no head; ${shownHead} is shown.`];
 }
 
-/**
- * Says which requested head, start token, checkpoint, channel or position a model or its text does not have, and what is
- * shown instead.
- */
+/** Says which requested head, start token, step, channel or position is missing, and what is shown instead. */
 export function substitutionNotes(
   entries: readonly SubjectEntry[],
   state: Pick<State, 'layer' | 'head' | 'query' | 'key' | 'lastKey' | 'channel' | 'view'>,

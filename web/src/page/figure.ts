@@ -80,9 +80,7 @@ interface Cell {
   readonly scope: Scope;
 }
 
-/**
- * Returns a key for each subject's cell; the key stays the same while the reader steps through a model's checkpoints.
- */
+/** Returns a key for each subject's cell, the same while the reader steps through a model's checkpoints. */
 function cellKeys(subjects: readonly string[]): string[] {
   const names = subjects.map((subject) => {
     const parsed = parseSubject(subject);

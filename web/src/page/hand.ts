@@ -39,10 +39,7 @@ function scopeValues(scope: EditScope, { layer, head }: Head): number[] {
   return { all: [], layer: [layer], head: [layer, head] }[scope];
 }
 
-/**
- * Returns the channel of a token's hidden state to intervene on: the selected one, or else the one with the largest
- * value.
- */
+/** Returns the channel of a token's hidden state to intervene on: the selected one, or that of the largest value. */
 function chosenChannel(frame: Frame, state: State) {
   const channelAt = (at: { layer: number; channel: number; token: number }) => ({
     values: [at.channel, at.layer, at.token],
@@ -135,10 +132,7 @@ export function interventionControls(
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /**
-   * Links to the state after an intervention. A link cannot name a model on the disk, for which a click sets the state, as
-   * a step of the browser's history.
-   */
+  /** Links to the state after an intervention; of a model on the disk, which no link can name, a click sets it. */
   const link = (edit: SubjectEdit, label: string, isDone: boolean) => {
     const newSubject = toggleEdit(frame.subject, edit);
     const subjects = state.shown.map((text) => (text === frame.subject ? newSubject : text));

@@ -67,10 +67,7 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
   return html`${parts}${sentence.slice(partStart)}`;
 }
 
-/**
- * Returns a control with its label. A label that contains a term is not a <label>, since a click on the term would also
- * reach the control.
- */
+/** A label that contains a term is not a <label>, since a click on the term would also reach the control. */
 export function field(label: string, control: TemplateResult): TemplateResult {
   return label.search(ANY_TERM) < 0
     ? html`<label class="field"><span>${label}</span>${control}</label>`

@@ -27,9 +27,7 @@ export interface DrawOptions {
   readonly at: Head;
   /** All frames of the figure, which share scales. */
   readonly frames: readonly Frame[];
-  /**
-   * The frames of all settings of the model, the leading one first. Views that draw them into one picture read this.
-   */
+  /** The frames of all settings of the model, the leading one first, for views that draw them into one picture. */
   readonly group: readonly Frame[];
   /** Whether to draw for readers who know none of the terms. */
   readonly isPlain?: boolean;

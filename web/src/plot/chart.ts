@@ -34,9 +34,7 @@ export interface ChartData {
   /** One sentence that describes the picture. */
   readonly label: string;
   readonly log?: boolean;
-  /**
-   * Whether the x axis counts steps of training: it is log(1 + step/100), so that 0 fits on it; its ticks end at the last step.
-   */
+  /** Whether the x axis counts training steps: it is log(1 + step/100), so that 0 fits; ticks end at the last step. */
   readonly steps?: boolean;
   /** The smallest range of the y axis; values may extend it. */
   readonly domain?: readonly [number, number];

@@ -65,10 +65,7 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
 };
-/**
- * While a map's size on the screen is unknown, a map of up to MAX_WORDS rows has all its labels, and a longer one about
- * THINNED_WORDS of them.
- */
+/** Until its size on the screen is known, a map of up to MAX_WORDS rows has all labels, others about THINNED_WORDS. */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
 /** The distances of numbers along an axis. */
 const TICKS = [5, 10, 20, 50, 100, 200, 500];

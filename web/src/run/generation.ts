@@ -64,10 +64,7 @@ export async function* generateFrames(
   }
 }
 
-/**
- * Returns a run of the frame's text with memory for more tokens. If the subject's run has too little, runs the text
- * again, which gives the same bits.
- */
+/** Returns a run of the frame's text with memory for more tokens; too little memory means a new run of the same bits. */
 async function reserveRun(
   { subject, tokens, T }: Frame,
   openModel: OpenModel,

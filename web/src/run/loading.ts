@@ -12,10 +12,7 @@ import type { Models } from './models';
 export interface Dependencies {
   readonly models: Models;
   readonly texts: (question: Question) => Promise<readonly string[]>;
-  /**
-   * Returns whether a model may be opened now. If not, the page asks the reader, and calls `retry` when the reader
-   * agrees.
-   */
+  /** Returns whether a model may be opened now; if not, the page asks the reader, who agreeing calls `retry`. */
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits for this queue's turn if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;

@@ -161,10 +161,7 @@ export class Models {
     await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
 
-  /**
-   * Opens a model by its plan. If downloaded files cannot be read, deletes them, so that the next try fetches them
-   * again.
-   */
+  /** Opens a model by its plan. Deletes downloaded files that cannot be read, so that the next try fetches them. */
   async #openPlan({ plan, token, title, source }: Recipe, watch: Watch): Promise<UnnamedModel> {
     const { signal } = watch;
     const { cacheClear, openPlan } = await import('../ask/outside');

@@ -52,10 +52,7 @@ function stepOf(id: string, steps: readonly number[]) {
   return { step: nearestStep(steps, splitStep(id)?.step ?? of), of };
 }
 
-/**
- * Returns the architecture of a recording. Unknown facts are left out, since a comparison would count them as
- * differences.
- */
+/** Returns the architecture of a recording, without unknown facts, which a comparison would count as differences. */
 function architectureOf(
   { operations }: Describe,
   { architecture, conditions, tensors }: Recording,
@@ -250,10 +247,7 @@ function reasonOf(read: RunRead, error: unknown): string {
   return isMissing ? `needs the field ${read.field}, not recorded` : error.text;
 }
 
-/**
- * Reads a recording's first kept prompt like an open run. A missing number is undefined, and `lacks` then gets the
- * reason.
- */
+/** Reads a recording's first kept prompt like an open run; `lacks` gets the reason why a number is missing. */
 export function recordedRun(id: string, recording: Recording, describe: Describe): CachedRun {
   const reasons: Record<string, string> = { [EFFECT]: NEEDS_RUNS };
   const isPooled = pooledOf(recording) !== undefined;

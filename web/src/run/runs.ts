@@ -38,10 +38,7 @@ export function hasTokens(run: Run, ids: readonly number[]): boolean {
 
 /** The cached runs by their subjects. */
 export class CachedRuns extends Map<string, CachedRun> {
-  /**
-   * Removes a subject's run and returns it if `isUsable` accepts it. Otherwise closes it: there may be no memory for both
-   * this run and the next one.
-   */
+  /** Removes and returns a subject's run; one that is not usable is closed, since memory may not hold two. */
   take(subject: string, isUsable: (cached: CachedRun) => boolean): CachedRun | undefined {
     const cachedRun = this.get(subject);
     this.delete(subject);
@@ -50,10 +47,7 @@ export class CachedRuns extends Map<string, CachedRun> {
     return undefined;
   }
 
-  /**
-   * Whether wanted edited subjects of the same model can begin from a run. The run must be short, since it takes
-   * memory.
-   */
+  /** Whether wanted edits of the model can begin from a run, which must be short, since it takes memory. */
   #canBeBase({ run, openModel, capacity }: CachedRun, subjects: ReadonlySet<string>): boolean {
     if (run.edits.length !== 0 || capacity > LONG_TEXT + EXTRA_TOKENS) return false;
     return [...subjects].some((subject) => {
@@ -108,10 +102,7 @@ export function canUpdate(
   );
 }
 
-/**
- * Averages over all prompts, and runs the first one, which stays open. A figure that reads only averages and whose
- * views do not change needs no run.
- */
+/** Averages over all prompts, and keeps a run of the first; a figure of averages with fixed views needs none. */
 export async function runSubject(
   args: RunSubjectArguments,
   watch: Watch,

@@ -13,10 +13,7 @@ import {
 const hiddenKeyEdits = (prompt: number, count: number, key = 0) =>
   Array.from({ length: count }, (_, i) => ({ kind: 'hide_key', key, query: prompt + i }) as const);
 
-/**
- * In the order of the table. Under every condition the first generated token is the same, since the prompt's last query
- * sees all keys.
- */
+/** In the order of the table. The first generated token is the same: the prompt's last query sees all keys. */
 export const CONDITIONS = {
   kept: { title: 'With the first token', edits: () => [] },
   deleted: { title: 'Without it', edits: (prompt, count) => hiddenKeyEdits(prompt, count) },

@@ -90,10 +90,7 @@ function sizeWords(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/**
- * Adds the button of a recording to a menu. The first click makes the files, so that the menu can show their size; the
- * second click saves them.
- */
+/** Adds the button of a recording: a first click makes the files, so that their size shows, a second saves them. */
 export function addRecording(
   menu: HTMLDetailsElement,
   make: () => Promise<readonly RecordingFile[]>,

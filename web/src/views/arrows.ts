@@ -13,10 +13,7 @@ const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;
 /** The y coordinate of the axis below the arrows, which shows the projection of each tip onto the query. */
 const AXIS_Y = SIZE.y + 34;
 
-/**
- * Returns the cosine of each query and key, [T, T], and the norm of each key, [T], both of the first prompt; undefined
- * if they cannot be drawn.
- */
+/** Returns the cosines [T, T] of queries and keys, and the norms [T] of keys, of the first prompt, if drawable. */
 function keyVectorsOf(frame: Frame, at: Head) {
   const cos = frame.head?.tensors.qk_cos;
   const norms = frame.head?.tensors.key_norm;

@@ -84,9 +84,7 @@ export function axesOf({ pooled, queries }: Frame): readonly [string, string, st
   return ['mean_weight', queries ? 'query' : 'query_block', 'key_block'];
 }
 
-/**
- * Describes the block under the pointer: the mean weight over the keys that its queries see, and the largest weight.
- */
+/** Describes the block under the pointer: its mean weight over the keys that are seen, and its largest. */
 function formatBlock(frame: Frame, { weights, largest: maxima, side }: Maps, { row, col }: Cell) {
   const keys = `keys ${blockWords(frame, col)}`;
   const queries = frame.queries ? queryName(frame, row) : `queries ${blockWords(frame, row)}`;

@@ -11,10 +11,7 @@ import { formatValue } from '../words';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
 
-/**
- * Returns the depth of the valley, from the lower of the two ends to the lowest inner layer, and that layer; NaN if no
- * layer is between the ends.
- */
+/** Returns the valley's depth, from the lower end to the lowest inner layer, and that layer; NaN without one. */
 export function valleyOf(entropy: Float32Array): { depth: number; layer: number } {
   const innerLayers = entropy.subarray(1, -1);
   const minimum = Math.min(...innerLayers);

@@ -106,17 +106,11 @@ interface SinkByLength {
 
 const cachedNumbers = new WeakMap<Frame, SinkByLength>();
 
-/**
- * Returns the least number of tokens whose map is a corner of the whole one. In a shorter text the queries of a prefix
- * would not see the whole prefix.
- */
+/** Returns the least length whose map is a corner of the whole one: shorter texts hide a part of the prefix. */
 const shortestLength = (frame: Frame): number =>
   Math.max(firstKey(frame) + 1, visibleKeyEnd(frame, 0));
 
-/**
- * Returns the numbers by length. One map per head suffices: under a causal mask the map of the first n tokens is its
- * upper left corner.
- */
+/** Returns the numbers by length, of one map: a causal map of the first n tokens is its upper left corner. */
 function sinkByLength(frame: Frame): SinkByLength {
   const cached = cachedNumbers.get(frame);
   if (cached) return cached;

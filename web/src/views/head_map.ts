@@ -84,10 +84,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   };
 }
 
-/**
- * Returns the draw function of a view: a map with one number per head, and below it a chart of the chosen head by
- * token.
- */
+/** Returns a view's draw function: a map with a number for each head, and a chart of the chosen head by token. */
 export function createHeadsDraw(
   says: View['says'],
   numbersOf: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; tokenChart: ChartData },

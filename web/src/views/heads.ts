@@ -38,10 +38,7 @@ function mapOf(frame: Frame, i: number): Float32Array {
   return maskHidden({ ...frame, pooled: frame.pooled && side }, weights);
 }
 
-/**
- * Returns the numbers on the maps and the words that name their prompts: the first one, whose maps these are, if its
- * numbers are known.
- */
+/** Returns the numbers on the maps and names their prompts: the first one, whose maps these are, if it is known. */
 export function weightsOf(frame: Frame): { weights: Float32Array; promptWords: string } {
   const weights = firstPromptWeights(frame);
   return weights

@@ -43,10 +43,7 @@ export interface Tab {
   readonly title: string;
   readonly views: readonly View[];
   readonly explanation?: string;
-  /**
-   * Whether to list the tab for a frame that one of its views fits; absent: always. A link to one of its views lists it
-   * in any case.
-   */
+  /** Whether to list the tab for a frame that one of its views fits, by default always; links to its views list it. */
   readonly isOffered?: (frame: Frame) => boolean;
 }
 
@@ -167,10 +164,7 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
   );
 }
 
-/**
- * Returns the tab of a view, with this view first. If no frame has the view's numbers, returns another tab of the
- * question.
- */
+/** Returns a view's tab, with this view first, or another tab of the question if no frame has its numbers. */
 export function choiceOf(name: string, frames: readonly Frame[]) {
   const hasView = (tab: Tab) => tab.views.some((view) => view.name === name);
   const candidates = ALL_QUESTIONS.flatMap((question) =>

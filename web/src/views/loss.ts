@@ -21,10 +21,7 @@ const baselineOf = (members: readonly Frame[]): Frame | undefined =>
     ? members.find(isUnedited)
     : undefined;
 
-/**
- * Returns the mean loss of the `span` positions up to each drawn one, or of fewer near the beginning; with a baseline
- * how far it is above the baseline's.
- */
+/** Returns the mean loss of `span` positions up to each drawn one; with a baseline, by how much it is above that. */
 function movingAverage({ tensors, T }: Frame, span: number, baseline?: Frame) {
   const zero = baseline?.tensors.loss_at!.data;
   const losses = Float32Array.from(tensors.loss_at!.data, (x, t) => x - (zero?.[t] ?? 0));

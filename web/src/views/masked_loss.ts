@@ -29,10 +29,7 @@ const CONDITIONS = [
 const formatWithError = ({ mean, error }: TaskScore['change'], digits: number) =>
   formatNumber(mean, digits) + (error === null ? '' : ` ± ${formatNumber(error, digits)}`);
 
-/**
- * States the change of a loss; a change within twice its standard error is called unclear. One prompt has no standard
- * error.
- */
+/** States the change of a loss, as unclear within twice its standard error, which one prompt does not have. */
 function changeWords({ change }: TaskScore): string {
   const { mean, error } = change;
   if (error === null) return `changes by ${formatNumber(mean, 3)} on this prompt`;

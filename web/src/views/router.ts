@@ -34,10 +34,7 @@ export function expertLoads(frame: Frame): Float32Array {
   return counts.map((count) => count / frame.T);
 }
 
-/**
- * Returns the experts' weights by layer, [L, E]: those of the first token, or the mean over the others (NaN without
- * others).
- */
+/** Returns the experts' weights by layer, [L, E]: the first token's, or the mean of the others (NaN without any). */
 export function weightsByLayer(frame: Frame, tokenKind: 'first' | 'others'): Float32Array {
   const { L, E } = frame.architecture;
   const [from, end] = tokenKind === 'first' ? [0, 1] : [1, frame.T];

@@ -120,10 +120,7 @@ export interface Cost {
   readonly deviation: number;
 }
 
-/**
- * Returns the mean difference, in nats per token, between the loss of a setting and that of the unedited run on the
- * same prompts.
- */
+/** Returns the mean difference, in nats per token, from the loss of the unedited run on the same prompts. */
 export function costOf(frame: Frame, baseline: Frame): Cost {
   const losses = frame.perPrompt.loss_mean ?? [];
   const baselineLosses = baseline.perPrompt.loss_mean ?? [];

@@ -38,10 +38,7 @@ const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accur
 const formatWithError = ({ mean, error }: TaskScore['change']) =>
   formatPercent(mean) + (error === null ? '' : ` ± ${formatPercent(error)}`);
 
-/**
- * States the change of a score; a change within twice its standard error is called unclear. One prompt has no standard
- * error.
- */
+/** States the change of a score, as unclear within twice its standard error, which one prompt does not have. */
 function changeWords(score: TaskScore): string {
   const { mean, error } = score.change;
   const scoreText = formatWithError(score);
