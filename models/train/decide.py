@@ -405,6 +405,22 @@ def decisions_table(rows: list[Decision]) -> str:
     return "\n".join(lines)
 
 
+def index_entry(decision: Decision | None) -> dict[str, Any] | None:
+    """Returns a recipe's entry in index.json: its number of seeds, and its outcomes minus the baseline's, [mean, low,
+    high]. None before the decision, for a recipe with a baseline of its own, and where the sink is expected on another
+    token than the first."""
+    if decision is None or not decision.is_decidable:
+        return None
+    if decision.recipe.baseline != protocol.B_BASELINE or decision.recipe.sink_tokens != (1,):
+        return None
+    changes = {name: decision.difference(name) for name in ("alpha", "loss")}
+    return {"seeds": len(decision.logs)} | {
+        name: [round(x, 3) for x in (change.mean, change.low, change.high)]
+        for name, change in changes.items()
+        if change
+    }
+
+
 def decisive_json(rows: list[Decision]) -> str:
     """Returns the text of decisive.json, the data of figures: a line for each recipe with a complete run, with its
     seeds and their outcomes."""

@@ -1,8 +1,4 @@
-"""Computes the effect of each factor on the sink from the logs of protocol A; pages.py writes it into the tables.
-
-A pair is one seed of a recipe and of its baseline: the same text in the same order, and the same initial weights where
-the shapes allow it. Intervals are Student's t over the paired differences, 95%.
-"""
+"""Computes means with intervals, the onset of the sink, and the table of the pilot of protocol A from the logs."""
 
 import math
 from collections.abc import Iterable
@@ -20,7 +16,6 @@ ONSET_ALPHA = 0.1  # a sink has emerged once alpha stays at or above this
 SAME_RATIOS = (0.75, 1.33)  # two figures of a paper with a ratio in this range count as the same
 # Alpha has stopped rising if its rise over the LAST_STEPS steps before the decay is below LARGEST_FLAT_RISE.
 LAST_STEPS, LARGEST_FLAT_RISE = 2400, 0.02
-OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
 
@@ -62,54 +57,8 @@ def mean_difference(values: list[float], against: float = 0.0, confidence: float
     return Difference(middle, float(low) - against, float(high) - against, float(test.pvalue))
 
 
-def describe_interval(interval: Difference, n: int) -> str:
-    return f"{format_signed(interval.mean)} (n = {n})" if n < protocol.MIN_PAIRS else str(interval)
-
-
-@dataclass(frozen=True)
-class Factor:
-    recipe: Recipe
-    pairs: tuple[tuple[dict[str, Any], dict[str, Any]], ...]
-
-    @property
-    def step(self) -> int:
-        """The last step that all logs have, so that all are compared at the same learning rate."""
-        return max(set.intersection(*({p["step"] for p in log["points"]} for pair in self.pairs for log in pair)))
-
-    @property
-    def is_reportable(self) -> bool:
-        return len(self.pairs) >= protocol.MIN_PAIRS and self.step >= protocol.MIN_STEP
-
-    def difference(self, name: str, step: int) -> Difference | None:
-        values = [(point_at(log, step)[name], point_at(baseline_log, step)[name]) for log, baseline_log in self.pairs]
-        if any(x is None for pair in values for x in pair):
-            return None
-        return mean_difference([a - b for a, b in values])
-
-
 def point_at(log: dict[str, Any], step: int) -> Point:
     return next(point for point in log["points"] if point["step"] == step)
-
-
-def pair_logs(
-    recipe: Recipe,
-    logs: dict[int, dict[str, Any]],
-    baseline_logs: dict[int, dict[str, Any]],
-) -> Factor:
-    """Pairs logs by seed. Raises ValueError for a log of another recipe or another schedule."""
-    for log in baseline_logs.values():
-        if log["recipe"] != recipe.baseline:
-            raise ValueError(f"{recipe.id} differs by its factor from {recipe.baseline}, not from {log['recipe']}")
-    for log in logs.values():
-        if log["recipe"] != recipe.id:
-            raise ValueError(f"expected logs of {recipe.id}, found {log['recipe']}")
-    for log in (*logs.values(), *baseline_logs.values()):
-        if log["training"]["steps"] != protocol.STEPS:
-            raise ValueError(f"{log['recipe']}: {log['training']['steps']} steps, expected {protocol.STEPS}")
-    seeds = sorted(
-        seed for seed in logs if seed in baseline_logs and logs[seed]["points"] and baseline_logs[seed]["points"]
-    )
-    return Factor(recipe, tuple((logs[seed], baseline_logs[seed]) for seed in seeds))
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
@@ -142,62 +91,6 @@ def paper_finding(paper: dict[str, Any]) -> str | None:
         return None
     ratio = paper["sink_1"] / paper["base"]
     return "less" if ratio < SAME_RATIOS[0] else "more" if ratio > SAME_RATIOS[1] else "the same"
-
-
-def verdict_sentence(factor: Factor) -> str:
-    recipe, n = factor.recipe, len(factor.pairs)
-    if n < protocol.MIN_PAIRS:
-        return f"{n} of {len(recipe.seeds)} seeds: too few to tell"
-    if not factor.is_reportable:
-        return f"at step {factor.step:,} of {protocol.STEPS:,}: too early to tell"
-    base = recipe.baseline.removeprefix(protocol.LONG_PREFIX)
-    change = factor.difference("alpha", factor.step)
-    if change is None:
-        raise ValueError(f"{recipe.id}: alpha is missing")
-    direction = change.direction or "the same"
-    text = (
-        f"no difference to {base} seen: {change}"
-        if direction == "the same"
-        else f"{direction} sink than {base}: {change}"
-    )
-    paper_direction = paper_finding(recipe.paper)
-    if paper_direction is not None:
-        text += ", as the paper" if paper_direction == direction else f"; the paper: {paper_direction}"
-    if factor.step < protocol.STEPS:
-        text += f" (at step {factor.step:,} of {protocol.STEPS:,})"
-    return text
-
-
-def index_entry(factor: Factor | None) -> dict[str, Any] | None:
-    """Returns a factor's entry in index.json: the sentence, and [mean, low, high] of the differences; None if it is not
-    reportable."""
-    if factor is None or not factor.is_reportable:
-        return None
-    differences = {name: factor.difference(name, factor.step) for name in (*OUTCOMES, "sink_0.3")}
-    return {
-        "seeds": len(factor.pairs),
-        "step": factor.step,
-        "says": verdict_sentence(factor),
-        "outcomes": {
-            name: [round(x, 3) for x in (difference.mean, difference.low, difference.high)]
-            for name, difference in differences.items()
-            if difference is not None
-        },
-    }
-
-
-def factors_table(factors: list[Factor]) -> str:
-    lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |", "|" + "---|" * 8]
-    for factor in factors:
-        differences = [factor.difference(name, factor.step) for name in OUTCOMES]
-        cells = ["" if value is None else describe_interval(value, len(factor.pairs)) for value in differences]
-        lines.append(
-            f"| `{factor.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(factor.pairs)} | "
-            + " | ".join(cells)
-            + f" | {list_onsets([log for log, _ in factor.pairs])}; "
-            f"{list_onsets([baseline_log for _, baseline_log in factor.pairs])} | {verdict_sentence(factor)} |"
-        )
-    return "\n".join(lines)
 
 
 def late_rise(log: dict[str, Any]) -> float:
@@ -244,14 +137,3 @@ def pilot_table(logs: dict[int, dict[str, Any]]) -> str:
 def logs_of(recipe: Recipe, zoo: Path = protocol.ZOO) -> dict[int, dict[str, Any]]:
     logs = {seed: protocol.read_log(recipe, seed, zoo) for seed in recipe.seeds}
     return {seed: log for seed, log in logs.items() if log["points"]}
-
-
-def pair_all(
-    runs: dict[str, Recipe],
-    logs: dict[str, dict[int, dict[str, Any]]],
-) -> dict[str, Factor]:
-    """Returns the factor of each recipe that has a pair, by the id of its long runs, in the order of `runs`."""
-    factors = {
-        id: pair_logs(recipe, logs[id], logs[recipe.baseline]) for id, recipe in runs.items() if id != recipe.baseline
-    }
-    return {id: factor for id, factor in factors.items() if factor.pairs}

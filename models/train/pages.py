@@ -94,8 +94,8 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
         ""
         if difference is None
         else (
-            f"\nOver {difference['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
-            f"mean alpha_1 above uniform attention, 95 %: **{difference['says']}**\n"
+            f"\nOver {difference['seeds']} other runs (protocol B), whose weights are not shipped, mean alpha_1 above "
+            f"uniform attention minus that of the softmax twin: **{factors.Difference(*difference['alpha'])}**\n"
         )
     )
     further_text = "".join(
@@ -242,26 +242,24 @@ def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], read
     """Returns the text of every file that is made from the measurements. `rows` are the entries of index.json, to which
     this adds keys; `seed_rows` are those of seeds.json."""
     recipes_by_id, text_by_file = recipes(), {}
-    runs = protocol.runs()
-    logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
-    factors_by_id = factors.pair_all(runs, logs)
+    decisions = decide.decisions()
+    decision_by_id = {decide.id_of(decision.recipe): decision for decision in decisions}
     for row in rows:
         recipe = recipes_by_id[row["id"]]
         row |= recipe_keys(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [entry["id"] for entry in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further_seeds(recipe, seed_rows)
-        row["differs"] = factors.index_entry(factors_by_id.get(protocol.LONG_PREFIX + recipe.id))
+        row["differs"] = decide.index_entry(decision_by_id.get(recipe.id))
         text_by_file[zoo / recipe.id / "card.md"] = make_card(recipe, row)
     text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    text, decisions = readme.read_text(), decide.decisions()
+    text, pilot = readme.read_text(), protocol.runs()[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
     for name, table in {
         "zoo": zoo_table(rows),
         "seeds": seeds_table(seed_rows),
         "untrained": untrained_table({row["id"] for row in rows}),
-        "pilot": factors.pilot_table(logs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]),
+        "pilot": factors.pilot_table(factors.logs_of(pilot, zoo)),
         "hours": decide.describe_hours(),
-        "factors": factors.factors_table(list(factors_by_id.values())),
         "decisions": decide.decisions_table(decisions),
     }.items():
         text = claims.replace_table(text, name, table)

@@ -57,7 +57,7 @@ import { linkTerms } from './terms.ts';
 import { formatSigned, make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { parseGroups, runsOf } from './runs.ts';
-import { factAt, longRuns, meanOf, modelsOfZoo, numberProblem } from './facts.ts';
+import { decisiveRuns, meanOf, modelsOfZoo, numberProblem } from './facts.ts';
 
 interface LessonFigure {
   /** The name of the figure's picture: `1-map`. */
@@ -191,14 +191,14 @@ export function staleWords(name: string, svg: string): string | undefined {
 /** A number in a text that looks like a measurement, so that it must have a source. */
 const MEASUREMENT = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
 /** Numbers that hold by definition and need no source: a whole, and the level of an interval. */
-const DEFINED_NUMBERS = /\b100%|\b95% intervals?/g;
+const DEFINED_NUMBERS = /\b100%|\b(?:95|97\.5)% intervals?/g;
 
 /** Whether a figure is one model's map, which is drawn narrower than the column to fit on a screen with its text. */
 export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
   ['attention', 'heads', 'contribution', 'bias', 'gate', 'effects'].includes(view) &&
   !/,(?![^(]*\))/.test(shown);
 
-/** Returns a table of the sink and the loss of recipes with three or more seeds, at one step of training. */
+/** Returns a table of the sink and the loss of recipes, by the runs of protocol B. */
 function costTable(ids: readonly string[]): Node {
   const BASE = 'softmax';
   const comparedCards = modelsOfZoo().filter(({ id, differs }) => id === BASE || differs);
@@ -207,22 +207,19 @@ function costTable(ids: readonly string[]): Node {
     const { title, differs, measured } = cards[checkedWord(id, 'model', cards)]!;
     const bias = 'sink_bias' in measured ? `${Number(measured.sink_bias).toFixed(0)}%` : '–';
     if (id === BASE) {
-      const runs = longRuns(id);
-      const mean = (name: string) => factAt(`long ${id} 4000 ${name} mean`);
+      const { seeds, alpha, loss } = decisiveRuns()[id]!;
       return [
         title,
-        String(runs.length),
-        `α₁ is ${mean('alpha').toFixed(2)} above uniform attention`,
-        `${mean('loss').toFixed(2)} nats`,
+        String(seeds.length),
+        `α₁ is ${meanOf(alpha).toFixed(2)} above uniform attention`,
+        `${meanOf(loss).toFixed(2)} nats`,
         bias,
       ];
     }
-    const { seeds, outcomes } = differs!;
-    const interval = (name: string) => {
-      const [mean, low, high] = outcomes[name]!;
-      return `${formatSigned(mean, 3)} (${formatSigned(low, 3)} to ${formatSigned(high, 3)})`;
-    };
-    return [title, String(seeds), interval('alpha'), interval('loss'), bias];
+    const { seeds, alpha, loss } = differs!;
+    const interval = ([mean, low, high]: typeof alpha) =>
+      `${formatSigned(mean, 3)} (${formatSigned(low, 3)} to ${formatSigned(high, 3)})`;
+    return [title, String(seeds), interval(alpha), interval(loss), bias];
   });
   return table(
     [

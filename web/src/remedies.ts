@@ -3,6 +3,8 @@
  * table. Every family has a source. This page measured none of these models, only small twins of them.
  */
 
+import type { Difference } from './ask/zoo';
+
 interface Source {
   readonly title: string;
   readonly url: string;
@@ -156,10 +158,7 @@ export const hubAddress = (checkpoint: string) => `https://huggingface.co/${chec
 interface Twin {
   readonly id: string;
   readonly measured: Readonly<Record<string, number | boolean>>;
-  readonly differs?: {
-    readonly seeds: number;
-    readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
-  } | null;
+  readonly differs?: Difference | null;
   readonly paper?: { readonly says?: string; readonly where: string } | null;
 }
 
@@ -174,8 +173,7 @@ export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string 
     return twinRow;
   }) as [Twin, Twin];
   const sinkPercent = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
-  const { seeds, outcomes } = ownTwin.differs ?? {};
-  const [mean, low, high] = outcomes?.alpha ?? [];
+  const { seeds, alpha: [mean, low, high] = [] } = ownTwin.differs ?? {};
   const comparison =
     mean === undefined
       ? `Sink₁ ${sinkPercent(ownTwin)}, softmax ${sinkPercent(softmax)}, one seed each`

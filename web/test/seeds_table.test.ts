@@ -137,53 +137,6 @@ it('long runs are listed at the last step that all models have', async () => {
   expect(narrowTable.texts('caption strong')).toEqual(['Alone', 'Alone, long runs']);
 });
 
-it('the row of a factor has its effect, with a mark for 0 on its scale', async () => {
-  const difference = {
-    seeds: 3,
-    says: 'less: -0.4 (-0.5 to -0.3), x-1',
-    outcomes: {
-      'sink_0.3': [-50, -80, -20],
-      alpha: [0.2, -2.5, 0.4],
-      loss: [0.5, 0.25, 0.75],
-      value_ratio: [1],
-    },
-  };
-  const { cells, strip, text } = await renderTable([
-    createCard('e', [5], { differs: difference }),
-    createCard('f', [6], { differs: null }),
-  ]);
-  expect(cells).toHaveLength(3);
-  expect(cells[2]).toMatchSnapshot();
-  expect(strip(2)).toEqual({
-    dots: [],
-    ring: [],
-    lines: [
-      ['zero', 108, 108],
-      ['interval', 4, 82],
-      ['mean', 43, 43],
-    ],
-  });
-  expect(text('.hint')).toContain('Bars and ±');
-});
-
-it('the interval of a difference is cut at the ends of the scale', async () => {
-  const intervals = [
-    [0, -2, 2],
-    [0, -2.02, 2],
-    [0, -2, 2.02],
-  ];
-  const cards = intervals.map((alpha, i) => {
-    const outcomes = { alpha, 'sink_0.3': alpha.map((value) => 50 * value) };
-    return createCard(`of ${i}`, [5], { differs: { seeds: 3, says: '', outcomes } });
-  });
-  const { cells } = await renderTable(cards);
-  expect(cells.filter(([name]) => name!.includes('factor')).map((row) => row.slice(1, 3))).toEqual([
-    ['0.0 points (−100.0 to 100.0)', '0.000 (−2.000 to 2.000)'],
-    ['0.0 points', '0.000'],
-    ['0.0 points', '0.000'],
-  ]);
-});
-
 it('the table is absent if logs cannot be read', async () => {
   expect((await renderTable([createCard('broken', [1])])).root.textContent).toBe('');
 });

@@ -36,7 +36,7 @@ export interface Card {
   readonly tokenizer_config: object;
   /** What a paper reports of its own model with this factor; null or absent without such a paper. */
   readonly paper?: Reported | null;
-  /** The effect of the model's factor across seeds, each paired with the baseline's run; null if undecided. */
+  /** The effect of the model's factor across runs; null without enough runs. */
   readonly differs?: Difference | null;
 }
 
@@ -67,13 +67,11 @@ export function seedsOf({ seed = 1, measured, further_seeds = [] }: Card): {
   return { shippedSeed: seed, all: [shippedResult, ...further_seeds] };
 }
 
-/** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
-interface Difference {
+/** The effect of a factor by the runs of protocol B: the mean difference of each outcome, and the ends of its interval. */
+export interface Difference {
   readonly seeds: number;
-  /** A sentence about the effect on alpha_1, with its interval and a paper's number. */
-  readonly says: string;
-  /** The mean of the paired differences, and the ends of its 95% interval, for each outcome. */
-  readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
+  readonly alpha: readonly [number, number, number];
+  readonly loss: readonly [number, number, number];
 }
 
 export interface Reported {

@@ -1,7 +1,6 @@
 /**
  * Draws the spread over seeds: a dot for each seed, and the 95% interval of the mean if there are enough seeds and the
- * interval fits the scale. The rows are the recipe with the shown weights, the recipe's long runs, and the difference
- * from the baseline, paired by seed.
+ * interval fits the scale. The rows are the recipe with the shown weights, and the recipe's long runs.
  */
 import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
@@ -37,13 +36,11 @@ interface Line {
   readonly title: string;
   readonly note: string;
   readonly strips: readonly (Strip | undefined)[];
-  /** Whether the values are differences, whose axis marks zero. */
-  readonly isDifference?: boolean;
 }
 
 const [WIDTH, HEIGHT, EDGE] = [112, 16, 4];
 
-function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boolean) {
+function drawStrip(strip: Strip, domain: readonly [number, number]) {
   const x = scaleLinear()
     .domain(domain)
     .range([EDGE, WIDTH - EDGE])
@@ -53,7 +50,6 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
     svg`<line class=${name} x1=${x(at)} x2=${x(at)} y1=${middleY - halfHeight} y2=${middleY + halfHeight}></line>`;
   return html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true">
     <line class="axis" x1="0" x2=${WIDTH} y1=${middleY} y2=${middleY}></line>
-    ${hasZero ? verticalLine(0, 'zero', middleY) : nothing}
     ${
       Number.isFinite(strip.low)
         ? svg`<line class="interval" x1=${x(strip.low)} x2=${x(strip.high)} y1=${middleY} y2=${middleY}></line>`
@@ -68,30 +64,25 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
 }
 
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
-  const hasZero = lines.some(({ isDifference }) => isDifference);
   return OUTCOMES.map(({ possibleRange }, i): readonly [number, number] => {
     const values = lines.flatMap(({ strips }) => {
       const strip = strips[i];
       return strip ? [...strip.dots, strip.mean, strip.low, strip.high] : [];
     });
-    const finiteValues = [...values, ...(hasZero ? [0] : [])].filter(Number.isFinite);
-    const [low, high] = [Math.min(...finiteValues), Math.max(...finiteValues)];
-    return hasZero
-      ? [low, high]
-      : [Math.max(low, possibleRange[0]), Math.min(high, possibleRange[1])];
+    const finiteValues = values.filter(Number.isFinite);
+    return [
+      Math.max(Math.min(...finiteValues), possibleRange[0]),
+      Math.min(Math.max(...finiteValues), possibleRange[1]),
+    ];
   });
 }
 
 function cellsOf(lines: readonly Line[]): (TemplateResult | undefined)[][] {
-  const [levelDomains, differenceDomains] = [false, true].map((areDifferences) =>
-    domainsOf(lines.filter(({ isDifference = false }) => isDifference === areDifferences)),
-  );
-  return lines.map(({ strips, isDifference = false }) =>
+  const domains = domainsOf(lines);
+  return lines.map(({ strips }) =>
     strips.map((strip, i) => {
       const { digits, unit } = OUTCOMES[i]!;
-      const domain = (isDifference ? differenceDomains : levelDomains)![i]!;
-      const words = isDifference ? differenceWords : spreadWords;
-      return strip && html`${drawStrip(strip, domain, isDifference)}${words(strip, digits, unit)}`;
+      return strip && html`${drawStrip(strip, domains[i]!)}${spreadWords(strip, digits, unit)}`;
     }),
   );
 }
@@ -142,26 +133,6 @@ function shownLine(card: Card): Line {
   };
 }
 
-function lineOfDifference({ title, differs }: Card): Line {
-  const { seeds, says, outcomes } = differs!;
-  return {
-    title: `${title}, what its factor does`,
-    note: `${seeds} pairs of seeds, α₁ above uniform attention: ${withMinusSigns(says)}`,
-    strips: OUTCOMES.map(({ name, possibleRange: [least, most] }) => {
-      const [center, low, high] = outcomes[name] ?? [];
-      if (high === undefined) return undefined;
-      const isPossible = high <= most - least && low! >= least - most;
-      return {
-        dots: [],
-        mean: center!,
-        low: isPossible ? low! : NaN,
-        high: isPossible ? high : NaN,
-      };
-    }),
-    isDifference: true,
-  };
-}
-
 const formatRange = (low: number, high: number, digits: number) =>
   `${formatNumber(low, digits)} to ${formatNumber(high, digits)}`;
 
@@ -174,16 +145,7 @@ function spreadWords({ dots, mean: center, low }: Strip, digits: number, unit: s
     : html`${rangeWords}${unit}`;
 }
 
-function differenceWords(
-  { mean: center, low, high }: Strip,
-  digits: number,
-  unit: string,
-): unknown {
-  return html`${center > 0 ? '+' : ''}${formatNumber(center, digits)}${unit && ' points'}
-  ${Number.isFinite(low) ? html`<span class="spread">(${formatRange(low, high, digits)})</span>` : nothing}`;
-}
-
-/** Returns the rows of the shown runs, of long runs and of differences, each kind if there are any. */
+/** Returns the rows of the shown runs and, if there are any, of long runs. */
 function linesOf(cards: readonly Card[], spreads: readonly (Spread | undefined)[]): Line[][] {
   const longRuns = cards.flatMap(({ title }, i): Line[] => {
     const spread = spreads[i];
@@ -193,8 +155,7 @@ function linesOf(cards: readonly Card[], spreads: readonly (Spread | undefined)[
     );
     return [{ title: `${title}, long runs`, note: seedCountWords(spread), strips }];
   });
-  const differences = cards.filter(({ differs }) => differs).map(lineOfDifference);
-  return [cards.map(shownLine), longRuns, differences].filter(({ length }) => length);
+  return [cards.map(shownLine), longRuns].filter(({ length }) => length);
 }
 
 function pictureNote(lineGroups: readonly (readonly Line[])[]): TemplateResult {
@@ -264,8 +225,6 @@ function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
       </table>`,
   )}`;
 }
-
-const withMinusSigns = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
 const tableCache = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
