@@ -1,4 +1,4 @@
-// Tests of tests/run, on stages made for this: the order of stages, the counts, the allowed skips.
+// Tests of tests/run, on stages made for this: the order of stages, the counts, the allowed skips; and that builds wait.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import {
@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { countsOf, listedFor, openResults, testsOf } from './results.mjs';
@@ -137,6 +137,29 @@ d() { [ -e setup/a ]; }`,
       output,
       RegExp(`== ${name}\n${name} and ${other}\nend of ${name}\n-- ${name}: 1 passed`),
     );
+});
+
+test('two builds of the page at once wait for each other', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  // Each tool writes its words into one file, at its beginning and, later, at its end.
+  const program = '#!/bin/sh\necho "$(basename $0) $*" >>log; sleep 0.2; echo end >>log\n';
+  for (const name of ['tests/setup', 'bin/cmake', 'bin/npm', 'tests/tools', 'web/serve']) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    const copied = name === 'web/serve' ? readFileSync(join(root, name)) : program;
+    writeFileSync(join(folder, name), name === 'tests/tools' ? '' : copied, { mode: 0o755 });
+  }
+  const env = { ...process.env, PATH: `${folder}/bin:${process.env.PATH}` };
+  const build = () => run(join(folder, 'web/serve'), ['--build-only'], { env });
+  for (const { status, output } of await Promise.all([build(), build()]))
+    assert.equal(status, 0, output);
+  const steps = `setup native wasm page
+cmake -B .build/native
+cmake --build .build/native --target wasm
+npm --prefix web run build
+`;
+  const once = steps.replaceAll('\n', '\nend\n');
+  assert.equal(readFileSync(join(folder, 'log'), 'utf8'), once + once);
 });
 
 async function until(condition) {

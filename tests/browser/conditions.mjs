@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { openHubPage } from './hub_stage.mjs';
@@ -140,17 +140,6 @@ export const conditions = {
         throw new Error(troubles.join('; ') || 'nothing came', { cause });
       });
     assert.match(await page.title(), /alpha 6,4,\d/);
-  },
-
-  async 'two builds at once wait for each other'() {
-    const page = join(root, '.build/page-twice');
-    await rm(page, { recursive: true, force: true });
-    const build = () =>
-      promisify(execFile)(join(root, 'web/serve'), ['--build-only'], {
-        env: { ...process.env, SINKSCOPE_PAGE: page },
-      });
-    await Promise.all([build(), build()]);
-    assert.match(await readFile(join(page, 'index.html'), 'utf8'), /<title>/);
   },
 };
 for (const [name, test] of Object.entries(conditions))
