@@ -245,8 +245,7 @@ def _draw_uniform(seed: int, head: int, key: int) -> float:
 
 
 class _Cache:
-    """The keys that one head keeps. `add_query` adds the query's own key before the query attends, and evicts
-    others."""
+    """The keys that one head keeps: `add_query` adds a query's key before it attends, and evicts others."""
 
     def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
         self.edit, self.head, self.k, self.v = edit, head, k, v
@@ -345,8 +344,7 @@ def _edit_stream(x: Tensor, edits: list[Edit], layer: int, errors: Tensor) -> Te
 
 
 def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list[Tensor | None]:
-    """Returns the direction that a `project` edit removes for each head; None for heads outside the edit.
-    v [H, T, K]"""
+    """Returns the direction that `project` removes for each head; None for others. v [H, T, K]"""
     arch, directions = model.arch, []
     for h in range(arch.H):
         if not (_applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)):

@@ -228,8 +228,7 @@ def _alibi_slopes(H: int) -> list[float]:
 
 
 def _distance_bucket(distance: Tensor) -> Tensor:
-    """Returns T5's bucket of a distance, one of 32 up to the distance 128. Gu et al. add the bucket's number itself to
-    the scores."""
+    """Returns T5's bucket of a distance, one of 32 up to 128; Gu et al. add its number itself to the scores."""
     far_bucket = 16 + (distance.clamp_min(16) / 16).log() / math.log(8) * 16
     return torch.minimum(distance, far_bucket.floor().clamp_max(31))
 
@@ -249,8 +248,7 @@ _ACTIVATIONS = {"silu": functional.silu, "gelu": functional.gelu, "relu": functi
 
 
 class _Llama:
-    """A Llama: RMSNorm, rotary positions, grouped heads and SwiGLU, or their variants; biases if the weights have
-    them."""
+    """A Llama: RMSNorm, rotary positions, grouped heads and SwiGLU, or variants; biases where weights have them."""
 
     def __init__(self, arch: Architecture, weights: Weights, product: MatrixProduct = torch.matmul) -> None:
         self.arch, self.weights, self.product = arch, weights, product
@@ -283,8 +281,7 @@ class _Llama:
         return self._norm(x, f"model.layers.{layer}.{half}_layernorm")
 
     def norm_output(self, x: Tensor, layer: int, half: str) -> Tensor:
-        """Norms the output of the half "attention" or "feedforward" if the model has sandwich norms. The caller adds
-        the result to the stream."""
+        """Norms the output of "attention" or "feedforward" in models with sandwich norms, before the sum."""
         if self.arch.norm_place != "sandwich" or not self.has_half(half):
             return x
         return self._norm(x, f"model.layers.{layer}.post_{half}_layernorm")
@@ -423,8 +420,7 @@ def _map_features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> 
 
 
 def _repeat_for_heads(arch: Architecture, x: Tensor) -> Tensor:
-    """Repeats keys or values for every query head: query head h reads key/value head h // (H/G).
-    [..., G or 1, T, K] -> [..., H, T, K]"""
+    """Repeats keys or values, of which head h reads h // (H/G). [..., G or 1, T, K] -> [..., H, T, K]"""
     return x.repeat_interleave(arch.H // x.shape[-3], -3)
 
 

@@ -86,8 +86,7 @@ def _identity(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _identity_norm(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """Divides the scores by the absolute value of their sum, or by 1 if that is larger: signed weights may add up to
-    0."""
+    """Divides the scores by the absolute value of their sum, at least 1: signed weights may add up to 0."""
     weights = _identity(x, visible, p)
     return weights / weights.sum(-1, keepdim=True).abs().clamp_min(1.0)
 
@@ -103,8 +102,7 @@ def _softmax_p(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
 
 
 def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    """Multiplies numerator and denominator by e^-m, where m is the largest score, at least 0, so that nothing
-    overflows."""
+    """Multiplies numerator and denominator by e^-m, m the largest score or 0, so that nothing overflows."""
     x = _zero_masked(x, visible)  # a masked key adds e^0 - 1 = 0
     m = x.amax(-1, keepdim=True).clamp_min(0)
     factor = (-m).exp()

@@ -71,8 +71,7 @@ def shapes(arch: Architecture) -> Shapes:
 
 
 def variant_shapes(arch: Architecture) -> Shapes:
-    """Returns the tensors that only variants have. They are drawn last, so that a variant and its baseline share all
-    other weights of a seed."""
+    """Returns the tensors of variants, drawn last, so that a variant and its baseline share all others."""
     layer_shapes = _attention_extras(arch)
     if arch.norm_place == "sandwich" and arch.feed_forward != "none":
         layer_shapes |= _norm(arch, "pre_feedforward_layernorm") | _norm(arch, "post_feedforward_layernorm")

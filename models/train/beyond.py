@@ -96,8 +96,7 @@ def valley_depth(hidden: Tensor) -> float:
 
 
 def induction_accuracy(id: str) -> float:
-    """Returns the accuracy on a second copy of COPY_LENGTH random tokens, all different, from the copy's second token
-    on."""
+    """Returns the accuracy on the second copy of COPY_LENGTH different random tokens, from its second token on."""
     arch, weights = read_model(ZOO / id)
     generator = torch.Generator().manual_seed(1)
     copies = torch.stack([torch.randperm(arch.V, generator=generator)[:COPY_LENGTH] for _ in range(SEQUENCES)])

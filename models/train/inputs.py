@@ -157,8 +157,7 @@ def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tens
 
 
 def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
-    """Returns the six inputs of a shipped model. Of random and repeated tokens, `start` and `none` differ only where
-    the start tokens are."""
+    """Returns the six inputs of a model; random and repeated ones without start tokens differ only there."""
     bare_recipe = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.encode_texts(recipe, texts[:SEQUENCES], T)

@@ -14,8 +14,7 @@ Loss = Callable[[Architecture, Weights, Tensor, Tensor, Training], Tensor]
 
 
 def replace_tokens(text: Tensor, noise: Tensor, share: float) -> Tensor:
-    """Replaces a share of the tokens in text [N, T], never the first, by tokens from the vocabulary.
-    noise: [N, T] in 0..1"""
+    """Replaces a share of text [N, T], never the first, by other tokens. noise: [N, T] in 0..1"""
     if share == 0:
         return text
     is_replaced = noise < share

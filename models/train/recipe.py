@@ -150,8 +150,7 @@ def _refuse_unknown_names(file: str, names: dict[str, Any], allowed: Iterable[st
 
 
 def _read_contents(path: Path) -> dict[str, Any]:
-    """Returns the contents of a recipe's file. Raises ValueError for an unknown name or word; the message lists the
-    known ones."""
+    """Returns the contents of a recipe's file. Raises ValueError for an unknown name, and lists the known."""
     contents = tomllib.loads(path.read_text())
     training = contents.setdefault("training", {})
     variant = contents.setdefault("config", {}).get("sinkscope", {})

@@ -176,8 +176,7 @@ def measure_seeds(runs: Path, texts: list[str], old_rows: list[dict[str, Any]]) 
 
 
 def compress(data: bytes) -> bytes:
-    """Compresses data without a timestamp. The strategy "filtered" uses few back references, which suits numbers: they
-    hardly repeat."""
+    """Compresses data without a timestamp; "filtered" uses few back references, as numbers hardly repeat."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)
     return packer.compress(data) + packer.flush()
 

@@ -194,8 +194,7 @@ class Measurer:
 
 
 def is_capturable(recipe: Recipe) -> bool:
-    """Whether a CUDA graph can capture a step. It cannot capture Muon and SGD, which read their learning rate on the
-    CPU."""
+    """Whether a CUDA graph can capture a step, unlike those of Muon and SGD, which read the rate on the CPU."""
     return recipe.training.optimizer == "adamw"
 
 

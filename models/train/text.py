@@ -67,8 +67,7 @@ def documents(corpora: Path) -> tuple[list[str], list[str]]:
 
 
 def passages(texts: list[str], count: int, characters: int = PASSAGE_CHARACTERS) -> list[str]:
-    """Returns `count` passages, evenly spread over the texts. Each begins a paragraph of at least `characters`
-    characters."""
+    """Returns `count` passages, evenly spread, that begin paragraphs of at least `characters` characters."""
     paragraphs = [paragraph for text in texts for paragraph in text.split("\n") if len(paragraph) >= characters]
     step = len(paragraphs) / count
     passage_starts = [paragraphs[int((i + 0.5) * step)] for i in range(count)]

@@ -80,8 +80,7 @@ def fixed_tensor_names(weights: Weights, training: Training) -> list[str]:
 
 
 def weight_decay(name: str, weight: Tensor, training: Training) -> float:
-    """Returns the weight decay of a tensor; 0 for vectors (gains, biases of norms, sink logits), because decay would
-    pull gains to 0."""
+    """Returns the weight decay of a tensor; 0 for vectors, since decay would pull the gains among them to 0."""
     if weight.dim() < 2:
         return 0.0
     return training.embedding_decay if "embed" in name else training.weight_decay

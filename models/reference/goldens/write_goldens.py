@@ -58,8 +58,7 @@ def write_cases(description: str, cases: dict[str, Case], write: Callable[[str, 
 
 
 def machine_name() -> str:
-    """Names the processor and the C library: torch's libraries choose their instructions, and so the last bits, by
-    processor."""
+    """Names the processor and the C library, by which torch chooses instructions and so the last bits."""
     cpu = Path("/proc/cpuinfo")
     vendor = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
     return ", ".join(
@@ -143,8 +142,7 @@ FINAL_NORMS = (
 
 
 def run_hf_model(model: transformers.PreTrainedModel, tokens: Tensor) -> dict[str, Tensor]:
-    """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
-    the final norm."""
+    """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, the last before the final norm."""
     before_norm: list[Tensor] = []
     modules = dict(model.named_modules())
     final_norm = next(modules[name] for name in FINAL_NORMS if name in modules)

@@ -26,8 +26,7 @@ CHOICES = [3, 17, 40]
 
 
 def copy_prompts(V: int) -> list[dict[str, Any]]:
-    """Returns prompts of two copies of LENGTH different tokens. The model predicts the second copy from its second
-    token on."""
+    """Returns prompts of two copies of LENGTH different tokens; the second is predicted from its second token on."""
     pick = make_picker(SEED)
     allowed_ids = [id for id in range(V) if id not in {*FIRST_TOKENS, *FORBIDDEN_TOKENS}]
     prompts = []
@@ -44,8 +43,7 @@ def copy_prompts(V: int) -> list[dict[str, Any]]:
 
 
 def text_prompts(model: Model) -> list[dict[str, Any]]:
-    """Returns each text with five more tokens. Some are the model's first choice, so that some predictions are
-    right."""
+    """Returns each text with five more tokens, some the model's first choice, so that some predictions are right."""
     prompts = []
     for ids in TEXTS:
         for i in range(5):

@@ -98,8 +98,7 @@ def write_case(
 
 
 def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more_tokens: Iterable[str] = ()) -> dict[str, int]:
-    """Keeps only single letters, the results of the merges, and `more_tokens`. Ids keep their order and are renumbered
-    without gaps."""
+    """Keeps only single letters, the results of the merges, and `more_tokens`, and renumbers the ids in order."""
     kept_tokens = {merge.replace(" ", "") for merge in merges} | set(more_tokens)
     tokens = sorted((t for t in vocab if len(t) == 1 or t in kept_tokens), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(tokens)}

@@ -87,8 +87,7 @@ def unmask(
 def predict(
     model: Model, answers: list[int], masked_places: list[int], condition: str | None, seed: int
 ) -> list[dict[str, Any]]:
-    """Returns the causal model's predictions at the masked positions. Its strongest key gets the most attention over
-    all queries."""
+    """Returns the causal model's predictions at masked positions; its strongest key has the most of all attention."""
     trace = run_edited(model, torch.tensor(answers), [])
     alpha = trace["att"].mean((0, 1, 2))
     sink, edits = int(alpha.argmax()), list[Edit]()

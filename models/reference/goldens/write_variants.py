@@ -108,8 +108,7 @@ def tag_shares(arch: Architecture, weights: Weights, trace: Trace) -> dict[str, 
 
 
 def stable_ranks(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
-    """Returns the stable rank of what each head adds to the stream of all tokens but the first, without a value bias.
-    [L, H]"""
+    """Returns the stable rank of what each head adds to all tokens but the first, without a value bias. [L, H]"""
     model = _build_model(arch, weights)
     if (arch.gate or "").startswith("output"):
         return torch.full((arch.L, arch.H), torch.nan)

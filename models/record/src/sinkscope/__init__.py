@@ -64,8 +64,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a published name at its first use, so that reading a recording imports no torch, and computing metrics no
-    transformers."""
+    """Imports a published name at its first use: reading a recording needs no torch, metrics no transformers."""
     if name != "metrics" and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

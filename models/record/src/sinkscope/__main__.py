@@ -140,8 +140,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
-    """Prints a text with its control characters as escapes. Names of files and models may come from strangers, and must
-    not control the terminal."""
+    """Prints a text with its control characters as escapes: strangers' names must not control the terminal."""
     from .summary import escape_controls
 
     line = escape_controls(str(text), lines=True) + end

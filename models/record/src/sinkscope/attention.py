@@ -299,8 +299,7 @@ def _original_name(config: Any) -> str:
 
 
 def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """Returns the attention function that the model would have called. A model's own file defines the one named
-    `eager`."""
+    """Returns the attention function that the model would have called; its own file defines `eager`."""
     for base in type(module).__mro__:
         source = sys.modules.get(base.__module__)
         interface = getattr(source, "ALL_ATTENTION_FUNCTIONS", None)
@@ -314,8 +313,7 @@ def _find_implementation(name: str, module: nn.Module) -> Callable[..., tuple[Te
 def _report_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Any, **options: Any
 ) -> tuple[Tensor, Tensor | None]:
-    """Runs the model's own implementation, and reports the call to this module's observers only: another observed model
-    may share the config."""
+    """Runs the model's own implementation, and reports the call to this module's observers only."""
     name = _original_name(getattr(module, "config", None))
     if attention_mask is not None and not isinstance(attention_mask, Tensor):
         raise UnsupportedModel(
@@ -430,8 +428,7 @@ class _DirectCallMode(TorchFunctionMode):
 
 
 def _attention_modules(model: nn.Module, includes_interface: bool = False) -> list[nn.Module]:
-    """Returns the innermost modules whose class name contains "attention", by default without those of models that use
-    transformers' interface."""
+    """Returns the innermost modules of a class "...attention...", by default without transformers' own."""
     interface_modules = {m for part in _interface_models(model) for m in part.modules() if not includes_interface}
     interface_modules -= {m for part in model.modules() if _bypasses_interface(part) for m in part.modules()}
     candidates = [

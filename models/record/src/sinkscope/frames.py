@@ -74,8 +74,7 @@ def _places(recording: Any, name: str) -> list[tuple[int | None, int | None, flo
 
 
 def wide_rows(recording: Any) -> Table:
-    """Returns a row for each prompt, layer and head of `long_rows`, and a column for each quantity (Sink_k with its
-    eps, as in sink_ratio_0.3)."""
+    """Returns a row for each prompt, layer and head of `long_rows`, and a column for each quantity and eps."""
     table: dict[tuple[Any, ...], dict[str, Any]] = {}
     quantities: dict[str, None] = {}
     for row in long_rows(recording):

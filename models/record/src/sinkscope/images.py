@@ -31,8 +31,7 @@ class Image:
 
 
 def find_patches(model: nn.Module, inputs: Mapping[str, Tensor], T: int) -> Image | None:
-    """Returns the patches of a vision model's prompt, in rows; None if its tokens are no grid of patches after a class
-    token and registers."""
+    """Returns the patches of a vision model's prompt, in rows; None if its tokens are no grid of patches."""
     pixels = inputs.get("pixel_values")
     configs = [config for m in model.modules() if hasattr(config := getattr(m, "config", None), "patch_size")]
     if not configs or pixels is None or pixels.dim() != 4:

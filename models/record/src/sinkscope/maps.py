@@ -377,6 +377,5 @@ def from_maps(
     eps: Sequence[float] = (0.1, 0.2, 0.3),
     **options: Any,
 ) -> Recording:
-    """Makes a recording of one prompt from its maps, att [L, H, T, T], and its T tokens. The other arguments are those
-    of `record_maps`."""
+    """Makes a recording of one prompt from its maps, att [L, H, T, T], and its T tokens, like `record_maps`."""
     return record_maps([att], [tokens], eps, 1, model_id=model_id, **options)

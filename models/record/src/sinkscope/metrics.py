@@ -96,8 +96,7 @@ def first_layer(alphas: Tensor, eps: float = EPS) -> int | None:
 
 
 def distance(share: Tensor, rows: slice) -> Tensor:
-    """Mean distance in tokens from each query to the keys, weighted by the shares of its row.
-    [..., t, T] -> [..., t]"""
+    """Mean distance in tokens from each query to the keys, weighted by their shares. [..., t, T] -> [..., t]"""
     query = torch.arange(rows.start, rows.stop, device=share.device)[:, None]
     distances = (query - torch.arange(share.shape[-1], device=share.device)).abs().to(share.dtype)
     return (share * distances).sum(-1) / share.sum(-1)
@@ -149,8 +148,7 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
 
 
 def rank(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Number of tokens that rank before token t+1 in the logits at t. Of equal logits, the lower id ranks first.
-    [..., T, V] -> [..., T-1]"""
+    """Number of tokens that rank before token t+1 in the logits at t, of equal ones by id. [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
     target = logits.gather(-1, tokens[..., 1:, None])
     has_lower_id = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
@@ -278,8 +276,7 @@ def stable_rank(rows: Tensor) -> Tensor:
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:
-    """KL(p' || p) in nats for each token but the first, where p' are the predictions of the base run.
-    [T, V] -> [T-1]"""
+    """KL(p' || p) in nats for each token but the first, with p' the base run's predictions. [T, V] -> [T-1]"""
     base_log_p, log_p = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
     return (base_log_p.exp() * (base_log_p - log_p)).sum(-1)
 
@@ -290,8 +287,7 @@ def hidden_change(base: Tensor, hidden: Tensor) -> Tensor:
 
 
 def used_keys(weights: Tensor) -> Tensor:
-    """Whether a query uses a key: gives it more than the mean of its weights' sizes, without those that are 0.
-    [..., T] -> [..., T]"""
+    """Whether a query gives a key more than the mean of its nonzero weights' sizes. [..., T] -> [..., T]"""
     sizes = weights.abs()
     return sizes * (sizes > 0).sum(-1, keepdim=True) > sizes.sum(-1, keepdim=True)
 

@@ -99,8 +99,7 @@ def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]
 
 
 class Assembly:
-    """Collects the metrics of prompts, in the order of the calls of `add`, for a recording. `join` appends the prompts
-    of another assembly."""
+    """Collects the metrics of prompts in the order of `add`; `join` appends those of another assembly."""
 
     def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
@@ -168,8 +167,7 @@ class Assembly:
 
 
 class Recorder:
-    """Measures prompts with one model. At the first prompt that fits into memory, checks that observing the model does
-    not change its logits."""
+    """Measures prompts with one model; at the first, checks that observing does not change the logits."""
 
     def __init__(self, model: nn.Module, tokenizer: Any, settings: Settings, part: str | None = None) -> None:
         if not isinstance(model, nn.Module):
@@ -280,8 +278,7 @@ class Recorder:
         return [Prompt({"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None)]
 
     def _warn_of_repeated_starts(self, prompts: Sequence[Prompt]) -> None:
-        """Warns of texts that begin with the start token which the tokenizer adds by itself. In page and command line
-        `tokenNotes` does."""
+        """Warns of texts that begin with the start token which the tokenizer adds, as `tokenNotes` does."""
         start = getattr(self.tokenizer, "bos_token", None) or getattr(self.tokenizer, "cls_token", None)
         if start is None:
             return
@@ -547,8 +544,7 @@ class Recorder:
         license: str | None = None,
         command: str | None = None,
     ) -> dict[str, Any]:
-        """Returns the conditions of a recording, without those that `Assembly.recording` adds. Call it after the first
-        prompt was measured."""
+        """Returns the conditions of a recording but those that `Assembly.recording` adds, after the first prompt."""
         facts, settings = self.facts, self.settings
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")

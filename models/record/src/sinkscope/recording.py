@@ -278,8 +278,7 @@ class Recording:
                 yield name, label, mean, deviation, prompt_values
 
     def _summary_part(self, x: Array, coverage: str) -> Array:
-        """Returns the numbers that the summary covers: those at the first token ("first"), the means over queries
-        ("rows"), or all ("all")."""
+        """Returns what the summary covers: the first token ("first"), means over queries ("rows"), or all ("all")."""
         return x[..., self.first] if coverage == "first" else x.mean(-1) if coverage == "rows" else x
 
     def summarized(self) -> Iterator[tuple[str, str, str]]:
@@ -323,8 +322,7 @@ class Recording:
         ]
 
     def caption(self) -> str:
-        """Returns a caption for figures of the recording: the model, the number and length of the prompts, eps, and the
-        first token."""
+        """Returns a caption of the recording: the model, the number and length of the prompts, eps, the first token."""
         first, prompts = self.conditions.get("first") or {}, self.conditions["prompts"]
         eps = ", ".join(f"{e:g}" for e in self.conditions["eps"])
         unit = self.cross["keys"] if self.cross else "token"
@@ -605,8 +603,7 @@ class MetricStatistics:
         return statistics
 
     def tensors(self) -> dict[str, Array]:
-        """Returns `mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME` in float32. The deviation of a single prompt
-        is NaN."""
+        """Returns `mean.`, `deviation.` (NaN of a single prompt), `min.` and `max.NAME` in float32."""
         with np.errstate(invalid="ignore", divide="ignore"):
             deviation = {name: np.sqrt(x / np.float64(self.count - 1)) for name, x in self.squares.items()}
         parts = {"mean": self.mean, "deviation": deviation, "min": self.min, "max": self.max}

@@ -202,8 +202,7 @@ def plan(
 
 
 def _estimate_bytes(job: Job, name: str) -> float:
-    """Estimates the uncompressed bytes of a model's files; NaN if the config lacks sizes, or a user's function makes
-    the model."""
+    """Estimates the uncompressed bytes of a model's files; NaN without sizes in the config, or for a user's model."""
     if job.models[name] is not None:
         return float("nan")
     from .loading import sizes_of_name
@@ -273,8 +272,7 @@ class _RayWorker:
 
 
 def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]:
-    """Yields a study's rows by checkpoint and prompt, and the rows of errors last. Keeps one part in memory at a
-    time."""
+    """Yields a study's rows by checkpoint and prompt, then the errors' rows, with one part in memory."""
     folder = Folder(out)
     parts = [
         f"rows/{checkpoint}/{part}"

@@ -45,8 +45,7 @@ class _Layer:
         self.has_sink_logit, self.keys = self.has_sink_logit or has_sink_logit, keys
 
     def _continues_cache(self, keys: Tensor | None, cached_count: int) -> bool:
-        """Whether the first `cached_count` keys are the last keys of the pass before, where a window may drop earlier
-        ones."""
+        """Whether the first `cached_count` keys are the last ones of the pass before (a window may drop some)."""
         if keys is None or self.keys is None:
             return cached_count == self.length
         start = self.keys.shape[1] - cached_count
@@ -240,8 +239,7 @@ def _padding_error(finding: str) -> UnsupportedModel:
 
 
 def _mask_refuser(module: nn.Module) -> Callable[..., None]:
-    """Returns a hook that refuses an attention mask with padding, which calls do not show if the model returns only its
-    weights."""
+    """Returns a hook that refuses an attention mask with padding, for models that return only weights."""
     name_arguments = argument_namer(module)
 
     def refuse(_: nn.Module, args: Any, kwargs: Any) -> None:
