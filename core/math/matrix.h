@@ -74,7 +74,6 @@ size_t ss_matrix_interleave_work(const ss_matrix *w);
 /* Writes the weights of output n to out[in]; output n of an embedding is the vector of token n. */
 void ss_matrix_unpack_output(float *out, const ss_matrix *w, size_t n);
 
-/* Returns the weight from input k to output n. */
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k);
 
 /* Returns outputs n to n + 8, n a multiple of 8, as [in][8], the panel that products read (pack.h),

@@ -21,7 +21,6 @@ static void put_quoted(ss_writer *writer, const char *text) {
     put_char(writer, '"');
 }
 
-/* Writes the comma and the key in front of a value. */
 static void begin_member(ss_writer *writer, const char *key) {
     if (writer->has_members) put_char(writer, ',');
     writer->has_members = true;

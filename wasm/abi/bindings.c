@@ -152,7 +152,6 @@ static ss_status open_files(wasm_model *handle, ss_bytes config) {
     return status;
 }
 
-/* Frees a model, but not the bytes of its files. */
 static void free_model(wasm_model *model) {
     if (model) {
         free(model->files);

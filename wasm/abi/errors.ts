@@ -1,6 +1,4 @@
-/**
- * An error that names the place (a tensor, a key, a byte), and the expected and the actual value.
- */
+/** An error with its place (a tensor, a key, a byte), and the expected and the actual value. */
 export class SinkscopeError extends Error {
   /**
    * A name from describe.status, or one of JavaScript's own: 'argument', 'read', 'access' (a token
@@ -43,16 +41,16 @@ export function expect(holds: boolean, where: string, expected: string, actual: 
   if (!holds) throw argumentError(where, expected, actual);
 }
 
+/** An error of a file, a path or an answer that is not what it should be. */
+export const readError = (where: string, text: string) => new SinkscopeError('read', where, text);
+
 export function closedError(kind: string) {
   return new SinkscopeError('closed', kind, `this ${kind} has been closed`);
 }
 
 export function argumentError(where: string, expected: string, actual: unknown) {
-  return new SinkscopeError(
-    'argument',
-    where,
-    `expected ${expected}, got ${describeValue(actual)}`,
-  );
+  const text = `expected ${expected}, got ${describeValue(actual)}`;
+  return new SinkscopeError('argument', where, text);
 }
 
 function describeValue(value: unknown) {

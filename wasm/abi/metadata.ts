@@ -41,11 +41,8 @@ function readPairs(bytes: Uint8Array) {
   const skip = (size: number) => {
     end += size;
     if (end <= bytes.length) return end - size;
-    throw new SinkscopeError(
-      'bad_file',
-      'GGUF metadata',
-      `expected more than ${bytes.length} bytes`,
-    );
+    const text = `expected more than ${bytes.length} bytes`;
+    throw new SinkscopeError('bad_file', 'GGUF metadata', text);
   };
   const takeU32 = () => view.getUint32(skip(4), true);
   const takeU64 = () => takeU32() + 2 ** 32 * takeU32();
@@ -77,10 +74,7 @@ export function copyHeader(bytes: Uint8Array): Uint8Array | undefined {
   }
 }
 
-/**
- * Returns a function from the keys of a GGUF file's metadata to their values.
- * @param header the start of the file
- */
+/** Returns a function from keys to values of a GGUF file's metadata; `header` is its start. */
 export function readMetadata(header: Uint8Array): (key: string) => Value | undefined {
   const { pairs } = readPairs(header);
   return (key) => {

@@ -1,7 +1,4 @@
-/**
- * Calls the binary, writes bytes into its memory and copies views out. This module
- * knows the shape of the ABI, but no models or runs.
- */
+/** Calls the binary, writes into its memory and copies views out; knows no models or runs. */
 import { SinkscopeError } from './errors.ts';
 import { MEMORY_BYTES } from './memory.ts';
 

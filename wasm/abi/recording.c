@@ -25,7 +25,6 @@ void ss_wasm_recording_close(wasm_recording *recording) {
     free_recording(recording);
 }
 
-/* Opens a recording. Its handle owns the file's block; with NULL the caller still owns it. */
 wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
     wasm_recording *handle = wasm_new(sizeof *handle);
     if (!handle) return NULL;

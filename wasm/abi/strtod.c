@@ -23,7 +23,6 @@ typedef struct big_integer {
     int n;
 } big_integer;
 
-/* Computes x = x * factor + term; the caller ensures that the result fits. */
 static void multiply_add(big_integer *x, uint32_t factor, uint32_t term) {
     uint64_t carry = term;
     for (int i = 0; i < x->n; i++) {

@@ -89,12 +89,8 @@ async function main(args: string[], print: (text: string) => Promise<void>) {
   let formatOutput: () => string;
   try {
     if (command === 'train') return await train(engine, givenOptions, print);
-    const { result, text, csv } = await RUNNERS[command](engine, {
-      values,
-      givenOptions,
-      names,
-      args,
-    });
+    const given = { values, givenOptions, names, args };
+    const { result, text, csv } = await RUNNERS[command](engine, given);
     const measured_by = `Sinkscope ${engine.describe.version}`;
     const document = command === 'describe' ? result : { measured_by, ...result };
     formatOutput = values.json

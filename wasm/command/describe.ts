@@ -1,6 +1,6 @@
 /** Implements `describe` and `--version`, which print the tables and the version of this build. */
 import { readFile } from 'node:fs/promises';
-import { SinkscopeError } from '../abi/errors.ts';
+import { readError } from '../abi/errors.ts';
 import type { Describe } from '../abi/types.ts';
 
 export async function readVersion() {
@@ -32,7 +32,7 @@ export async function readTables() {
   const file = new URL('../sinkscope.describe.json', import.meta.url);
   const text = await readFile(file, 'utf8').catch((error) => {
     const hint = 'in a checkout, web/serve --build-only builds it';
-    throw new SinkscopeError('read', file.pathname, `could not be read (${error.code}); ${hint}`);
+    throw readError(file.pathname, `could not be read (${error.code}); ${hint}`);
   });
   return JSON.parse(text) as Describe;
 }

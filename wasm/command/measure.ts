@@ -89,10 +89,7 @@ function plainTensors(tensors: Readonly<Record<string, Tensor>>) {
   return Object.fromEntries(entries);
 }
 
-/**
- * Returns a line on this machine's speed, which is printed on stderr because it is not a result.
- * @param rate sequences per second
- */
+/** Returns a line for stderr on this machine's speed, `rate` in sequences a second: no result. */
 export function speedText(rate: number, { replicas: { length } }: Model) {
   const rateText = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
   return `sinkscope: ${rateText} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;

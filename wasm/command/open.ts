@@ -1,7 +1,7 @@
 /** Opens the model that a command names, with its texts cut into sequences. */
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
+import { SinkscopeError, expect, argumentError, readError } from '../abi/errors.ts';
 import { readEdit } from '../engine/edit_text.ts';
 import { findPlan } from '../loading/find.ts';
 import { parseHubId } from '../loading/hub.ts';
@@ -22,10 +22,7 @@ import type { Engine } from '../load/types.ts';
 
 export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 
-/**
- * Opens a model with its tokenizer, and cuts the text into sequences.
- * @param makeTasks makes tasks with the tokenizer, which is closed afterwards
- */
+/** Opens a model and cuts the text; `makeTasks` gets its tokenizer, which is closed afterwards. */
 export async function openModel(
   engine: Engine,
   name: string,
@@ -63,11 +60,7 @@ export async function openModel(
   };
 }
 
-/**
- * Opens a model from the disk or the hub, with its tokenizer.
- * @param ids token ids given in place of a text; with them, a tokenizer that does not open is no
- * error
- */
+/** Opens a model by name, with its tokenizer, which need not open where `ids` are given. */
 export async function openNamedModel(
   engine: Engine,
   name: string,
@@ -140,7 +133,7 @@ export async function readInput(
     return { text: starts.map((from) => list.slice(from, from + textsPerJoin).join('\n\n')) };
   }
   const place = `--text-file: ${path}`;
-  throw new SinkscopeError('read', place, 'expected a JSON list of texts, found none');
+  throw readError(place, 'expected a JSON list of texts, found none');
 }
 
 /** Throws before any text is read if a name is neither an existing path nor one of a hub. */
@@ -148,7 +141,7 @@ export async function expectExists(name: string) {
   const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^(?:[^/@:]*\/)?[^/@:]+\.gguf$/i.test(name);
   if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;
   if (await isCheckpoint(name)) return;
-  throw new SinkscopeError('read', name, 'expected a file or a folder, found none');
+  throw readError(name, 'expected a file or a folder, found none');
 }
 
 function isHubId(name: string) {

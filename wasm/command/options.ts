@@ -546,10 +546,6 @@ export function withDefaults(command: string, options: GivenOptions, describe: D
   return { ...Object.fromEntries(defaults), ...options };
 }
 
-/**
- * Throws if one of the named options was given.
- * @param reason for the error message
- */
 export function refuse(options: GivenOptions, names: readonly string[], reason: string) {
   const name = names.find((option) => options[option] !== undefined);
   if (name) throw new SinkscopeError('argument', `--${name}`, reason);

@@ -1,7 +1,4 @@
-/**
- * Opens the folder that --out writes to. It is created and tested before the command computes, so
- * that a typo does not cost hours.
- */
+/** Opens the folder of --out, tested before the command computes: a typo must not cost hours. */
 import { randomUUID } from 'node:crypto';
 import { lstat, mkdir, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
@@ -20,8 +17,7 @@ const temporaryName = () => `${TEMPORARY_PREFIX}p${process.pid}-${randomUUID()}`
 export type OutFile = { path: string; data: string | Uint8Array };
 
 /**
- * Creates the folder and tests it.
- * @param paths files that will be written: none may be a device, a link or a folder
+ * Creates the folder and tests it, and that `paths` are no device, link or folder.
  * @param patience milliseconds that each operation may take
  */
 export async function openOut(
@@ -41,11 +37,8 @@ export async function openOut(
       return await (Promise.race([work(), timeout]) as Promise<T>);
     } catch (error) {
       if (error instanceof SinkscopeError) throw error;
-      throw new SinkscopeError(
-        'write',
-        `--out: ${path}`,
-        `expected a folder that can be written to, found ${codeOf(error)}`,
-      );
+      const text = `expected a folder that can be written to, found ${codeOf(error)}`;
+      throw new SinkscopeError('write', `--out: ${path}`, text);
     } finally {
       clearTimeout(timer);
     }
@@ -113,7 +106,6 @@ function isProcess(number: string | undefined): boolean {
   }
 }
 
-/** Replaces files by those in another folder beside them, which disappears. */
 async function replaceFiles(folder: string, newFolder: string) {
   for (let isPlaced = false; !isPlaced;) {
     // A killed command may have stopped in the middle of the moves.
@@ -156,11 +148,7 @@ async function expectReplaceable(path: string) {
   );
 }
 
-/**
- * Creates a folder and its missing parents, each in turn, because the recursive mkdir of Node.js never
- * ends in /proc.
- * @param path absolute
- */
+/** Creates an absolute path folder by folder: Node.js's recursive mkdir never ends in /proc. */
 async function createFolder(path: string) {
   const stats = await stat(path).catch(ignoreMissing);
   if (stats?.isDirectory()) return;

@@ -1,7 +1,4 @@
-/**
- * Escapes what the command line writes: names and tokens from untrusted files must not control the
- * terminal.
- */
+/** Escapes what is printed: names and tokens from untrusted files must not control the terminal. */
 
 /** Control characters except tab and line feed, and characters that reorder or break a line. */
 const CONTROL_PATTERN =

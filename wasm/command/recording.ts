@@ -21,10 +21,7 @@ const HASHED_BYTES_MAX = 2 ** 29;
 
 const isFile = async (path: string) => (await stat(path).catch(() => undefined))?.isFile() ?? false;
 
-/**
- * Returns the recording at a path: the file, or of a series the checkpoint that PATH@STEP names, by default the last;
- * undefined for other files.
- */
+/** Returns the recording at a path, or of a series the step that PATH@STEP names or the last. */
 export async function recordingAt(path: string) {
   const [, file, step] = ((await isFile(path)) ? null : /^(.+)@(\d+)$/s.exec(path)) ?? [path, path];
   if (!(await isFile(file))) return undefined;
@@ -34,14 +31,9 @@ export async function recordingAt(path: string) {
   // Node.js 24.19 ends where a Blob of several slices of a file is read, so that a series is read into memory.
   const series = mark === 'series' ? await openSeries(new Blob([await readFile(file)])) : undefined;
   if (!series) return undefined;
-  const chosen = Number(step ?? series.steps.at(-1));
-  expect(
-    series.steps.includes(chosen),
-    path,
-    `one of the steps ${series.steps.join(', ')}`,
-    chosen,
-  );
-  return series.part(chosen);
+  const named = Number(step ?? series.steps.at(-1));
+  expect(series.steps.includes(named), path, `one of the steps ${series.steps.join(', ')}`, named);
+  return series.part(named);
 }
 
 /** Returns the measurements of a recording as `measure` returns those of a model. */

@@ -1,7 +1,4 @@
-/**
- * Shows on a terminal what a command is doing, with the seconds that it has taken so far, so that
- * a number moves in every phase. A file or a pipe gets nothing of it.
- */
+/** Shows on a terminal what a command does, and for how many seconds; a pipe gets nothing. */
 import type { Progress } from '../abi/types.ts';
 
 const CLEAR_LINE = '\r\x1b[K';

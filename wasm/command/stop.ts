@@ -15,8 +15,7 @@ export class Stop extends Error {
 
 /**
  * Listens for the signals that end a process, once each: a second one ends it at once.
- * @param print resolves once a text is written
- * @returns a signal that is aborted with a `Stop`, or with the error of a failed `print`
+ * @returns a signal, aborted with a `Stop` or with the error of a failed `print`
  */
 export function listenForStop(print: (text: string) => Promise<void>) {
   const controller = new AbortController();

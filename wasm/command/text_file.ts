@@ -1,6 +1,6 @@
 /** Reads files, which may hold something else or never end. */
 import { createReadStream } from 'node:fs';
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, readError } from '../abi/errors.ts';
 
 /** Larger than any corpus for the command line, smaller than the longest string of the host. */
 const TEXT_BYTES_MAX = 256 * 2 ** 20;
@@ -13,8 +13,7 @@ async function* readPieces(path: string, bytesMax: number) {
   let bytes = 0;
   for await (const piece of createReadStream(path)) {
     bytes += piece.length;
-    if (bytes > bytesMax)
-      throw new SinkscopeError('read', path, `expected at most ${bytesMax} bytes, found more`);
+    if (bytes > bytesMax) throw readError(path, `expected at most ${bytesMax} bytes, found more`);
     yield piece as Uint8Array;
   }
 }
@@ -27,17 +26,14 @@ export async function readBytes(path: string, bytesMax: number) {
     return new Uint8Array(Buffer.concat(pieces));
   } catch (error) {
     if (error instanceof SinkscopeError) throw error;
-    throw new SinkscopeError('read', path, `expected a file, found none (${codeOf(error)})`);
+    throw readError(path, `expected a file, found none (${codeOf(error)})`);
   }
 }
 
-/**
- * Reads a UTF-8 file, a pipe or a device.
- * @param where the option that names the path
- */
+/** Reads a UTF-8 file, a pipe or a device, whose path the option `where` names. */
 export async function readText(path: string, where: string) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const readError = (text: string) => new SinkscopeError('read', `${where}: ${path}`, text);
+  const textError = (text: string) => readError(`${where}: ${path}`, text);
   let text = '';
   let bytes = 0;
   try {
@@ -48,17 +44,14 @@ export async function readText(path: string, where: string) {
     return text + decoder.decode();
   } catch (error) {
     if (error instanceof SinkscopeError)
-      throw readError(`expected at most ${TEXT_BYTES_MAX} bytes of text, found more`);
+      throw textError(`expected at most ${TEXT_BYTES_MAX} bytes of text, found more`);
     if (error instanceof TypeError)
-      throw readError(`expected UTF-8 text, found other bytes before byte ${bytes}`);
-    throw readError(`expected a file of text, found none that can be read (${codeOf(error)})`);
+      throw textError(`expected UTF-8 text, found other bytes before byte ${bytes}`);
+    throw textError(`expected a file of text, found none that can be read (${codeOf(error)})`);
   }
 }
 
-/**
- * Returns the texts of a .json file that holds a list of texts; undefined for any other file.
- * @param text content of the file
- */
+/** Returns the texts of a .json file whose content is a list of texts; undefined for others. */
 export function parseTextList(path: string, text: string): string[] | undefined {
   if (!/\.json$/i.test(path)) return undefined;
   try {

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check } from '../abi/arguments.ts';
-import { SinkscopeError, expect, argumentError, parseJson } from '../abi/errors.ts';
+import { SinkscopeError, expect, argumentError, parseJson, readError } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { currentPath } from '../host/node_folder.ts';
 import { checkLabRecipe } from '../lab/folder.ts';
@@ -51,13 +51,9 @@ export async function train(
       check(choices.recipe[name], 'number', `--${optionName(name)}`);
   refuseDecidedOptions(options, Object.keys(choices.model).map(optionName));
   const checkpointSeconds = parseNumber(values.checkpoint ?? '60', 0, 1e9, '--checkpoint');
-  const interval = Number(values.every ?? 10);
-  expect(
-    Number.isInteger(interval) && interval > 0,
-    '--every',
-    'a whole number above 0',
-    values.every,
-  );
+  const every = Number(values.every ?? 10);
+  const isWhole = Number.isInteger(every) && every > 0;
+  expect(isWhole, '--every', 'a whole number above 0', values.every);
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
   const plan = await planTraining(values, choices);
   const { config, recipe, begin, text } = plan;
@@ -82,9 +78,9 @@ export async function train(
     // Measures the held-out loss before the steps: the next line of the log describes the weights as they are now.
     while (step < steps) {
       const heldEntry = await measureHeldLoss();
-      const count = Math.min(interval - (step % interval), steps - step);
+      const count = Math.min(every - (step % every), steps - step);
       for await (const entry of training.run(count, { signal })) {
-        if (step++ % interval === 0) await stop.print(toLine({ ...entry, ...heldEntry }));
+        if (step++ % every === 0) await stop.print(toLine({ ...entry, ...heldEntry }));
         if (folder && isCheckpointDue()) await folder.saveCheckpoint(training);
       }
     }
@@ -102,9 +98,8 @@ export async function train(
 }
 
 /**
- * Keeps what a training has computed when it ends early. Sets the exit status if a signal or a
- * closed pipe stopped it; rethrows any other error, with the step from which --resume continues.
- * @param step number of steps so far
+ * Keeps what a training has computed after `step` steps. A signal or a closed pipe sets the exit
+ * status; other errors are rethrown, with the step from which --resume continues.
  */
 async function saveStopped(
   error: unknown,
@@ -133,10 +128,7 @@ async function saveStopped(
   throw new SinkscopeError(cause.code, cause.where, `${cause.text}${resumeHint}`);
 }
 
-/**
- * Refuses options whose values another option already fixes.
- * @param modelOptions names of the given options that describe the model
- */
+/** Refuses options that another one decides; `modelOptions` are the given ones about the model. */
 function refuseDecidedOptions(options: GivenOptions, modelOptions: readonly string[]) {
   if (options.resume)
     refuse(options, ['out', 'recipe', 'from', 'text-file'], '--resume has it already');
@@ -165,11 +157,8 @@ async function cutHeldSequences(
     special: 'none',
   }).catch((error) => {
     if (!(error instanceof SinkscopeError) || error.where !== 'text') throw error;
-    throw new SinkscopeError(
-      error.code,
-      '--held-file',
-      `${error.text}; a smaller --length needs fewer`,
-    );
+    const text = `${error.text}; a smaller --length needs fewer`;
+    throw new SinkscopeError(error.code, '--held-file', text);
   });
   return sequences.map((ids) => [...prefix, ...ids]);
 }
@@ -223,11 +212,7 @@ async function planResumedTraining(folder: string, values: Values): Promise<Trai
   const checkpointFolder = checkpointFolderOf(folder);
   const statePath = await currentPath(checkpointFolder, STATE_FILE);
   if (!(await stat(statePath).catch(() => undefined)))
-    throw new SinkscopeError(
-      'read',
-      `--resume: ${folder}`,
-      'expected an unfinished training, found none',
-    );
+    throw readError(`--resume: ${folder}`, 'expected an unfinished training, found none');
   const plan = await planSavedTraining(checkpointFolder, values);
   return { ...plan, state: await readWeights(statePath) };
 }
@@ -265,8 +250,7 @@ async function planSavedTraining(folder: string, values: Values): Promise<Traini
 async function checkHash(where: string, data: Uint8Array | string, expected: string | undefined) {
   const digest = await sha256(data);
   if (expected !== undefined && digest !== expected)
-    throw new SinkscopeError(
-      'read',
+    throw readError(
       where,
       `expected the bytes that the recipe names, sha256 ${expected}, found ${digest}`,
     );
@@ -277,10 +261,6 @@ async function readInitialWeights(name: string) {
   return stats?.isFile() ? readWeights(name) : (await readModelFolder(name)).weights;
 }
 
-/**
- * Reads the model in FOLDER, or for FOLDER@STEP a checkpoint of the folder's timeline.
- * @param where name of the argument, for errors
- */
 export async function readModelFolder(name: string, where: string = '--from') {
   const stats = await stat(name).catch(() => undefined);
   const [, folder = name, stepText] = (!stats && /^(.*)@(.*)$/s.exec(name)) || [];
@@ -305,8 +285,7 @@ export async function readModelFolder(name: string, where: string = '--from') {
 /** Reads weights from a regular file: a device or a pipe may never end. */
 async function readWeights(path: string) {
   const stats = await stat(path).catch(() => undefined);
-  if (stats && !stats.isFile())
-    throw new SinkscopeError('read', path, 'expected a regular file, found another');
+  if (stats && !stats.isFile()) throw readError(path, 'expected a regular file, found another');
   return readBytes(path, MEMORY_BYTES);
 }
 

@@ -22,10 +22,7 @@ export interface TrainingPlan {
   from: LabRecipe['from'];
 }
 
-/**
- * Subfolder of an unfinished training: the files of `labFolder` without weights, whose recipe names
- * all steps of the training, and the state of the last checkpoint.
- */
+/** The files of `labFolder` without weights, the recipe naming all steps, and the last state. */
 export const checkpointFolderOf = (folder: string) => join(folder, 'checkpoint');
 export const STATE_FILE = 'training.state';
 
@@ -42,10 +39,7 @@ export function stepOf(state: Uint8Array) {
   return new DataView(state.buffer, state.byteOffset).getUint32(4, true);
 }
 
-/**
- * Opens the folder that --out names. It keeps an old model until the new one is saved.
- * @param settings the values of all settings, defaults included
- */
+/** Opens the folder of --out, which keeps an old model; `settings` are all, with defaults. */
 export async function openTrainedFolder(
   out: string,
   { config, begin, state, text, tokenizerFiles, from, steps }: TrainingPlan,

@@ -1,7 +1,6 @@
 /**
- * Implements the backend, which owns models and runs by number and computes them with one module.
- * It runs in a worker, or in the thread of the page if no worker starts; client.ts hides the
- * difference.
+ * The backend owns models and runs by number and computes them with one module, in a worker or in
+ * the page's thread; client.ts hides the difference.
  */
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
@@ -355,10 +354,7 @@ export class Backend {
     return this.#callWithRun('run_bytes', modelId, request, await this.#encodeEdits(request)) >>> 0;
   }
 
-  /**
-   * Begins or updates a run, and computes it in pieces, with pauses in which messages are handled.
-   * @param tokens all tokens of the run
-   */
+  /** Begins a run or updates it to `tokens`, in pieces between which messages are handled. */
   async #prefill(
     call: 'begin' | 'update',
     id: number,
@@ -403,10 +399,7 @@ export class Backend {
     return withTransfer(tensors, tensors);
   }
 
-  /**
-   * Appends one token drawn from the last position's logits.
-   * @param random 32 random bits
-   */
+  /** Appends one token drawn from the last position's logits with 32 `random` bits. */
   async step(id: number, temperature: number, topK: number, random: number) {
     const run = this.#run(id);
     const token = this.#module.call('sample', run.address, temperature, topK, random);

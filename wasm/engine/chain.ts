@@ -1,7 +1,6 @@
 /**
- * Orders actions on shared objects such as runs. An action that changes an object waits for all
- * earlier actions on it; one that only reads it waits for the last change, so that reads travel
- * together.
+ * Orders actions on shared objects: one that changes an object waits for all earlier ones, one that
+ * only reads it for the last change, so that reads travel together.
  */
 
 export class Chain {

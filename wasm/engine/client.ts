@@ -1,7 +1,4 @@
-/**
- * Implements engines that run models, the models and their runs, over links to one or several
- * backends. load/engine.ts adds what needs more than this folder.
- */
+/** Engines that run models over links to backends; load/engine.ts adds what needs more folders. */
 import { canShareMemory, cores, packageUrl, toPortable } from '#host';
 import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
@@ -39,7 +36,6 @@ type Files = { config?: string | Source; weights: readonly Source[] };
 type Copy = BackendResource<Awaited<ReturnType<BackendApi['open']>>>;
 /** Whether an action changes its run, and which other runs it reads. */
 type RunTurn = { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal };
-/** Returns the bytes of a recording of a run. */
 export type RecordRun = (
   run: Pick<RunShape, 'tokens' | 'read'>,
   model: Recordable,
@@ -70,16 +66,12 @@ const REMOTE_OPTIONS = {
 
 const SPARE_TOKENS = 64;
 
-/**
- * Returns the default number of workers: one less than the cores, which leaves one to the caller,
- * but two on two cores, because the caller waits during a study.
- */
+/** Leaves a core to the caller, but of two takes both, because the caller waits during a study. */
 const defaultWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)), 64);
 
 /** The copies of one model in the other workers take at most this many bytes. */
 const COPY_BYTES_MAX = 2 ** 30;
 
-/** Starts an engine and returns its parts. */
 export async function startEngine(options: EngineOptions = {}): Promise<EngineParts> {
   checkOptions(options, { worker: 'flag', lab: 'flag', onLost: 'call' });
   const { lab = false, worker, onLost } = options;
@@ -126,10 +118,7 @@ function binaryFolder(base: URL | string | undefined) {
   return address;
 }
 
-/**
- * Returns a source in a form that can be posted: a URL becomes text, and a File that cannot be
- * cloned becomes a stream, which is added to `streams`.
- */
+/** Returns a source to post: a URL as text, a File that cannot be cloned as a stream. */
 export function toPostable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
@@ -318,7 +307,6 @@ function checkIds(V: number, tokens: ArrayLike<number>) {
   return ids;
 }
 
-/** Checks that another run has the same model and worker. */
 function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is Run {
   const fits = run instanceof Run && run.belongsTo(copy);
   if (!fits) expect(false, where, 'a run of the same model, in the same worker', run);
@@ -330,10 +318,7 @@ class Run implements RunShape {
   #recordRun;
   #tokens;
   #request;
-  /**
-   * The run that this one begins from. If the caller named a layer, this run's numbers depend on
-   * the base run, which is needed for every recomputation; otherwise the base run only saves work.
-   */
+  /** A run whose caller named a layer depends on the one that it begins from. */
   #from;
   #chain = new Chain();
   /** The run at a backend. After a stopped update it can only be updated or closed. */
@@ -409,11 +394,7 @@ class Run implements RunShape {
     return run.id;
   }
 
-  /**
-   * Computes the run at the backend and returns its number there.
-   * @param partialId number of the run that a stopped update left, which is closed first to free its
-   * memory
-   */
+  /** Computes the run at the backend, and closes `partialId`, which a stopped update left. */
   async #compute(
     backend: BackendApi,
     partialId: Promise<number> | undefined,
@@ -430,10 +411,7 @@ class Run implements RunShape {
     });
   }
 
-  /**
-   * Returns the base run and the layer that this run begins from. Returns undefined if the base run
-   * would only save work and was closed or has other tokens by now.
-   */
+  /** Returns the base run and its layer; undefined if it only saved work and no longer can. */
   async #originAt(backend: BackendApi) {
     if (!this.#from) return undefined;
     const { run, layer } = this.#from;

@@ -90,11 +90,7 @@ export function readEdit(text: string, describe: Describe): Edit {
 
 type LabeledEdit = { row: EditKind; values: Record<string, unknown>; describe: Describe };
 
-/**
- * Returns the text for {name} in a label; undefined for a parameter that is absent and has no
- * default.
- * @param isFirst whether the text begins the label
- */
+/** Returns the text for {name} in a label, at its beginning if `isFirst`; undefined if absent. */
 function labelPart(name: string, { row, values, describe }: LabeledEdit, isFirst: boolean) {
   const { layer, head, group } = values;
   if (name === 'heads') {

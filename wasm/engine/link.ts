@@ -64,10 +64,7 @@ export class Link {
     return this.#inWorker ?? hasWorkers;
   }
 
-  /**
-   * Calls the backend; starts a new one if the last was lost.
-   * @param use may be called again, with a new backend, while the call is pending
-   */
+  /** Calls the backend, or a new one if the last was lost, to which `use` may be repeated. */
   ask<T>(use: (backend: BackendApi) => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#closed) return Promise.reject(closedError('engine'));
     const backend = (this.#backend ??= this.#start());
@@ -191,11 +188,7 @@ export class Link {
     };
   }
 
-  /**
-   * Ends the backend.
-   * @param repeats whether the other calls are repeated: those that wait behind an aborted job have
-   * no part in the loss
-   */
+  /** Ends the backend; `repeats` the calls that wait behind an aborted job, which lost nothing. */
   #lose(generation: number, error: SinkscopeError, repeats: boolean = false) {
     if (generation !== this.#generation || !this.#backend) return;
     this.#drop(error, repeats);
@@ -217,9 +210,8 @@ export class Link {
 }
 
 /**
- * Pings a worker, and calls `onSilence` when it stays silent.
- * @param isAwaited whether calls are pending
- * @returns a function that stops the pings
+ * Pings a worker, while calls are pending if `isAwaited`, until the returned function is called.
+ * Calls `onSilence` when it stays silent.
  */
 function watch(
   backend: BackendApi,

@@ -1,7 +1,7 @@
 /** Fetches and instantiates a binary. */
 import { request } from '#host';
 import { simd } from 'wasm-feature-detect';
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, readError } from '../abi/errors.ts';
 import { createSharedMemory } from '../abi/memory.ts';
 import { Module } from '../abi/module.ts';
 import { readRenewing } from '../loading/renew.ts';
@@ -9,10 +9,7 @@ import type { Exports } from '../abi/module.ts';
 
 const ABI_VERSION = 10;
 
-/**
- * @param address of a .wasm file
- * @param isShared whether threads must be able to share the memory
- */
+/** Loads a .wasm file; if `isShared`, threads must be able to share its memory. */
 export async function loadModule(address: URL, isShared: boolean = false) {
   const memory = isShared ? createSharedMemory() : undefined;
   const { module: binary, instance } = await instantiate(address, memory);
@@ -23,11 +20,8 @@ export async function loadModule(address: URL, isShared: boolean = false) {
   exports._initialize();
   const version = exports.ss_wasm_abi_version();
   if (version !== ABI_VERSION) {
-    throw new SinkscopeError(
-      'abi',
-      address.href,
-      `expected ABI version ${ABI_VERSION}, got ${version}`,
-    );
+    const text = `expected ABI version ${ABI_VERSION}, got ${version}`;
+    throw new SinkscopeError('abi', address.href, text);
   }
   return new Module(exports, binary, memory);
 }
@@ -52,11 +46,7 @@ async function instantiate(address: URL, memory?: WebAssembly.Memory) {
     if (!(await simd()))
       throw new SinkscopeError('unsupported', 'host', 'expected WebAssembly SIMD, found none');
     const hint = '`base` of createEngine names the folder of the binaries';
-    throw new SinkscopeError(
-      'read',
-      address.href,
-      `could not be loaded (${String(error)}); ${hint}`,
-    );
+    throw readError(address.href, `could not be loaded (${String(error)}); ${hint}`);
   }
 }
 

@@ -1,7 +1,6 @@
 /**
- * Carries calls between a page and its worker: one side calls by name, the other answers. Messages
- * hold plain values, errors with their place, and reports, which get no answer. Both sides download
- * this module, so it is small.
+ * Carries calls by name between a page and its worker: plain values, errors with their place, and
+ * reports without an answer. Both sides download this module, so it is small.
  */
 import { packError } from '../abi/errors.ts';
 import type { Port } from '../host/types.ts';

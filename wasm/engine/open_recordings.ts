@@ -22,10 +22,7 @@ export class OpenRecordings {
     this.#module = module;
   }
 
-  /**
-   * Opens a recording in memory and describes it.
-   * @param block the file, which belongs to the recording from here on
-   */
+  /** Opens and describes a recording in memory, whose `block` it owns from here on. */
   add(id: number, block: { address: number; bytes: number }) {
     const module = this.#module;
     let address;

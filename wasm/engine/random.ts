@@ -1,6 +1,5 @@
 /**
- * Returns a random generator with the same bits on every machine: splitmix32, a counter run through
- * a mixer, is small and good enough to sample tokens.
+ * Returns splitmix32, a counter run through a mixer: the same bits on every machine.
  * @returns a function that gives 32 uniform bits per call
  */
 export function randomBits(seed: number): () => number {

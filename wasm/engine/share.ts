@@ -67,10 +67,7 @@ export class Helper {
     return this.#pendingParts;
   }
 
-  /**
-   * Makes the helper perform the same update as the leader.
-   * @param sum of all parts
-   */
+  /** Makes the helper perform the leader's update, with the sum of all parts. */
   finish(sum: Uint8Array, beginNext: boolean) {
     if (beginNext) this.#pendingParts = this.#ask({ sum, beginNext });
     else {

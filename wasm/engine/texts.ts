@@ -1,7 +1,4 @@
-/**
- * Fetches the texts of a build's tables for readers. The engine works without them, so they are a
- * separate file.
- */
+/** Fetches the texts of a build's tables, a separate file that the engine works without. */
 import { SinkscopeError, parseJson } from '../abi/errors.ts';
 import { readUtf8 } from '../loading/files.ts';
 import type { Describe } from '../abi/types.ts';

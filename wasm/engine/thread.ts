@@ -1,6 +1,4 @@
-/**
- * Runs a thread of the core's pool, with the backend's binary and memory and a stack of its own.
- */
+/** Runs a thread of the core's pool, with the backend's binary and memory and its own stack. */
 import { listen, reply } from '#inside';
 
 /** What a thread needs to start; `stack` is the upper end of its stack. */

@@ -11,10 +11,7 @@ import type { Tensor } from '../abi/types.ts';
 import type { Job } from './job.ts';
 import type { ReadMessage } from './messages.ts';
 
-/**
- * A training at this backend; `ownParts` lists the parts of a batch that this backend computes, and
- * `lastCall` settles when the last of the calls in sequence has ended.
- */
+/** `ownParts` of a batch are computed here; `lastCall` settles when the last call has ended. */
 type OpenTraining = {
   address: number;
   config: string;
@@ -117,11 +114,7 @@ export class Trainer {
     }
   }
 
-  /**
-   * Makes this backend the leader, which computes the parts `ownParts` of each batch and gets the other
-   * parts from helpers.
-   * @param ports to the helping backends
-   */
+  /** Computes `ownParts` of each batch and gets the others from helpers by `ports`. */
   lead(id: number, ports: readonly MessagePort[], ownParts: readonly number[]) {
     const training = this.#training(id);
     training.ownParts = ownParts;

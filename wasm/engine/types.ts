@@ -222,9 +222,8 @@ export interface EngineOptions {
    */
   readonly threads?: number;
   /**
-   * Called when a worker has ended unexpectedly or its core has stopped. Pending calls reject with
-   * the same error, code 'lost'. The next call restarts the engine, reopens the model from its
-   * files and repeats the run: models and runs stay valid.
+   * Called with the error 'lost' of pending calls when a worker or its core ends.
+   * The next call restarts the engine, reopens the model and repeats the run, which stay valid.
    */
   readonly onLost?: (error: SinkscopeError) => void;
 }

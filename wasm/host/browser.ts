@@ -1,7 +1,4 @@
-/**
- * Implements the host interface for browsers; node.ts is its counterpart. Workers import this
- * module, so it must not start a worker.
- */
+/** The host interface in browsers, as node.ts. Workers import it, so it must not start one. */
 import type { DiskFile, Port, StreamSource } from './types.ts';
 
 export const portTo = (target: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
@@ -24,9 +21,8 @@ export function holdLivenessLock(name: string): Promise<boolean> {
 }
 
 /**
- * Returns the folder of the package, or undefined in a bundle that does not reveal it.
- * Some bundlers replace `import.meta.url` and a direct call of `import.meta.resolve` by a path on
- * the builder's machine, so the function is taken out of the object first.
+ * Returns the package's folder, if known. Bundlers replace `import.meta.url` and direct calls
+ * of `import.meta.resolve` by a path of the builder's machine, so the function is taken out first.
  */
 export function packageUrl(): string | undefined {
   const { resolve } = import.meta;

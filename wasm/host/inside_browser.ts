@@ -1,7 +1,6 @@
 /**
- * Connects the workers of tokenizers and of threads to the thread that started them; inside_node.ts
- * is the counterpart. This module and its importers must not import a module that starts a worker:
- * a bundler would follow both without end.
+ * Connects workers to the thread that started them, as inside_node.ts. No importer may import what
+ * starts a worker: a bundler would follow both without end.
  */
 
 export function listen<Message>(onMessage: (message: Message) => unknown) {

@@ -1,7 +1,4 @@
-/**
- * Connects the workers of tokenizers and of threads to the thread that started them;
- * inside_browser.ts is the counterpart.
- */
+/** Connects workers to the thread that started them; inside_browser.ts is the counterpart. */
 import { parentPort } from 'node:worker_threads';
 
 export function listen<Message>(onMessage: (message: Message) => unknown) {

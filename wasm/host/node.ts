@@ -80,7 +80,6 @@ export function pause() {
 /** The file of an unfinished training, the reason why its folder may have no weights yet. */
 const TRAINING_STATE = join('checkpoint', 'training.state');
 
-/** Returns the paths of the visible subfolders of a folder, in the order of their numbers. */
 export async function subfolders(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
   return entries
@@ -89,10 +88,7 @@ export async function subfolders(path: string): Promise<string[]> {
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 }
 
-/**
- * Returns the files at a path as lazily read Blobs; null when the path does not exist. An
- * index may name shards in subfolders, so those are listed too.
- */
+/** Returns lazy Blobs of the files at a path, in subfolders where an index may name them. */
 export async function diskFiles(path: string): Promise<DiskFile[] | null | undefined> {
   const stats = await stat(path).catch(() => undefined);
   if (!stats) return null;

@@ -1,7 +1,6 @@
 /** Starts the worker of text/guard.ts in Node.js; text_browser.ts is the counterpart. */
 import { Worker } from 'node:worker_threads';
 
-/** Starts the worker, with the few members of a browser's Worker that the guard uses. */
 export function startWorker() {
   const worker = new Worker(new URL('../text/worker.ts', import.meta.url));
   // A caller that waits for an answer has a timer, so the worker need not keep the process alive.

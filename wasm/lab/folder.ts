@@ -125,10 +125,7 @@ export function labFolder(parts: {
   ];
 }
 
-/**
- * Checks a parsed recipe.json.
- * @throws SinkscopeError 'argument' with the expected and the actual value
- */
+/** Checks a parsed recipe.json. @throws SinkscopeError 'argument' with expected and actual value */
 export function checkLabRecipe(json: unknown): LabRecipe {
   check(json, 'object', 'recipe.json');
   const { settings, steps_done, from = null, text = null } = json as Record<string, unknown>;

@@ -23,14 +23,7 @@ export const LAB_MODEL = {
 type LabModel = typeof LAB_MODEL;
 
 /** A model with the defaults of these settings is a GPT-2, whatever its operation and sizes. */
-const GPT2_SETTINGS = [
-  'positions',
-  'norm',
-  'norm_place',
-  'feed_forward',
-  'bias_key',
-  'gate',
-] as const;
+const GPT2_KEYS = ['positions', 'norm', 'norm_place', 'feed_forward', 'bias_key', 'gate'] as const;
 
 /** Makes a GPT-2's config.json, or a llama's with the differences from it under `sinkscope`. */
 export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
@@ -40,7 +33,7 @@ export function labConfig(choices: Partial<typeof LAB_MODEL> = {}): object {
   for (const [name, choice] of Object.entries(choices))
     check(choice, typeof LAB_MODEL[name as keyof LabModel] === 'number' ? 'number' : 'text', name);
   const settings = { ...LAB_MODEL, ...choices };
-  const isGpt2 = GPT2_SETTINGS.every((name) => settings[name] === LAB_MODEL[name]);
+  const isGpt2 = GPT2_KEYS.every((name) => settings[name] === LAB_MODEL[name]);
   const config = isGpt2 ? gpt2Config(settings) : llamaConfig(settings);
   const attention =
     settings.operation === 'softmax' ? {} : { attention: { operation: settings.operation } };

@@ -1,7 +1,4 @@
-/**
- * Prepares fine-tuning of a trained model: with another attention operation, a bias key or a gate,
- * on a text.
- */
+/** Prepares fine-tuning on a text, with another attention operation, a bias key or a gate. */
 import { check } from '../abi/arguments.ts';
 import { expect, argumentError } from '../abi/errors.ts';
 import type { TrainOptions } from './types.ts';

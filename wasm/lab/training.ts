@@ -70,10 +70,7 @@ export async function beginTraining(
   return new Training(trainings, failures, describe, config, recipe);
 }
 
-/**
- * Assigns each backend its parts of a batch, in order, and connects the leader to the helpers.
- * @returns promises that reject if a helper ends too early, and never resolve
- */
+/** Assigns parts in order and connects helpers; the promises reject if a helper ends too early. */
 async function shareParts(
   [leader, ...helpers]: readonly BackendTraining[],
   parts: number,

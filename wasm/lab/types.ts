@@ -22,15 +22,9 @@ export interface TrainOptions {
   readonly text?: ArrayLike<number>;
   /** Initial weights, a safetensors file of the same model; default: random, from the seed. */
   readonly begin?: Uint8Array;
-  /**
-   * State of a training with the same config, recipe and text, from `Training.state`: the new
-   * training continues with the bits of an uninterrupted one.
-   */
+  /** State of a training of the same config, recipe and text, which continues to the same bits. */
   readonly state?: Uint8Array;
-  /**
-   * Number of the engine's workers that share each batch, at most describe.training.parts; default
-   * 1. Any number gives the same bits.
-   */
+  /** Workers that share each batch, to the same bits; default 1, at most describe.training.parts */
   readonly workers?: number;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The engine with all its parts: that of engine/ runs models, and recordings and trainings are lazy
- * imports.
- */
+/** The engine of engine/, with recordings and trainings as lazy imports. */
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import {
   ModelEngine,

@@ -171,13 +171,7 @@ export class LoadedModel {
     checkOptions(options, TEXT_OPTIONS);
     const { layer, head, edits, signal, onProgress } = options;
     const { L, H, blocks = L } = this.model.architecture;
-    expect(
-      Boolean(edits) || layer !== undefined,
-      'layer',
-      `an integer from 0 to ${blocks - 1}`,
-      layer,
-    );
-    if (layer !== undefined) expectInteger(layer, 0, blocks - 1, 'layer');
+    if (!edits || layer !== undefined) expectInteger(layer, 0, blocks - 1, 'layer');
     if (head !== undefined) expectInteger(head, 0, H - 1, 'head');
     const silenceEdits = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
     const sharedOptions = { eps: options.eps, special: options.special, signal, onProgress };
@@ -199,11 +193,8 @@ export class LoadedModel {
   }
 
   /**
-   * Returns the place of the requested head, and the indices to read it by, whose layer counts only
-   * layers with attention.
-   * @param where the requested layer and head
-   * @param layer used if neither is requested
-   * @param head used if neither is requested
+   * Returns the head that `where` names, by default the given one, and the indices to read it by,
+   * which count only layers with attention.
    */
   #resolveHead(
     where: { readonly layer?: number; readonly head?: number },
@@ -221,11 +212,7 @@ export class LoadedModel {
     return { place, indices: { ...place, layer: row } };
   }
 
-  /**
-   * Runs a text, and closes the run even if `use` throws.
-   * @param options `generate`: the number of tokens that the model writes before `use` is called;
-   * `newTokens`: the number that `use` will generate
-   */
+  /** Runs a text and lets the model write `generate` tokens; `use` will write `newTokens`. */
   async #withRun<Result>(
     text: string,
     options: ContinuedTextOptions & { readonly newTokens?: number },

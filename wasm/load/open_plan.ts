@@ -16,9 +16,8 @@ interface OpenPlanOptions extends Options {
 }
 
 /**
- * Opens the model and the tokenizer of a plan. The tokenizer of a GGUF file is built while the weights are read, which
- * come after it in the file; its worker loads before. Its progress is reported once the model is open. If one of
- * the two fails, the other is closed.
+ * Opens a plan's model and tokenizer, or none of both. A GGUF file's tokenizer is built while the
+ * weights after it are read, and reports its progress once the model is open.
  */
 export async function openPlan(
   engine: Pick<Engine, 'open'>,

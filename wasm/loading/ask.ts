@@ -1,9 +1,6 @@
-/**
- * Sends requests to servers: retries where a retry may help, and turns every failure into a
- * SinkscopeError.
- */
+/** Sends requests, again where that may help, and turns every failure into a SinkscopeError. */
 import { request } from '#host';
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, readError } from '../abi/errors.ts';
 
 export interface RequestOptions {
   signal?: AbortSignal;
@@ -130,10 +127,7 @@ function retryWait(answer: Response | Error, failures: number, options: RequestO
   return Number.isNaN(wait) ? backoffWait(failures, options) : Math.max(wait, 0);
 }
 
-/**
- * Returns how long the server asks to wait, in seconds or as a date. The hub counts requests in
- * windows of time and says when the next one begins.
- */
+/** Returns how long the server asks to wait, in seconds or as a date, such as the hub's windows. */
 function requestedWait({ headers }: Response) {
   const secondsToReset = /;\s*t=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1];
   const value = headers.get('retry-after') ?? secondsToReset;
@@ -145,10 +139,7 @@ function failureText(answer: Response | Error) {
   return answer instanceof Response ? `the server answered ${answer.status}` : reasonOf(answer);
 }
 
-/**
- * Describes why no answer came, or why an answer broke off. Node.js says "fetch failed" and puts
- * the reason into `cause`; browsers give no reason.
- */
+/** Describes why an answer broke off or did not come: Node.js has the reason in `cause`. */
 export function reasonOf(error: unknown) {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (reason instanceof TypeError) return 'the connection was refused or cut';
@@ -160,7 +151,7 @@ function refusalError(address: URL, answer: Response | Error, hasToken: boolean)
   if (!(answer instanceof Response)) {
     const error = isOffline()
       ? new SinkscopeError('offline', place, 'expected a network, this machine is offline')
-      : new SinkscopeError('read', place, `${noAnswerHint(address)}: ${failureText(answer)}`);
+      : readError(place, `${noAnswerHint(address)}: ${failureText(answer)}`);
     return Object.assign(error, { cause: answer });
   }
   const { status } = answer;
@@ -178,13 +169,10 @@ function refusalError(address: URL, answer: Response | Error, hasToken: boolean)
   const sentence = Object.hasOwn(HUB_ERRORS, hubError) && HUB_ERRORS[hubError];
   return sentence
     ? new SinkscopeError('not_found', place, `${sentence}; ${failure}`)
-    : Object.assign(new SinkscopeError('read', place, failure), { status });
+    : Object.assign(readError(place, failure), { status });
 }
 
-/**
- * Returns whether `ask` failed because the server has no such file. Any other failure, such as a
- * cut connection or a server that is down, does not say whether there is one.
- */
+/** Returns whether the server has no such file, which a cut connection does not say. */
 export function isMissing(error: unknown) {
   if (!(error instanceof SinkscopeError)) return false;
   const { status } = error as SinkscopeError & { status?: number };

@@ -8,7 +8,7 @@
 import { openStore } from '#store';
 import { placeOf } from './ask.ts';
 import { fetchFile } from './download.ts';
-import { SinkscopeError } from '../abi/errors.ts';
+import { readError } from '../abi/errors.ts';
 import { checksumOf } from './hash.ts';
 import {
   PartWriter,
@@ -92,10 +92,7 @@ export async function cacheClear(id?: string): Promise<void> {
   }
 }
 
-/**
- * Caches a plan, so that a cached model opens without a network.
- * @param address the requested address
- */
+/** Caches a plan by the requested address, so that a cached model opens without a network. */
 export async function rememberPlan(address: string, plan: Plan) {
   const cache = await getStore();
   if (!cache) return;
@@ -115,10 +112,7 @@ async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
   return Array.isArray(plan?.files?.weights) ? plan : undefined;
 }
 
-/**
- * Works like fetchFile, but through the cache: cached bytes are not fetched, fetched bytes are
- * cached. If the options name the version, a file that is cached completely needs no request.
- */
+/** Reads through the cache, without a request for a complete file whose version is named. */
 export async function openCached(address: URL, options: CacheOptions): Promise<OpenedFile> {
   options = { ...options, httpCache: 'no-store' };
   const cache = await getStore();
@@ -275,7 +269,7 @@ class CachedDownload {
   }
 
   #makeError(text: string) {
-    return new SinkscopeError('read', placeOf(new URL(this.#card.url)), text);
+    return readError(placeOf(new URL(this.#card.url)), text);
   }
 
   async #cancel(reason: unknown) {

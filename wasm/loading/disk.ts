@@ -1,6 +1,6 @@
 /** Finds models among files that the reader dropped or picked; nothing leaves the machine. */
 import { check, checkList } from '../abi/arguments.ts';
-import { SinkscopeError } from '../abi/errors.ts';
+import { readError } from '../abi/errors.ts';
 import { reasonOf } from './ask.ts';
 import { FILES, hasSigns, isForeign } from './foreign.ts';
 import { makePlan } from './plan.ts';
@@ -57,8 +57,8 @@ export async function planDiskFiles(files: readonly DiskFile[], id: string) {
   const actual = names.join(', ') || 'no files';
   const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
   if (files.some(({ path }) => /(^|\/)training\.state$/.test(path)))
-    throw new SinkscopeError('read', id, `${text}. ${UNFINISHED_HELP}`);
-  throw new SinkscopeError('read', id, text);
+    throw readError(id, `${text}. ${UNFINISHED_HELP}`);
+  throw readError(id, text);
 }
 
 /** Plans the model that one file belongs to, among the files of its folder. */
@@ -79,11 +79,7 @@ async function addFacts(plans: readonly Plan[], files: readonly PlanFile[]): Pro
 
 const readBlob = ({ blob }: PlanFile) => (blob as Blob).text();
 
-/**
- * Plans the model of a folder, and one more for each GGUF file in it.
- * @param name id of the model if its files are in no folder
- * @param listNestedFiles returns the files of subfolders, among which an index may find its shards
- */
+/** Plans a folder's model and one per GGUF file; `name` is the id of files in no folder. */
 async function planFolder(
   folder: string,
   name: string,
@@ -176,7 +172,7 @@ export async function filesOfDrop(transfer: {
 /** Throws errors with the file's name and a remedy, which a browser's message lacks. */
 const makeMissingHandler = (entry: FileSystemEntry) => (error: unknown) => {
   const text = `expected a file or folder that can be read, found none (${reasonOf(error)})`;
-  throw new SinkscopeError('read', entry.fullPath, `${text}; drop it again`);
+  throw readError(entry.fullPath, `${text}; drop it again`);
 };
 
 function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
@@ -186,7 +182,7 @@ function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
 async function collectFiles(entry: FileSystemEntry, droppedFiles: DiskFile[], depth: number) {
   if (droppedFiles.length >= FILES_MAX) {
     const text = `expected at most ${FILES_MAX} files, found more`;
-    throw new SinkscopeError('read', entry.fullPath, text);
+    throw readError(entry.fullPath, text);
   }
   if (isFile(entry)) {
     const result: Promise<File> = new Promise((resolve, reject) => entry.file(resolve, reject));

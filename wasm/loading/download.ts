@@ -1,6 +1,6 @@
 /** Downloads a file completely, over as many connections as that takes. */
 import { STALL_MS, ask, backoffWait, placeOf, reasonOf, reportAndWait } from './ask.ts';
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, readError } from '../abi/errors.ts';
 import { piecesOf, wholePiecesOf } from './pieces.ts';
 import type { RequestOptions } from './ask.ts';
 
@@ -255,14 +255,10 @@ class Download {
   }
 
   #makeError(text: string) {
-    return new SinkscopeError('read', placeOf(this.#address), text);
+    return readError(placeOf(this.#address), text);
   }
 }
 
-/**
- * Returns the position in the file at which a response begins, and the file's length if stated.
- * @param requestedStart position of the first requested byte
- */
 function rangeOf(answer: Response, requestedStart: number) {
   const { status, headers } = answer;
   if (status === 416) {

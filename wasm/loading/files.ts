@@ -2,7 +2,7 @@
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { placeOf, reasonOf } from './ask.ts';
 import { fetchFile } from './download.ts';
-import { SinkscopeError } from '../abi/errors.ts';
+import { SinkscopeError, readError } from '../abi/errors.ts';
 import { createSha256 } from './hash.ts';
 import { createMeter } from './meter.ts';
 import { piecesOf } from './pieces.ts';
@@ -26,10 +26,7 @@ export async function readConfig(config: string | Source, signal: AbortSignal) {
   return readAll(config, signal);
 }
 
-/**
- * Reads a small file, from a server under the limits of a download: the time without bytes, the
- * number of redirects, and the size after decompression.
- */
+/** Reads a small file, under the limits of a download: silence, redirects, decompressed size. */
 export async function readAll(
   source: Source,
   signal: AbortSignal = new AbortController().signal,
@@ -65,11 +62,7 @@ export async function readUtf8(
   return new TextDecoder().decode(await readAll(source, signal, requestOptions));
 }
 
-/**
- * Reserves a block and fills it with the weights; the caller releases it.
- * @param report receives the progress in bytes
- * @param onBytes receives the part of the block that is read
- */
+/** Fills a block with weights, which the caller releases; `onBytes` gets the part that is read. */
 export async function readWeights(
   module: Module,
   weights: Source,
@@ -117,8 +110,7 @@ async function checkDigest(
   if (digest === expected) return;
   if (cache && id) await (await import('./cache.ts')).cacheClear(id);
   const retryHint = cache ? ', which is not kept: try again' : '';
-  throw new SinkscopeError(
-    'read',
+  throw readError(
     where,
     `expected the bytes that the hub lists, sha256 ${expected}, found ${digest}${retryHint}`,
   );
@@ -171,7 +163,6 @@ async function openSource(
 const toRemote = (source: URL | RemoteFile): RemoteFile =>
   source instanceof URL ? { url: source } : source;
 
-/** Returns the name of a source, its size if known, and the file to fetch if it is a remote one. */
 function describeSource(source: Source): { name: string; bytes?: number; remote?: RemoteFile } {
   if (source instanceof Uint8Array) return { name: 'file', bytes: source.length };
   if (source instanceof Blob)
@@ -207,7 +198,7 @@ async function readKnownLength(
   try {
     for await (const chunk of pieces) {
       if (count + chunk.length > length) {
-        throw new SinkscopeError('read', where, `${length} bytes were announced, more came`);
+        throw readError(where, `${length} bytes were announced, more came`);
       }
       module.bytes(address + count, chunk.length).set(chunk);
       count += chunk.length;
@@ -261,11 +252,7 @@ export function createReportTimer(milliseconds: number = 33) {
   };
 }
 
-/**
- * Iterates over the pieces of a stream; each is valid until the next is requested.
- * @param options `isLocal`: whether the file is on this machine; `hash`: a hash to update with all
- * bytes
- */
+/** Iterates over a stream's pieces, each valid until the next, and updates `hash` with them. */
 async function* checkedPieces(
   stream: ReadableStream<Uint8Array>,
   where: string,
@@ -281,11 +268,7 @@ async function* checkedPieces(
       signal.throwIfAborted();
       const piece = await pieces.next().catch((error) => {
         if (error instanceof SinkscopeError) throw error;
-        throw new SinkscopeError(
-          'read',
-          where,
-          isLocal ? unreadableText(error) : `broke off: ${reasonOf(error)}`,
-        );
+        throw readError(where, isLocal ? unreadableText(error) : `broke off: ${reasonOf(error)}`);
       });
       signal.throwIfAborted();
       if (!piece) return;

@@ -1,6 +1,6 @@
 /** Finds the plan of a model from a path, files, an address, or a name on the hub. */
 import { checkList, checkOptions, urlOf } from '../abi/arguments.ts';
-import { SinkscopeError, argumentError, expect } from '../abi/errors.ts';
+import { SinkscopeError, argumentError, expect, readError } from '../abi/errors.ts';
 import { diskFiles, subfolders } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';
 import { isWeights, planDiskFiles, planNamedFile } from './disk.ts';
@@ -57,24 +57,18 @@ async function planByName(name: string, options: HubOptions, zoo?: URL) {
   return resolveHub(name, options).catch((error: unknown) => {
     // A reader who meant a path should not have to read the hub's answer first.
     if (files === undefined || isOnHub || !(error instanceof SinkscopeError)) throw error;
-    throw new SinkscopeError(
-      error.code,
-      name,
-      `no such path exists here, and as a model of the hub: ${error.message}`,
-    );
+    const text = `no such path exists here, and as a model of the hub: ${error.message}`;
+    throw new SinkscopeError(error.code, name, text);
   });
 }
 
-/**
- * Plans the model at an address: a folder of a web server, or one GGUF file. Servers do not list
- * folders, so the standard files are requested by name.
- */
+/** Plans an address: one GGUF file, or a folder, whose standard files are requested by name. */
 async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   if (address.protocol === 'file:') {
     const path = decodeURIComponent(address.pathname);
     const files = await diskFiles(path);
     if (files) return planByPath(path, files);
-    throw new SinkscopeError('read', path, 'expected a file or a folder, found none');
+    throw readError(path, 'expected a file or a folder, found none');
   }
   const { endpoint: _, cache, ...requestOptions } = options;
   const { token, signal } = requestOptions;
@@ -128,11 +122,7 @@ async function nameSubfolders(path: string) {
   if (folders.length === 0) return;
   const actual =
     folders.length === 1 ? `${folders[0]} has one` : `these have one: ${folders.join(', ')}`;
-  throw new SinkscopeError(
-    'read',
-    path,
-    `expected the folder of a model, found a folder above it: ${actual}`,
-  );
+  throw readError(path, `expected the folder of a model, found a folder above it: ${actual}`);
 }
 
 /** Plans the model of files; several models among them are an error. */

@@ -136,6 +136,36 @@ const NAMES: readonly (readonly [is: string, name: RegExp, command?: string])[] 
   ],
 ];
 
+/** What a config says, mostly of a quantization. */
+const CONFIGS: readonly (readonly [
+  is: string,
+  test: (config: Config) => boolean,
+  command: string,
+])[] = [
+  [
+    'a model that MLX quantized',
+    ({ quantization: mlx, quantization_config: other }) =>
+      isRecord(mlx) && 'bits' in mlx && !(isRecord(other) && 'quant_method' in other),
+    'mlx_lm.convert --hf-path FOLDER --mlx-path OUT --dequantize',
+  ],
+  ['a model that ModelOpt quantized, to NVFP4 or FP8', quantizedAs(/^modelopt/), ORIGINAL],
+  ['a model in NVFP4', quantizedAs(/nvfp4/i), dequantize('CompressedTensorsConfig')],
+  [
+    'a model in FP8, as compressed-tensors stores it',
+    (config) => quantizedAs(/^compressed-tensors$/)(config) && quantizedAs(/^float-/)(config),
+    dequantize('CompressedTensorsConfig'),
+  ],
+  ['a model in FP8', quantizedAs(/fp8/i), dequantize('FineGrainedFP8Config')],
+  ['a model in MXFP4', quantizedAs(/^mxfp4$/i), dequantize('Mxfp4Config')],
+  ['a model that GPTQ quantized', quantizedAs(/^gptq/), dequantizeGptq()],
+  ['a model that AWQ quantized', quantizedAs(/^awq$/), ORIGINAL],
+  [
+    'a model that bitsandbytes quantized',
+    quantizedAs(/^bitsandbytes/),
+    "python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER').dequantize().save_pretrained('OUT', save_original_format=False)\"",
+  ],
+];
+
 const ROWS: readonly Row[] = [
   ...PLACEHOLDERS,
   {
@@ -186,54 +216,7 @@ const ROWS: readonly Row[] = [
       'python convert_llama_ggml_to_gguf.py --input FILE --output OUT.gguf, in the folder of llama.cpp',
   },
   ...NAMES.map(([is, name, command = ORIGINAL]) => ({ is, name, command })),
-  {
-    is: 'a model that MLX quantized',
-    config: ({ quantization: mlx, quantization_config: other }) =>
-      isRecord(mlx) && 'bits' in mlx && !(isRecord(other) && 'quant_method' in other),
-    command: 'mlx_lm.convert --hf-path FOLDER --mlx-path OUT --dequantize',
-  },
-  {
-    is: 'a model that ModelOpt quantized, to NVFP4 or FP8',
-    config: quantizedAs(/^modelopt/),
-    command: ORIGINAL,
-  },
-  {
-    is: 'a model in NVFP4',
-    config: quantizedAs(/nvfp4/i),
-    command: dequantize('CompressedTensorsConfig'),
-  },
-  {
-    is: 'a model in FP8, as compressed-tensors stores it',
-    config: (config) =>
-      quantizedAs(/^compressed-tensors$/)(config) && quantizedAs(/^float-/)(config),
-    command: dequantize('CompressedTensorsConfig'),
-  },
-  {
-    is: 'a model in FP8',
-    config: quantizedAs(/fp8/i),
-    command: dequantize('FineGrainedFP8Config'),
-  },
-  {
-    is: 'a model in MXFP4',
-    config: quantizedAs(/^mxfp4$/i),
-    command: dequantize('Mxfp4Config'),
-  },
-  {
-    is: 'a model that GPTQ quantized',
-    config: quantizedAs(/^gptq/),
-    command: dequantizeGptq(),
-  },
-  {
-    is: 'a model that AWQ quantized',
-    config: quantizedAs(/^awq$/),
-    command: ORIGINAL,
-  },
-  {
-    is: 'a model that bitsandbytes quantized',
-    config: quantizedAs(/^bitsandbytes/),
-    command:
-      "python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER').dequantize().save_pretrained('OUT', save_original_format=False)\"",
-  },
+  ...CONFIGS.map(([is, config, command]) => ({ is, config, command })),
 ];
 
 function fromFramework(name: string) {

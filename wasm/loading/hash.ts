@@ -1,7 +1,4 @@
-/**
- * Computes SHA-256 hashes: with the host's crypto, or piece by piece, which the host's crypto
- * cannot do.
- */
+/** Computes SHA-256 hashes by the host's crypto or, as that cannot, piece by piece. */
 import { expect } from '../abi/errors.ts';
 
 /** Returns the SHA-256 in hexadecimal, of a text's UTF-8; undefined in a page of plain http. */
@@ -17,10 +14,7 @@ export async function sha256(data: Uint8Array | string): Promise<string | undefi
 const hex = (bytes: Uint8Array) =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
-/**
- * Creates a hash that takes pieces: the host's crypto would need a copy of all bytes, half a
- * gigabyte for a large model. `digest` returns hexadecimal digits.
- */
+/** Creates a hash that takes pieces, since the host's crypto needs a copy of all bytes. */
 export async function createSha256(): Promise<{
   update(piece: Uint8Array): void;
   digest(): string;
@@ -34,9 +28,8 @@ export async function createSha256(): Promise<{
 const FNV_PRIME = 0x01000193;
 
 /**
- * Returns a checksum that detects damaged parts: FNV-1a over words, in two chains. SHA-256 takes
- * three times as long as the disk and protects no better, since an attacker who changes a part can
- * rename it.
+ * Returns a checksum, FNV-1a over words, that finds damaged parts; SHA-256 takes three times as
+ * long as the disk and protects no better, since who changes a part can rename it.
  */
 export function checksumOf(bytes: Uint8Array) {
   const alignedBytes = bytes.byteOffset % 4 ? bytes.slice() : bytes;

@@ -2,7 +2,7 @@
 import { REQUEST_OPTIONS, ask, isMissing } from './ask.ts';
 import { recallPlan, rememberPlan } from './cache.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect } from '../abi/errors.ts';
+import { SinkscopeError, expect, readError } from '../abi/errors.ts';
 import { readUtf8 } from './files.ts';
 import { makePlan } from './plan.ts';
 import type { HubOptions, PlanFile, Plan } from './types.ts';
@@ -103,10 +103,7 @@ function parseName(text: string) {
   return { repository, revision, file };
 }
 
-/**
- * Parses the path of a page of the hub.
- * @param path owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file]
- */
+/** Parses a page: owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file]. */
 function parsePage(path: string) {
   const decodedPath = decodeIfValid(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
   const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(
@@ -164,7 +161,7 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
   const { token, signal } = options;
   const json = jsonOf(await readUtf8({ url: address, token }, signal, options));
   if (!Array.isArray(json?.siblings)) {
-    throw new SinkscopeError('read', address.href, 'expected a list of files, found none');
+    throw readError(address.href, 'expected a list of files, found none');
   }
   const sha = String(json.sha);
   const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
@@ -195,9 +192,8 @@ async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Pr
 }
 
 /**
- * Returns the standard files of a model that exist, with their sizes if stated. A request that fails
- * otherwise is an error: without its tokenizer.json a model would open with another tokenizer or none.
- * @param extraFile one more file to look for
+ * Returns the standard files that exist, and `extraFile`, with stated sizes; other failures throw,
+ * since a model without its tokenizer.json would open with another tokenizer or none.
  */
 export async function findStandardFiles(
   addressOf: (file: string) => string | undefined,
@@ -225,11 +221,7 @@ export async function findStandardFiles(
   return filesOrNone.flat();
 }
 
-/**
- * Returns the plan's entry of a file. If the commit is known, the address contains it, so that the
- * content of the address never changes.
- * @param sha256 the file's hash, if the hub lists it
- */
+/** Returns the plan's entry of a file; with a commit in the address its content never changes. */
 function fileOf(
   endpoint: URL,
   { repository, revision }: HubName,

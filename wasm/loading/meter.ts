@@ -3,10 +3,8 @@
 const SMOOTHING_SECONDS = 3;
 
 /**
- * Returns a function that takes the progress in bytes and returns the rate in bytes per second and
- * the remaining seconds, both NaN until known. The rate is an exponential mean, so that one stall
- * or burst does not distort it.
- * @param now returns the time in milliseconds
+ * Returns a function from progress in bytes to bytes per second and seconds left, NaN until known,
+ * by an exponential mean, which one stall or burst does not distort; `now` is in milliseconds.
  */
 export function createMeter(
   now: () => number = () => performance.now(),

@@ -3,9 +3,8 @@
 const BUFFER_BYTES = 2 ** 22;
 
 /**
- * Returns a reader of the pieces of a stream. All pieces share one buffer, and each is valid until
- * the next read: with separate buffers, hundreds of megabytes would pile up before the browser
- * collects them. At the end, `next` resolves to undefined.
+ * Reads the pieces of a stream in one buffer, each valid until the next read: with separate
+ * buffers hundreds of megabytes would pile up. At the end, `next` resolves to undefined.
  */
 export function piecesOf(stream: ReadableStream<Uint8Array>): {
   next(): Promise<Uint8Array | undefined>;

@@ -1,9 +1,6 @@
-/**
- * Selects the files of a model and estimates the cost of opening it. The hub and the disk both pass
- * a list of files and get the same plan.
- */
+/** Selects a model's files from the list of a hub or of the disk, and estimates their cost. */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
-import { SinkscopeError, expect } from '../abi/errors.ts';
+import { SinkscopeError, expect, readError } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { readAll, readUtf8 } from './files.ts';
 import {
@@ -72,26 +69,18 @@ export async function makePlan(files: readonly PlanFile[], options: PlanOptions)
     const file = files.find((file) => file.name === name);
     return file ? [[role, file]] : [];
   });
-  const filesByRole: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
-  if (format !== 'gguf' && !filesByRole.config && !(await mayBeNanoGpt(weights[0]))) {
+  const byRole: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
+  if (format !== 'gguf' && !byRole.config && !(await mayBeNanoGpt(weights[0]))) {
     throw missingError(id, `config.json beside ${weights[0].name}`, files);
   }
-  const config = filesByRole.config && (await readJson(filesByRole.config, readText));
+  const config = byRole.config && (await readJson(byRole.config, readText));
   if (config) refuseForeignConfig(id, config);
   if (config && !config.quantization_config && format !== 'gguf')
     await refuseSettings(id, files, weights);
   const bytes = totalBytes(weights);
   const memory = bytes + (format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalText(memory);
-  return {
-    id,
-    format,
-    files: filesByRole,
-    bytes,
-    memory,
-    choices,
-    ...(refusal ? { refusal } : {}),
-  };
+  return { id, format, files: byRole, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
 }
 
 /** A checkpoint of nanoGPT has the sizes of its model; of a remote one only the name is known. */
@@ -157,7 +146,7 @@ async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: R
   const names = new Set(typeof weightMap === 'object' && weightMap ? Object.values(weightMap) : []);
   if (names.size === 0 || names.size > SHARDS_MAX) {
     const text = `expected a weight_map that names 1 to ${SHARDS_MAX} files, found ${names.size}`;
-    throw new SinkscopeError('read', index.name, text);
+    throw readError(index.name, text);
   }
   return [...names].map((name) => {
     const shard = files.find((file) => file.name === name);
@@ -189,7 +178,7 @@ async function readJson(file: PlanFile, readText: ReadText): Promise<Record<stri
     // Python writes NaN and Infinity, which are no JSON, and a file may be cut off.
     actual = (error as Error).message;
   }
-  throw new SinkscopeError('read', file.name, `expected a JSON object, found ${actual}`);
+  throw readError(file.name, `expected a JSON object, found ${actual}`);
 }
 
 function totalBytes(files: readonly PlanFile[]) {
@@ -232,7 +221,7 @@ function missingError(id: string, expected: string, files: readonly PlanFile[]) 
   const names = files.map(({ name }) => name);
   const list = names.slice(0, 8).join(', ') || 'no files';
   const ellipsis = names.length > 8 ? ` and ${names.length - 8} more` : '';
-  return new SinkscopeError('read', id, `expected ${expected}, found ${list}${ellipsis}`);
+  return readError(id, `expected ${expected}, found ${list}${ellipsis}`);
 }
 
 /**
@@ -253,10 +242,6 @@ export function modelFiles(
   return { config: config && toSource(config), weights: weights.map(toSource) };
 }
 
-/**
- * Reads one small file of a plan as text.
- * @example const config = JSON.parse(await planText(plan, plan.files.config));
- */
 export async function planText(
   plan: Plan,
   file: PlanFile,
@@ -273,7 +258,6 @@ export async function planText(
   return readUtf8(sourceOf(plan, file, options), options.signal);
 }
 
-/** Reads one small file of a plan as bytes. */
 export const planBytes = (
   plan: Plan,
   file: PlanFile,

@@ -1,11 +1,7 @@
 /** Recovers files that a browser cached wrongly, such as a login page in their place. */
 import { readAll } from './files.ts';
 
-/**
- * Reads a file. If the file is damaged, this function fetches it again, so that the browser's cache
- * holds the new answer, and reads it again.
- * @param isDamaged whether an error means that the file is damaged
- */
+/** Reads a file again past the browser's cache if an error says that it is damaged. */
 export async function readRenewing<Result>(
   address: URL,
   read: () => Promise<Result>,

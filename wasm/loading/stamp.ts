@@ -9,10 +9,7 @@ const KEY = 'sinkscope_stamp';
 
 type Header = { __metadata__?: Record<string, unknown> } & Record<string, unknown>;
 
-/**
- * Returns the config and the safetensors file with their stamp.
- * @param config may carry the stamp of other weights
- */
+/** Returns config and safetensors with their stamp; the config may carry that of other weights. */
 export function stampFiles(config: object, weights: Uint8Array) {
   const { [KEY]: _, ...plainConfig } = config as Record<string, unknown>;
   const header = headerOf(weights);
@@ -33,11 +30,7 @@ export function stampFiles(config: object, weights: Uint8Array) {
   return { config: { ...plainConfig, [KEY]: stamp }, weights: file };
 }
 
-/**
- * Throws if both files carry a stamp and the stamps differ. No hash is computed, and files without
- * a stamp pass: other programs drop it.
- * @param weights bytes of the first file of weights
- */
+/** Throws if the stamps of both files differ; files without one pass, as other programs drop it. */
 export function expectSameStamp(config: Uint8Array, weights: Uint8Array) {
   const configText = new TextDecoder().decode(config);
   if (!configText.includes(KEY)) return;

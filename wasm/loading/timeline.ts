@@ -1,7 +1,6 @@
 /**
- * Opens packed checkpoints of a training: each is stored as the difference from the previous one,
- * in int8 steps with a scale per matrix. index.json describes them; NNNN.gz hold the steps. A
- * checkpoint opens like any other model, from a safetensors file that is built in memory.
+ * Opens checkpoints of a training, each stored as int8 steps from the previous one with a scale per
+ * matrix (index.json, NNNN.gz), from a safetensors file that is built in memory.
  */
 import { pause } from '#host';
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
@@ -253,10 +252,7 @@ function addScaled(weights: Float32Array, steps: Int8Array, scale: number) {
   for (let i = 0; i < weights.length; i++) weights[i] += Math.fround(steps[i] * scale);
 }
 
-/**
- * Unpacks a gzip file.
- * @param length expected bytes of the unpacked file; more bytes are an error
- */
+/** Unpacks a gzip file of the expected length; more bytes are an error. */
 async function gunzip(bytes: Uint8Array, length: number, where: string) {
   const out = makeArray(Uint8Array, length, where);
   let count = 0;
@@ -278,11 +274,7 @@ async function gunzip(bytes: Uint8Array, length: number, where: string) {
   return out;
 }
 
-/**
- * Checks the hash of bytes. A page of plain http from another machine lacks crypto.subtle; there
- * only the checksum of gzip protects them.
- * @param expected the hash in hexadecimal
- */
+/** Checks a hash in hexadecimal. A page of plain http from elsewhere has only gzip's checksum. */
 async function checkHash(bytes: Uint8Array, expected: string, where: string) {
   const digest = await sha256(bytes);
   if (digest !== undefined && digest !== expected)
@@ -293,10 +285,7 @@ function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/**
- * Makes a safetensors file: eight bytes with the length of the header, a JSON header, the numbers.
- * @param weights of all tensors, one tensor after the other
- */
+/** Makes a safetensors file: the header's length in eight bytes, its JSON, all tensors' numbers. */
 export function toSafetensors(
   tensors: readonly Omit<Index['tensors'][number], 'coded'>[],
   weights: Float32Array,

@@ -1,7 +1,4 @@
-/**
- * Types of the sources of models (a hub, the disk, the checkpoints of a training) and of the cache
- * of downloads.
- */
+/** Types of the sources of models (a hub, the disk, a training's checkpoints) and of the cache. */
 import type { Options, Progress } from '../abi/types.ts';
 import type { DiskFile } from '../host/types.ts';
 

@@ -15,10 +15,7 @@ const VERSION = '1.0.0';
 /** The address of the models: a site that serves the files of npm packages. */
 const ZOO_ADDRESS = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;
 
-/**
- * Returns the folder of a model; undefined if no model of the zoo has that name.
- * @param base address of a copy of the models
- */
+/** Returns a model's folder in the zoo, or in a copy at `base`; undefined for another name. */
 export function folderInZoo(name: string, base: string | URL = ZOO_ADDRESS): URL | undefined {
   return ZOO_NAMES.includes(name) ? new URL(`${name}/`, base) : undefined;
 }

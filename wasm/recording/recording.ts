@@ -1,7 +1,4 @@
-/**
- * Implements an opened recording, which is read like a run of one of its prompts and has means over
- * all prompts.
- */
+/** An opened recording, read like a run of one of its prompts, with means over all prompts. */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { BackendResource } from '../engine/backend_resource.ts';
@@ -94,10 +91,7 @@ export class Recording implements RecordingShape {
     return { shape, data: data.slice(index * n, (index + 1) * n) };
   }
 
-  /**
-   * Returns the index of a threshold among the measured ones; without `eps`, that of the default
-   * threshold, or 0 if the default was not measured.
-   */
+  /** Returns the index of a threshold, by default of the default one, or 0 without that. */
   #thresholdIndex(eps?: number) {
     const { eps: measuredEps } = this.conditions;
     const threshold = eps ?? this.describe.defaults.eps;
@@ -109,10 +103,7 @@ export class Recording implements RecordingShape {
     return Math.max(index, 0);
   }
 
-  /**
-   * Returns the size of a dimension.
-   * @param expression a sum of letters and numbers, such as "L+1"
-   */
+  /** Returns the size of a dimension, which may be a sum such as "L+1". */
   #sizeOf(expression: string) {
     const { model, prompts } = this.conditions;
     const sizes = { ...(model as object), T: prompts.T } as Record<string, number>;

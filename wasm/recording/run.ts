@@ -1,7 +1,4 @@
-/**
- * Records one run. This is a separate module, so that a bundler loads it without the modules that
- * record studies.
- */
+/** Records one run, without the modules that record studies, for bundlers. */
 import { checkList, checkOptions } from '../abi/arguments.ts';
 import { RECORD_OPTIONS, conditionsOf, encode, addPrompt, hashIds, selectFields } from './write.ts';
 import type { Run, Recordable, RecordOptions } from '../engine/types.ts';

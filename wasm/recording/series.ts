@@ -1,7 +1,6 @@
 /**
- * Reads a series, which the Python package writes: one safetensors file with a recording of each checkpoint of a model.
- * The tensors of the checkpoint with index i are named i/NAME. Each checkpoint becomes a file of its own, which the
- * engine checks like any recording.
+ * Reads a series, a safetensors file of the Python package with a recording per checkpoint, whose
+ * tensors are i/NAME; each becomes a file, which the engine checks like any recording.
  */
 import { SinkscopeError } from '../abi/errors.ts';
 

@@ -19,10 +19,7 @@ import type { FileTensors } from './write.ts';
 import type { StudyModel } from '../study/types.ts';
 import type { Recordable, Conditions } from '../engine/types.ts';
 
-/**
- * Lists the metrics that a recording averages over prompts: those with a meaningful mean that need
- * no second run, and of the fields only `standard` and `averaged` ones.
- */
+/** Lists what a recording averages: meaningful means without a second run, `standard` fields. */
 function averagedMetrics({ metrics, fields }: Describe) {
   const standardFields = fields
     .filter((row) => row.standard || row.averaged)
@@ -182,10 +179,7 @@ function listComparedConditions(a: Conditions, b: Conditions): [string, unknown,
 
 const labelsOf = ({ edits }: Conditions) => edits.map(({ label }) => label);
 
-/**
- * Finds the largest difference beyond the tolerance and counts all such differences. A finite
- * number always differs from an undefined or an infinite one.
- */
+/** Finds the largest difference and counts all beyond the tolerance, undefined from finite. */
 function findLargestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
   let [worst, count] = [0, 0];
   let worstIndex: number | undefined;

@@ -1,7 +1,4 @@
-/**
- * Types of recordings, which hold in one safetensors file what a model did on some prompts, and of
- * reading and writing them.
- */
+/** Types of recordings, what a model did on some prompts in one file, and of writing them. */
 import type { Architecture, Describe, Tensor, Options } from '../abi/types.ts';
 import type {
   Edit,

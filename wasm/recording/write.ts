@@ -1,7 +1,4 @@
-/**
- * Writes recordings from the numbers of runs: safetensors files with the conditions in their
- * metadata.
- */
+/** Writes recordings of runs: safetensors files with the conditions in their metadata. */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edit_text.ts';
@@ -38,13 +35,7 @@ const RAW_METRIC = 'alpha_raw';
 /** Small fields that are recorded for every prompt if the model has them. */
 const SMALL_FIELDS = ['loss', 'att_bias', 'gate'];
 
-const STUDY_OPTIONS = {
-  fields: 'list',
-  half: 'flag',
-  eps: 'list',
-  strings: 'call',
-  model: 'object',
-};
+const READ_KINDS = { fields: 'list', half: 'flag', eps: 'list', strings: 'call', model: 'object' };
 const ABOUT_OPTIONS = {
   first: 'object',
   source: 'text',
@@ -52,7 +43,7 @@ const ABOUT_OPTIONS = {
   license: 'text',
   command: 'text',
 };
-export const RECORD_OPTIONS = { ...STUDY_OPTIONS, ...ABOUT_OPTIONS };
+export const RECORD_OPTIONS = { ...READ_KINDS, ...ABOUT_OPTIONS };
 
 /* ---- safetensors -------------------------------------------------------------------------- */
 
@@ -201,10 +192,7 @@ export function commonFirst<T>(lists: readonly (readonly T[])[]): T | null {
   return first !== undefined && lists.every((list) => list[0] === first) ? first : null;
 }
 
-/**
- * Returns the SHA-256 of the token ids of all prompts as little-endian int32, one prompt after the
- * other, as the Python package computes it: with equal T it is the same only for the same prompts.
- */
+/** Returns the SHA-256 of all prompts' ids as int32, as the Python package computes it. */
 export function hashIds(prompts: readonly (readonly number[])[]) {
   const view = new DataView(new ArrayBuffer(4 * prompts.reduce((n, ids) => n + ids.length, 0)));
   prompts.flat().forEach((id, i) => view.setInt32(4 * i, id, true));

@@ -11,10 +11,7 @@ export type Cell = string | number | null | undefined;
  */
 const FORMULA_STARTS = /^(?=[\t\r])|(?<=^|[;|\t\r\n])(?=\s*[=+\-@＝＋－＠])/g;
 
-/**
- * Writes one value as a CSV field. What a spreadsheet would read as a formula gets a quote before it; numbers are safe,
- * and an undefined one is an empty field.
- */
+/** Writes a CSV field, with a quote before what a spreadsheet would read as a formula. */
 export function csvField(value: Cell): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
   if (!value) return '';

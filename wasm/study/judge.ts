@@ -74,11 +74,6 @@ export function operationOf(
 /** Whether attention and its share of the row differ: rows need not sum to 1, without signs. */
 export const hasShares = ({ proxy }: Pick<Operation, 'proxy'>): boolean => proxy === 'share';
 
-/**
- * Returns the smallest T at which uniform attention gives the first token at most eps; Infinity if
- * there is none.
- * @param seen what queries see; default: a causal mask
- */
 export function leastTokens(eps: number, seen: SeenKeys = {}): number {
   expect(typeof eps === 'number', 'eps', 'a number', eps);
   if (!(eps > 0)) return Infinity;

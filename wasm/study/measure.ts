@@ -197,10 +197,7 @@ export type Sums = Map<
   { shape: readonly number[]; sum: Float64Array; squares: Float64Array }
 >;
 
-/**
- * Returns the metrics of a summary. Metrics that compare two runs are among them if some case has
- * edits, and the weights of keys if they are not the shares of the row.
- */
+/** Returns a summary's metrics: those of two runs if a case has edits, weights if not shares. */
 export function summaryMetrics(
   { describe, architecture }: { describe: Describe; architecture: Pick<Architecture, 'attention'> },
   cases: readonly (readonly Edit[])[],

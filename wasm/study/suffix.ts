@@ -177,10 +177,7 @@ async function scoreRun(
   return scoreOf(data as Float32Array, layout);
 }
 
-/**
- * Returns the mean weight of a key over the continuation's queries and all heads.
- * @param att [L, H, T, T]
- */
+/** Returns a key's mean weight in `att` [L, H, T, T] over the continuation and all heads. */
 function attentionReceived(att: Float32Array, { continuationStart, T, L, H }: Layout, key: number) {
   let sum = 0;
   for (let map = 0; map < L * H; map++)

@@ -1,7 +1,6 @@
 /**
- * Measures the role of the first key in tasks. The last tokens of prompts are predicted with every
- * key, with the first key or another one evicted after the prompt, and with the first key hidden
- * from the start.
+ * Measures the role of the first key: predicts the last tokens of prompts with every key, without
+ * the first or another one afterwards, and with the first hidden from the start.
  */
 import { expect, expectInteger } from '../abi/errors.ts';
 import { expectHead } from '../abi/head.ts';

@@ -43,10 +43,10 @@ export async function unmask(
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   if (without !== undefined && !HIDDEN_KEYS.includes(without))
     throw argumentError('without', HIDDEN_KEYS.join(' or '), without);
-  const excludedIds = new Set([mask, ...checkNever(options.never ?? [], V)]);
+  const excluded = new Set([mask, ...checkNever(options.never ?? [], V)]);
   const currentTokens = checkMaskedTokens(tokens, mask, context);
   if (without !== undefined) expectInteger(currentTokens.length, 2, context, 'tokens.length');
-  if (answers) checkAnswers(answers, currentTokens, excludedIds, V);
+  if (answers) checkAnswers(answers, currentTokens, excluded, V);
   const random = randomBits(seed);
   const results = [];
   for (let remaining = steps; currentTokens.includes(mask); remaining--) {
@@ -56,10 +56,10 @@ export async function unmask(
     const key = chooseHiddenKey(without, sink.place, currentTokens.length, random);
     const { logits } = await runWithoutKey(model, currentTokens, key, fullRun, { edits, signal });
     const guesses = currentTokens.flatMap((token, place) =>
-      token === mask ? [mostLikelyToken(logits, place, excludedIds)] : [],
+      token === mask ? [mostLikelyToken(logits, place, excluded)] : [],
     );
     const filled = mostConfidentGuesses(guesses, Math.ceil(guesses.length / remaining)).map(
-      (guess) => (answers ? fillAnswer(guess, answers[guess.place], logits, excludedIds) : guess),
+      (guess) => (answers ? fillAnswer(guess, answers[guess.place], logits, excluded) : guess),
     );
     for (const { place, token } of filled) currentTokens[place] = token;
     const step = { tokens: [...currentTokens], filled, alpha, sink, without: key ?? null };
@@ -70,9 +70,8 @@ export async function unmask(
 }
 
 /**
- * Predicts tokens with a causal model from the tokens before them, with every key or without one.
- * Returns the loss of each position, and the key with the most attention over all queries.
- * @param places the positions to predict, from 1 on
+ * Predicts tokens at `places`, from 1 on, from those before, with every key or without one:
+ * the loss of each, and the key with the most attention over all queries.
  */
 export async function predict(
   model: Pick<Model, 'run' | 'describe'>,
@@ -81,19 +80,14 @@ export async function predict(
   options: Omit<UnmaskOptions, 'steps' | 'mask' | 'answers' | 'onStep'>,
 ): Promise<Pick<UnmaskStep, 'filled' | 'sink'>> {
   const { without, seed = 0, never, ...runOptions } = options;
-  const excludedIds = new Set(never);
+  const excluded = new Set(never);
   const fullRun = await runModel(model, tokens, runOptions);
   const T = tokens.length;
   const sink = strongestKey(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
   const key = chooseHiddenKey(without, sink.place, T, randomBits(seed));
   const { logits } = await runWithoutKey(model, tokens, key, fullRun, runOptions);
   const filled = places.map((place) => ({
-    ...fillAnswer(
-      mostLikelyToken(logits, place - 1, excludedIds),
-      tokens[place],
-      logits,
-      excludedIds,
-    ),
+    ...fillAnswer(mostLikelyToken(logits, place - 1, excluded), tokens[place], logits, excluded),
     place,
   }));
   return { filled, sink };
@@ -120,10 +114,7 @@ async function runWithoutKey(
   return runModel(model, tokens, { edits: [...edits, { kind: 'hide_key', key }], signal });
 }
 
-/**
- * Returns the id of the mask token.
- * @param tokenizerMask id from the tokenizer, if the description of the model has none
- */
+/** Returns the mask token of the model's description, or else `tokenizerMask`. */
 export function maskOf(
   { architecture: { mask, mask_token: modelMask, V } }: Pick<Model, 'architecture'>,
   tokenizerMask?: number,
@@ -153,14 +144,14 @@ function checkNever(never: readonly number[], V: number) {
 function checkAnswers(
   answers: ArrayLike<number>,
   tokens: readonly number[],
-  excludedIds: ReadonlySet<number>,
+  excluded: ReadonlySet<number>,
   V: number,
 ) {
   expectInteger(answers.length, tokens.length, tokens.length, 'answers.length');
   Array.from(answers, (id, i) => {
     expectInteger(id, 0, V - 1, `answers[${i}]`);
     expect(
-      !excludedIds.has(id) || tokens[i] === id,
+      !excluded.has(id) || tokens[i] === id,
       `answers[${i}]`,
       'a token that may be put in',
       id,
@@ -173,10 +164,7 @@ function drawOtherKey(place: number, T: number, random: () => number) {
   return sample < place ? sample : sample + 1;
 }
 
-/**
- * Runs the model and returns alpha [T], the mean over layers and heads, and the logits [T, V].
- * @throws SinkscopeError 'unsupported' for a model that predicts no token
- */
+/** Returns alpha [T], the mean over layers and heads, and logits [T, V], or throws without. */
 async function runModel(
   model: Pick<Model, 'run' | 'describe'>,
   tokens: readonly number[],
@@ -203,40 +191,34 @@ function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
 }
 
 /**
- * Returns the most likely token of a position; ties go to the lowest id. Its probability is
- * relative to the tokens that the model may choose.
- * @param logits [T, V]
- * @param excludedIds ids that the model may not choose
+ * Returns a position's most likely token but `excluded`, the lowest id of equals, from `logits`
+ * [T, V], and its probability among the others.
  */
 function mostLikelyToken(
   { shape: [, V], data }: Tensor,
   place: number,
-  excludedIds: ReadonlySet<number>,
+  excluded: ReadonlySet<number>,
 ): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let token = -1;
   row.forEach((x, id) => {
-    if (!excludedIds.has(id) && (token < 0 || x > row[token])) token = id;
+    if (!excluded.has(id) && (token < 0 || x > row[token])) token = id;
   });
   let sum = 0;
-  row.forEach((x, id) => (sum += excludedIds.has(id) ? 0 : Math.exp(x - row[token])));
+  row.forEach((x, id) => (sum += excluded.has(id) ? 0 : Math.exp(x - row[token])));
   return { place, token, probability: 1 / sum };
 }
 
-/**
- * Returns the token of the text as the filled token of a position, with the token that the model
- * would have chosen and the loss.
- * @param logits [T, V]
- */
+/** Returns the text's token at a position, its loss and the likeliest of `logits` [T, V]. */
 function fillAnswer(
   { place, token: guess, probability }: FilledToken,
   token: number,
   { shape: [, V], data }: Tensor,
-  excludedIds: ReadonlySet<number>,
+  excluded: ReadonlySet<number>,
 ): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let sum = 0;
-  row.forEach((x, id) => (sum += excludedIds.has(id) ? 0 : Math.exp(x - row[guess])));
+  row.forEach((x, id) => (sum += excluded.has(id) ? 0 : Math.exp(x - row[guess])));
   return { place, token, probability, guess, loss: Math.log(sum) + row[guess] - row[token] };
 }
 

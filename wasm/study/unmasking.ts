@@ -1,7 +1,6 @@
 /**
- * Measures how the loss of a masked-diffusion model changes if each step of unmasking hides the key
- * with the most attention, and how the loss of a causal model changes at the same positions without
- * its own strongest key.
+ * Measures how the loss of a masked-diffusion model changes without the strongest key of each step,
+ * and that of a causal model at the same positions without its own.
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
@@ -57,7 +56,6 @@ export async function measureUnmasking(
       without: (typeof CONDITIONS)[number],
     ) => Promise<readonly Pick<UnmaskStep, 'filled' | 'sink'>[]>,
   ) => {
-    /** Scores by prompt, then by condition. */
     const scoresByPrompt: ReturnType<typeof scoresOf>[][] = [];
     const scoreItem = async (replica: Replica, item: (typeof items)[number]) => {
       const scores = [];

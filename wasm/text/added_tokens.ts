@@ -11,10 +11,7 @@ type SearchedToken = { token: AddedToken; text: string };
 /** A part of a text; `token` is the added token that it consists of, or null. */
 type Section = { text: AlignedText; token: AddedToken | null };
 
-/**
- * Reads the added tokens of a file. As in the tokenizers library, each gets its id in the vocabulary,
- * or else the next free id; the ids in the file are not used.
- */
+/** As in the tokenizers library, ids come from the vocabulary or are the next free ones. */
 export function readAddedTokens(
   addedTokens: readonly AddedToken[] | undefined = [],
   { ids, idOf }: Model,

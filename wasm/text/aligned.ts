@@ -16,11 +16,7 @@ export class AlignedText {
   readonly starts;
   readonly ends;
   readonly start;
-  /**
-   * @param starts start of each unit's character in the original
-   * @param ends end of each unit's character in the original
-   * @param start start of the section of the original that this text covers
-   */
+  /** Of each unit's character in the original, and of the section that this text covers. */
   constructor(text: string, starts: Uint32Array, ends: Uint32Array, start: number) {
     this.text = text;
     this.starts = starts;
@@ -73,10 +69,7 @@ export class AlignedText {
     return new AlignedText(text, starts, ends, this.start);
   }
 
-  /**
-   * Replaces each character.
-   * @param change returns the characters that replace a character: several, one or none
-   */
+  /** Replaces each character by those that `change` returns: several, one or none. */
   map(change: (character: string) => string) {
     const changes: Change[] = [];
     let [removedCount, leadingCount] = [0, 0];
@@ -110,10 +103,7 @@ export class AlignedText {
     return new AlignedText(text + this.text, starts, ends, this.start);
   }
 
-  /**
-   * Replaces all matches of a pattern.
-   * @param content the replacement, which gets the span of the last character of the match
-   */
+  /** Replaces all matches by `content`, which gets the span of the match's last character. */
   replace(pattern: Pattern, content: string) {
     const pieces = pattern(this.text);
     if (!pieces.some(([, , isMatch]) => isMatch)) return this;
@@ -137,10 +127,7 @@ export class AlignedText {
     return new AlignedText(text, starts, ends, this.start);
   }
 
-  /**
-   * Splits the text at the matches of a pattern.
-   * @param behavior a key of BEHAVIORS
-   */
+  /** Splits the text at the matches of a pattern, as BEHAVIORS say. */
   split(pattern: Pattern, behavior: string) {
     const pieces = BEHAVIORS[behavior](pattern(this.text));
     return pieces
@@ -163,11 +150,7 @@ export const BEHAVIORS: Record<string, (pieces: MatchPiece[]) => MatchPiece[]> =
     joinPieces([...pieces].reverse(), (isMatch, wasMatch) => isMatch && !wasMatch).reverse(),
 };
 
-/**
- * Joins adjacent pieces.
- * @param pieces in the order of the text or in reverse
- * @param isJoined returns whether a piece is joined to the previous one
- */
+/** Joins adjacent pieces, in the order of the text or in reverse, where `isJoined` says so. */
 function joinPieces(
   pieces: readonly MatchPiece[],
   isJoined: (isMatch: boolean, wasMatch: boolean) => boolean,

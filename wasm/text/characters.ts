@@ -77,7 +77,6 @@ function badPickle(expected: string, actual: string) {
   return new SinkscopeError('bad_tokenizer', PLACE, `expected ${expected}, found ${actual}`);
 }
 
-/** Returns the characters by id. */
 export function readCharacters(bytes: Uint8Array): readonly string[] {
   const meta = new Unpickler(bytes).read();
   const itos = meta instanceof Map ? meta.get('itos') : undefined;

@@ -79,7 +79,6 @@ function countUntil(characters: readonly string[], matches: (character: string) 
   return index < 0 ? characters.length : index;
 }
 
-/** Returns the bytes that a token of byte letters encodes, else its UTF-8. */
 function bytesOf(token: string) {
   const bytes = Array.from(token, (letter) => byteOfLetter.get(letter));
   return bytes.every((byte) => byte !== undefined) ? bytes : [...encoder.encode(token)];

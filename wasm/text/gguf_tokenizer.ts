@@ -37,20 +37,14 @@ const ENDINGS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)";
 const LINE_ENDS = '|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
 /**
- * Returns a pattern of recent models, which separates line ends and attaches a sign to the following
- * word.
- * @param numbers pattern of the digits that form one piece
- * @param letters characters of a word
- * @param lines pattern of the line ends that a run of signs takes with it
+ * Separates line ends and attaches a sign to the next word, as recent models do; `numbers` is a
+ * pattern of digits in one piece, `lines` of line ends that a run of signs takes along.
  */
 const createWordPattern = (numbers: string, letters = '\\p{L}', lines = '[\\r\\n]*') =>
   `${ENDINGS}|[^\\r\\n\\p{L}\\p{N}]?[${letters}]+|${numbers}` +
   `| ?[^\\s${letters}\\p{N}]+${lines}${LINE_ENDS}`;
 
-/**
- * Returns a pattern that begins a new word at a capital letter.
- * @param ending pattern of an ending that belongs to the word, such as 's
- */
+/** Begins a new word at a capital letter; `ending` is one that belongs to the word, such as 's. */
 function createCasePattern(numbers: string, ending: string) {
   const otherLetters = '\\p{Lm}\\p{Lo}\\p{M}';
   const [upper, lower] = [`[\\p{Lu}\\p{Lt}${otherLetters}]`, `[\\p{Ll}${otherLetters}]`];
@@ -75,10 +69,7 @@ type SplittingRule = {
   ignoreMerges?: boolean;
   bos?: boolean;
 };
-/**
- * Splitting rules of byte-level vocabularies by tokenizer.ggml.pre, as llama.cpp names them. The
- * normal forms come from the tokenizer.json of the models, because a GGUF file does not hold them.
- */
+/** Rules of byte-level vocabularies by tokenizer.ggml.pre, with normal forms of tokenizer.json. */
 const SPLITTING_RULES: readonly SplittingRule[] = [
   { names: ['gpt-2', 'default', 'phi-2', 'exaone4'], split: [GPT2_WORDS] },
   {
@@ -139,11 +130,8 @@ export function tokenizerOfGguf(read: GgufReader, onRanked?: OnBuilt): Tokenizer
   const model = read('tokenizer.ggml.model');
   if (model === 'gpt2') return readByteLevel(read, onRanked);
   if (model === 'llama') return readSentencePiece(read, onRanked);
-  throw new SinkscopeError(
-    'unsupported',
-    'tokenizer.ggml.model',
-    `expected "gpt2" or "llama", got ${JSON.stringify(model)?.slice(0, 80)}`,
-  );
+  const text = `expected "gpt2" or "llama", got ${JSON.stringify(model)?.slice(0, 80)}`;
+  throw new SinkscopeError('unsupported', 'tokenizer.ggml.model', text);
 }
 
 function readByteLevel(read: GgufReader, onRanked?: OnBuilt): TokenizerFiles {
@@ -222,10 +210,7 @@ function readSentencePiece(read: GgufReader, onRanked?: OnBuilt): TokenizerFiles
   return { json, config: { ...roles.config, unk_token: unknownToken } };
 }
 
-/**
- * Returns the stages of a SentencePiece tokenizer.
- * @param addsPrefix whether the normalizer prepends a space, which the decoder removes
- */
+/** Returns SentencePiece's stages; `addsPrefix` adds a space, which decoding removes. */
 function sentencePieceStages(addsPrefix: boolean) {
   const block = { type: 'Replace', pattern: { String: ' ' }, content: SPACE_BLOCK };
   const prefix = addsPrefix ? [{ type: 'Prepend', prepend: SPACE_BLOCK }] : [];
@@ -241,10 +226,7 @@ function sentencePieceStages(addsPrefix: boolean) {
   };
 }
 
-/**
- * Lists every pair of tokens that joins to a token. The pairs of the token with the best score come
- * first, and of one token the pair with the longest left part.
- */
+/** Lists pairs that join to a token, the best token first, and then the longest left part. */
 function listMerges(
   tokens: readonly string[],
   types: ArrayLike<number>,
@@ -350,10 +332,7 @@ function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
   }));
 }
 
-/**
- * Finds the tokens that begin and end a text.
- * @param addsBos whether the start token is added if the file does not say
- */
+/** Finds the tokens around a text; `addsBos` decides about the start token if the file does not. */
 function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean) {
   const readName = (role: string) => {
     const key = `tokenizer.ggml.${role}_token_id`;

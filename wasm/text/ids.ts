@@ -24,8 +24,7 @@ export function readIds(text: string, where: string, hint?: string): Token[] {
 }
 
 /**
- * Makes the substitute for the tokenizer of a model that has none: texts are lists of ids, and the
- * texts that it decodes can be encoded again.
+ * Makes the tokenizer of a model without one: texts are lists of ids, decoded ones as well.
  * @param hint says how the model gets a tokenizer
  */
 export const idTokenizer = (hint?: string): GuardedTokenizer => ({

@@ -54,7 +54,6 @@ export class TokenIds {
     return i === 0;
   }
 
-  /** Returns the id of the token at [start, end) of a text; undefined if there is none. */
   idOf(text: string, start: number = 0, end: number = text.length): number | undefined {
     const id = this.#slots[this.#findSlot(text, start, end)];
     return id ? id - 1 : undefined;
@@ -65,7 +64,6 @@ export class MergeRanks {
   #lastSlot;
   /** Each slot is a left id, a right id and a rank + 1, which lie side by side; the last is 0 if the slot is empty. */
   #slots;
-  /** Id of the merged token, by rank. */
   #mergedIds;
 
   constructor(count: number) {

@@ -187,10 +187,7 @@ function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
   return prefix;
 }
 
-/**
- * Splits a word into tokens, each the longest that fits; returns null if none fits somewhere.
- * @param prefix prefix of the tokens that continue a word
- */
+/** Splits a word into tokens, each the longest that fits, or null; `prefix` marks later ones. */
 function splitWord(word: string, prefix: string, idOf: Model['idOf']): Piece[] | null {
   const pieces: Piece[] = [];
   for (let start = 0; start < word.length;) {

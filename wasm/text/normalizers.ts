@@ -115,10 +115,7 @@ function createCountTaker(list: readonly Change[]) {
   };
 }
 
-/**
- * Lists the parts of the characters of a text: the first part replaces the character, the others
- * are inserted. Marks have the order of Unicode.
- */
+/** The first part replaces a character, the others are inserted, marks in Unicode's order. */
 function listParts(text: string, form: 'NFD' | 'NFKD'): Change[] {
   const list: Change[] = [];
   for (const character of text) {

@@ -2,11 +2,7 @@
 import { checkList } from '../abi/arguments.ts';
 import type { Token } from './types.ts';
 
-/**
- * Returns a sentence for a start token that a text repeats, and one for characters without a token of their own.
- * @param tokens of one text, with those that the tokenizer added
- * @example tokenNotes(await tokenizer.encode('<s> Hello'));
- */
+/** Says that a text repeats a start token, or that characters have no token of their own. */
 export function tokenNotes(
   tokens: readonly Pick<Token, 'id' | 'text' | 'start' | 'end' | 'special'>[],
 ): string[] {

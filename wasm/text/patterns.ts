@@ -1,7 +1,4 @@
-/**
- * Compiles the patterns of a tokenizer.json, which have the syntax of Oniguruma;
- * @huggingface/tokenizers translates them to that of JavaScript.
- */
+/** Compiles the patterns of a tokenizer.json, of Oniguruma, by @huggingface/tokenizers. */
 // @ts-expect-error: the declarations of this package name their own files without an extension.
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
 import { widthAt } from './aligned.ts';
@@ -20,10 +17,7 @@ export function createLiteralMatcher(text: string) {
   return createMatcher(new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gu'));
 }
 
-/**
- * Compiles a regular expression. In Oniguruma (?i:'s) also matches the long s. The library ignores
- * case in ASCII only, so this function adds the long s.
- */
+/** Compiles a pattern, with the long s for (?i:'s), which the library lacks and Oniguruma has. */
 export function compileRegex(source: string) {
   const Regex = source.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
   const preTokenizer = new SplitPreTokenizer({
@@ -35,9 +29,8 @@ export function compileRegex(source: string) {
 }
 
 /**
- * Returns the pattern that finds all matches. As in the Rust crate of Oniguruma, an empty match
- * counts unless it directly follows another match.
- * @param regex with the flags g and u
+ * Finds all matches of a regex with flags g and u. As in Rust's Oniguruma, an empty match counts
+ * unless it directly follows another.
  */
 export function createMatcher(regex: RegExp): Pattern {
   return (text) => {

@@ -62,19 +62,14 @@ async function readSource(
     return { gguf: header as Uint8Array };
   }
   const { tokenizer, words, vocab, merges } = plan.files;
-  const readFile = (file: PlanFile) => planText(plan, file, options);
-  const readOptional = async (file: PlanFile | undefined) => file && readFile(file);
+  const read = (file: PlanFile) => planText(plan, file, options);
+  const readOptional = async (file: PlanFile | undefined) => file && read(file);
   const config = await readOptional(plan.files.tokenizer_config);
-  if (tokenizer) return { tokenizer: await readFile(tokenizer), config };
-  if (words) return { words: await readFile(words), config };
+  if (tokenizer) return { tokenizer: await read(tokenizer), config };
+  if (words) return { words: await read(words), config };
   if (vocab && merges) {
     const special_tokens_map = await readOptional(plan.files.special_tokens_map);
-    return {
-      vocab: await readFile(vocab),
-      merges: await readFile(merges),
-      config,
-      special_tokens_map,
-    };
+    return { vocab: await read(vocab), merges: await read(merges), config, special_tokens_map };
   }
   return undefined;
 }

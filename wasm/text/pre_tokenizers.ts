@@ -1,7 +1,4 @@
-/**
- * Implements the pre-tokenizers of a tokenizer.json, which split a text into the words that the
- * model reads.
- */
+/** The pre-tokenizers of a tokenizer.json, which split a text into the words of the model. */
 import { BEHAVIORS, widthAt } from './aligned.ts';
 import { spellLetters } from './normalizers.ts';
 import {

@@ -1,7 +1,4 @@
-/**
- * Types of tokenizer.json and its companion files, limited to what the code reads. Each value is
- * checked where it is used.
- */
+/** Types of what is read of tokenizer.json and beside it; values are checked where used. */
 
 export interface Stage {
   readonly type?: string;

@@ -31,10 +31,8 @@ export function spellBytes(text: string) {
 }
 
 /**
- * Returns a function from tokens to their surfaces: a Uint8Array for tokens of bytes that may hold
- * a part of a character, else a string.
- * @param addedTokens have their content as surface, but unless the vocabulary is byte-level, block
- * signs in a normalized token mean spaces
+ * Returns a function from tokens to surfaces: bytes where they may hold a part of a character,
+ * else a string. Block signs of normalized added tokens mean spaces, unless letters mean bytes.
  */
 export function createSurfaceReader(
   file: TokenizerFile,

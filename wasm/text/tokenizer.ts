@@ -20,14 +20,7 @@ import type { AddedToken, TokenizerFile, Settings, Piece } from './shapes.ts';
 import type { EncodeOptions, Token, SpecialToken, Tokenizer as TokenizerShape } from './types.ts';
 
 /** Common names of the BOS token, for a tokenizer.json without a config. */
-const BOS_NAMES = [
-  '<s>',
-  '<bos>',
-  '<|begin_of_text|>',
-  '<|startoftext|>',
-  '[BOS]',
-  '<|endoftext|>',
-];
+const STARTS = ['<s>', '<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]', '<|endoftext|>'];
 const MASK_NAMES = ['[MASK]', '<mask>'];
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -113,7 +106,7 @@ class Tokenizer implements TokenizerShape {
     if (settings.bos_token === null) return null;
     const bosName = tokenNameOf(settings, 'bos_token');
     // Only added tokens are candidates: an ordinary word "<s>" does not begin sequences.
-    const candidates = [this.#names[this.#template.prefix[0]], ...BOS_NAMES];
+    const candidates = [this.#names[this.#template.prefix[0]], ...STARTS];
     const addedNames = candidates.filter((name) => this.#addedIds.has(name));
     const ids = [bosName, ...addedNames].map((name) => this.#idOf(name));
     return ids.find((id) => id !== undefined) ?? null;

@@ -54,10 +54,6 @@ export function createStages<S, R>(
   return stages.map((stage, i) => create(stage, `${where}.${i}`));
 }
 
-/**
- * Parses a text, or checks a value, that must be a JSON object.
- * @param name name of the file, for errors
- */
 export function parseObject(json: string | object, name: string): Record<string, unknown> {
   let value = json;
   try {
@@ -121,10 +117,7 @@ export function tokenNameOf(settings: Settings, key: string): string | undefined
   return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
-/**
- * Lists the tokens that are searched for before the text is split: the tokens of
- * added_tokens_decoder, and those with a role.
- */
+/** Lists tokens that are found before splitting: of added_tokens_decoder, and those with a role. */
 function listAddedTokens(
   vocab: Record<string, number>,
   settings: Settings,
@@ -147,9 +140,8 @@ function listAddedTokens(
 }
 
 /**
- * Makes a byte-level tokenizer.json. In `parts`, `split` are stages that split the text before its
- * bytes become letters (default: the pattern of GPT-2), and `letterSplit` are stages that split the
- * letters.
+ * Makes a byte-level tokenizer.json; `split` stages come before bytes become letters (default:
+ * the pattern of GPT-2), `letterSplit` stages after it.
  */
 export function makeByteLevelFile(parts: {
   vocab: object;
@@ -200,10 +192,7 @@ export function makeTemplate(bos: string | null, eos: string | null) {
   return { type: 'TemplateProcessing', single, pair: single, special_tokens: {} };
 }
 
-/**
- * Reads the pairs of merges.txt, one per line in the order of merging; a repeated line would make
- * that order ambiguous. A token may begin with '#', so only the first line may be a comment.
- */
+/** Reads merges.txt, one pair a line in order, each once. Only the first line may be a comment. */
 function readMerges(text: unknown) {
   if (typeof text !== 'string') return refuse('merges.txt', `expected text, got ${typeof text}`);
   const lines = indexLines(text.replace(/^#version[^\n]*/, ''), 'merges.txt');
@@ -211,7 +200,6 @@ function readMerges(text: unknown) {
   return [...lines.keys()];
 }
 
-/** Returns the index of each line that is not empty; throws for a repeated line. */
 export function indexLines(text: string, file: string) {
   const lines: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((line, i) => {
@@ -224,10 +212,7 @@ export function indexLines(text: string, file: string) {
   return lines;
 }
 
-/**
- * Returns the index of the space between the two tokens of a line. Only a refusal names the place: 50,000
- * names would take as long as the rest.
- */
+/** Finds the space between a line's two tokens. Only a refusal names the place, to save time. */
 export function findSpace(line: string, where: string, i: number) {
   const space = line.indexOf(' ');
   if (space > 0 && space < line.length - 1 && !line.includes(' ', space + 1)) return space;
@@ -251,7 +236,6 @@ export function checkVocab(
   return tokens as [string, number][];
 }
 
-/** Returns the tokens of a table of ids, which it checks. */
 export function idsOfTable(vocab: Readonly<Record<string, unknown>>, where: string) {
   const texts: string[] = [];
   for (const [token, id] of checkVocab(vocab, where)) texts[id] = token;

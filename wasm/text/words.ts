@@ -1,7 +1,6 @@
 /**
- * Converts the vocab.txt of the first BERT models, one token per line, to the form of
- * tokenizer.json. Settings that tokenizer_config.json lacks are those of transformers'
- * BertTokenizer.
+ * Converts the vocab.txt of the first BERT models, a token per line, to tokenizer.json; settings
+ * that tokenizer_config.json lacks are those of transformers' BertTokenizer.
  */
 import {
   checkVocab,

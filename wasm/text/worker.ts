@@ -1,7 +1,6 @@
 /**
- * Runs an untrusted tokenizer in a worker that the page can end; guard.ts is the counterpart in the
- * page, which asks one question at a time. Between the steps of opening, the worker reports that it
- * is alive.
+ * Runs an untrusted tokenizer in a worker that guard.ts can end, by one question at a time.
+ * Between the steps of opening, the worker reports that it is alive.
  */
 import { listen, reply } from '#inside';
 import { packError } from '../abi/errors.ts';
@@ -48,10 +47,7 @@ function open(source: Source) {
   return { size, bos, specials, ...joinPieces() };
 }
 
-/**
- * Returns the texts of all tokens as one string with the end of each text, because postMessage
- * copies one string many times faster than a list of strings.
- */
+/** Joins all tokens' texts, since postMessage copies one string many times faster than a list. */
 function joinPieces() {
   const texts = Array.from({ length: tokenizer.size }, (_, id) => tokenizer.piece(id));
   let end = 0;

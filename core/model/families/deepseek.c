@@ -299,7 +299,6 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
     read_dense_layers(arch, json);
 }
 
-/* Loads a layer of dots1 or mimo_v2_flash. */
 void ss_load_dots1_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
     if (arch->window_sinks && arch->windowed[loader->layer])

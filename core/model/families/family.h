@@ -27,10 +27,8 @@ typedef struct ss_family {
     const char *extra_keys;
 } ss_family;
 
-/* Returns the family with that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
-/* Returns the name of family i; NULL after the last. */
 const char *ss_family_name(size_t i);
 
 /* Refuses keys that would change what the model computes, unless its family reads them.
@@ -87,7 +85,6 @@ void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context);
  * down to whole dimensions. */
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json);
 
-/* Sets the number of rotated dimensions from arch->rotary.part. */
 void ss_set_rotary_width(ss_arch *arch);
 
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
@@ -109,7 +106,6 @@ void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key);
 /* Reads sliding_window: null means 0, no window; an absent key means `default_value`. */
 int ss_read_window(ss_json *json, int default_value);
 
-/* Gives arch->window, if it is not 0, to all layers. */
 void ss_window_all_layers(ss_arch *arch);
 
 /* Reads a list of words, one for each layer, and marks the layers with the word `marked`; all
@@ -216,14 +212,12 @@ void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys);
 /* Sets LayerNorm with the eps at `key`. */
 void ss_read_layer_norm(ss_arch *arch, ss_json *json, const char *key, double default_eps);
 
-/* Reads whether q, k, v and o have biases. */
 void ss_read_attention_bias(ss_arch *arch, ss_json *json, const char *key, bool default_value);
 
 /* Reads E at `key`, and top_k at num_experts_per_tok, whose default is at most E. */
 void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
                      int default_top_k);
 
-/* Refuses null for a number that transformers does not allow to be null in this family. */
 void ss_refuse_null(ss_json *json, const char *key);
 
 /* Refuses a value at `alias`, another name of `key`, unless it is the value that was read at `key`:

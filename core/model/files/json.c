@@ -114,7 +114,6 @@ ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status co
     return (ss_json_members){.text = trim(text), .file = file, .code = code};
 }
 
-/* Checks that nothing follows the end of the object. */
 static ss_status check_end(const ss_json_members *members, ss_error *err) {
     size_t end = members->offset + 1;
     return end == members->text.n ? SS_OK : fail_at(members, end, err);

@@ -184,7 +184,6 @@ static bool has_tensors(const ss_pickle *pickle, int64_t table) {
     return false;
 }
 
-/* Finds the table under that key of the outermost table; returns false if there is none. */
 static bool find_inner_table(int64_t *table, const ss_pickle *pickle, const char *key) {
     for (size_t i = 0; i < pickle->items_n; i++) {
         const ss_pickle_item *item = &pickle->items[i];

@@ -31,7 +31,6 @@ ss_status ss_zip_next(ss_zip *zip, ss_zip_record *record, ss_error *err);
 /* Reads records[zip->n], sorted by name; refuses duplicate names and overlapping contents. */
 ss_status ss_zip_read(ss_zip_record *records, ss_zip *zip, ss_error *err);
 
-/* Returns the record of that name among n sorted ones, or NULL. */
 const ss_zip_record *ss_zip_find(const ss_zip_record *records, size_t n, ss_bytes name);
 
 #endif

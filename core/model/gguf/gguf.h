@@ -80,7 +80,6 @@ ss_bytes ss_gguf_data(const ss_gguf *gguf);
 /* The names that Hugging Face has for a general.architecture and its tensors. */
 typedef struct ss_gguf_family ss_gguf_family;
 
-/* Finds the family of an architecture. */
 ss_status ss_gguf_find_family(const ss_gguf_family **family, ss_bytes architecture, ss_error *err);
 const char *ss_gguf_model_type(const ss_gguf_family *family);
 

@@ -43,7 +43,6 @@ typedef struct ss_gguf_key {
 
 ss_gguf_key ss_gguf_full_key(const ss_gguf_source *source, const char *key);
 
-/* Returns the value at the architecture's key, or NULL. */
 const cJSON *ss_gguf_find(const ss_gguf_source *source, const char *key);
 
 /* Records an error, "GGUF metadata: expected ...", unless an earlier one is recorded. */
