@@ -26,12 +26,7 @@ const ENTRIES = {
   'sink-widget': resolve(root, 'src/embed/widget.ts'),
 };
 
-/**
- * Returns Vite's build options for a folder of the page or of the package.
- * @param out the folder that is written
- * @param pages further entries, by name
- * @param codeSplitting which modules share a file
- */
+/** Returns Vite's options for a folder `out`, with further entries `pages` and modules that share files. */
 export function buildOptions(out: string, codeSplitting: object, pages: object = {}): BuildOptions {
   return {
     outDir: out,

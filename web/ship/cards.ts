@@ -72,10 +72,6 @@ export function fingerprintOf(card: Card): string {
 
 export const pictureOf = ({ name }: Card) => `cards/${name}.png`;
 
-/**
- * Returns the meta tags of a card's page.
- * @param home the address of Sinkscope's folder, absolute if known
- */
 export function tagsOf(card: Card, home: string): readonly Readonly<Record<string, string>>[] {
   return [
     { property: 'og:site_name', content: 'Sinkscope' },
@@ -126,10 +122,7 @@ ${tags.join('\n')}
 `;
 }
 
-/**
- * Returns a plugin that adds previews to the pages, and a page and a picture for each room.
- * @param home the absolute address of the built page; '' if unknown
- */
+/** Adds previews to the pages, and a page and a picture for each room; `home` is the built page's address, or ''. */
 export function previews(home: string): Plugin {
   const cardsByPage = new Map(cards().map((card) => [card.page, card]));
   const homeOf = (page: string) => home || '../'.repeat(page.split('/').length - 1) || './';

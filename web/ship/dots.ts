@@ -51,10 +51,7 @@ function stripOf({ values, mean }: Dots, [low, high]: readonly [number, number])
   );
 }
 
-/**
- * Returns a table with a dot for each seed, and a sentence on the widest spread.
- * @param outcome a key of OUTCOMES
- */
+/** Returns a table with a dot for each seed, and a sentence on the widest spread; `outcome` is a key of OUTCOMES. */
 export function dotsOf(recipes: readonly string[], step: number, outcome: string): Node[] {
   const title = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
   if (!title)

@@ -1,7 +1,4 @@
-/**
- * Looks up the numbers that lessons state in the tables that they come from. A lesson names the place of each number,
- * and the build refuses a lesson that states another number than the table.
- */
+/** Looks up the numbers that lessons state in the tables of their origin, from which none may differ. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Card } from '../src/ask/zoo.ts';
@@ -182,18 +179,13 @@ export function factAt(place: string): number {
   return value;
 }
 
-/** Forms in which a lesson may state a table's number, by name. */
 const FORMS: Readonly<Record<string, (value: number) => number>> = {
   '': (value) => value,
   percent: (value) => 100 * value,
   fall: (value) => -value,
 };
 
-/**
- * Checks that a text states the number of a table, rounded to the text's decimals.
- * @param as a key of FORMS
- * @returns undefined if it does, otherwise the error
- */
+/** Returns an error unless a text states the number of a table, in the form `as`, rounded to the text's decimals. */
 export function numberProblem(text: string, place: string, as = ''): string | undefined {
   const form = Object.hasOwn(FORMS, as) && FORMS[as];
   if (!form) return `the form “${as}”: expected one of ${Object.keys(FORMS).join(', ')}`;

@@ -7,7 +7,6 @@ const {
 } = process.env;
 const [owner, name] = repository.split('/');
 
-/** The repository's address, '' if unknown: the page then has no link to its source. */
 export const source = host && repository ? `${host}/${repository}` : '';
 
 /** The address of the page's folder on its site (site.ts), '' if unknown. */

@@ -1,7 +1,4 @@
-/**
- * The course: a page for each file of web/lessons, and a glossary, all below `learn/`. A page can be read
- * without JavaScript; where it runs, figures become live.
- */
+/** The course: a page for each lesson, and a glossary, which need no JavaScript; with it, figures are live. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Plugin } from 'vite';
@@ -12,7 +9,6 @@ import { HOME, lessonOf, ORDER, type Lesson } from './markdown.ts';
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'lessons');
 
-/** Reads a lesson; an error names its file. */
 export function readLesson(slug: string, source: string): Lesson {
   try {
     return lessonOf(slug, source);
@@ -38,7 +34,6 @@ export const lessonSummary = ({ slug, number, title, description, minutes }: Les
   ...{ slug, number, title, description, minutes },
 });
 
-/** Escapes a text for HTML, also for quoted attributes. */
 export const escapeHtml = (text: string) =>
   text.replace(
     /[&<>"]/g,
@@ -105,10 +100,7 @@ function glossaryPage(): string {
   );
 }
 
-/**
- * Returns the HTML of the course's pages by their paths below Sinkscope's address.
- * @throws Error on a problem of a lesson
- */
+/** Returns the HTML of the course's pages by their paths; throws on a problem of a lesson. */
 export function pages(): Readonly<Record<string, string>> {
   const allLessons = lessons();
   const problems = allLessons.flatMap(({ slug, problems: lessonProblems }) =>

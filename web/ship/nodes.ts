@@ -37,7 +37,6 @@ export function table(
   );
 }
 
-/** Formats a number with `decimals` decimals, without a sign if it rounds to 0. */
 export const formatFixed = (value: number, decimals: number) =>
   (Math.abs(value) < 0.5 / 10 ** decimals ? 0 : value).toFixed(decimals).replace('-', '−');
 

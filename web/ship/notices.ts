@@ -1,7 +1,4 @@
-/**
- * Writes the notices about other authors' code in the build: of npm's packages, which Vite finds in the bundles, and of
- * the code in the binaries, whose notices the C build writes.
- */
+/** Writes the notices about others' code: of npm's packages, which Vite finds, and of the binaries, which C lists. */
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

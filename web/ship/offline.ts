@@ -10,18 +10,11 @@ import { filesOf } from './parts.ts';
 /** Files that the page never loads: hosts, people or pages of other sites read them. */
 const UNLOADED_FILES = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
 
-/**
- * Files that are cached at their first use: engines for training; recordings and the code that reads them; the course's pictures; the code of the table of production models and of the lab.
- */
+/** Cached at first use: engines for training, recordings and what reads them, pictures, lazy parts of rooms. */
 const ON_DEMAND_FILES =
   /^(engine\/.*\.lab\..*|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|pictures|trainer|recording|open_recordings)-[^/]*\.(js|css)))$/;
 
-/**
- * Builds the service worker into the built page.
- * @param out the folder of the built page
- * @param zoo the folder of its models, below `out`
- * @param precached the models' files that are precached
- */
+/** Builds the service worker into the built page `out`; `precached` are files of the models in its folder `zoo`. */
 export async function buildServiceWorker(
   out: string,
   zoo: string,

@@ -1,7 +1,4 @@
-/**
- * Copies the engine's binaries and the zoo next to the page, under addresses with a hash of their
- * contents, so that a page never reads the engine or the models of another build.
- */
+/** Copies binaries and zoo, under addresses with a hash, so that a page never reads those of another build. */
 import { createHash } from 'node:crypto';
 import { cpSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,7 +48,6 @@ export class Part {
   }
 }
 
-/** Returns the seeds of each model's long runs that have a log among the zoo's files. */
 export function seedsByModel(files: readonly string[]): Record<string, number[]> {
   const seeds: Record<string, number[]> = {};
   for (const file of files) {

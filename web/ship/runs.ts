@@ -66,7 +66,6 @@ function line(kind: string, x1: number, y1: number, x2: number, y2: number): Nod
 const { left: LEFT, top: TOP } = MARGIN;
 const [RIGHT, BOTTOM] = [WIDTH - MARGIN.right, HEIGHT - MARGIN.bottom];
 
-/** A recipe with runs, in its group. */
 interface GroupWithRuns {
   readonly title: string;
   readonly recipes: readonly { readonly id: string; readonly runs: DecisiveRuns }[];
@@ -132,7 +131,7 @@ function marksOf(
     meanPoints.map((points) => points.at(-1)!),
   );
   return groups.map(({ title, recipes }, g) =>
-    make('g', { className: [`run-${g + 1}`] }, [
+    make('g', { className: [`run-${g + 1}`], style: `color: var(--run-${g + 1})` }, [
       make('polyline', {
         points: meanPoints[g]!.map((point) =>
           point.map((coordinate) => coordinate.toFixed(1)).join(','),

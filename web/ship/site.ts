@@ -27,10 +27,7 @@ function compareVersions(a: string, b: string): number {
 const REDIRECT = `location.replace(document.currentScript.getAttribute('data-to') + location.search + location.hash);
 `;
 
-/**
- * A service worker that deletes its caches and unregisters. It replaces the service worker of an old page without
- * version folders, which would go on to serve that page from its cache.
- */
+/** Deletes caches and unregisters, in place of an old page's worker, which would go on to serve from its cache. */
 const RETIRING_WORKER = `const { scope } = self.registration;
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) =>
@@ -106,10 +103,7 @@ function headersOf(site: string, releases: readonly string[]): string {
   );
 }
 
-/**
- * Writes the redirects and headers of a site.
- * @returns the releases, the oldest first, and the folder that latest/ and the root lead to
- */
+/** Writes redirects and headers; returns the releases, the oldest first, and the folder of latest/ and the root. */
 export function writeSite(site: string): {
   readonly versions: string[];
   readonly newestFolder: string;

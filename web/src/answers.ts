@@ -1,7 +1,4 @@
-/**
- * The answers to Explore's questions. Each is one plain sentence without symbols, computed from the numbers that the
- * stage draws; it is empty if its condition does not hold.
- */
+/** Answers to Explore's questions, a plain sentence each of the numbers on the stage; empty where it does not hold. */
 import { claimOf, kindSentence } from './claims';
 import {
   attentionOf,
@@ -46,7 +43,7 @@ function attentionAnswer(frame: Frame, at: Head, state: State): string {
     : '';
 }
 
-function headCountAnswer(frame: Frame): string {
+function countAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
   if (!verdict.conclusive)
     return `${capitalize(textsWords(frame))} ${frame.sequences > 1 ? 'are' : 'is'} too short to distinguish sinks from uniform attention.`;
@@ -97,10 +94,7 @@ const predictionWords = (frame: Frame, rise: number, verb = 'predicts'): string 
 const outputAnswer = (frame: Frame, at: Head): string =>
   frame.tensors.head_out ? outputWords(outputNormsOf(frame, at), frame) : '';
 
-/**
- * States how the edit changes the loss; without an edit, how hiding the first token changes it.
- * @param rise rise of the loss with the first token hidden; undefined until it is measured
- */
+/** States how the edit changes the loss; without one, the `rise` with the first token hidden, once it is measured. */
 function changeAnswer(frame: Frame, rise: number | undefined): string {
   const base = baseOf(frame);
   if (!frame.edits.length)
@@ -120,10 +114,7 @@ function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hiddenRise 
   return `Without this one head ${predictionWords(frame, rise)}`;
 }
 
-/**
- * States how the loss changes without each dormant head, and without all of them at once.
- * @param rise rise of the loss without all dormant heads; undefined until it is measured
- */
+/** States how the loss changes without each dormant head; `rise`: without all of them, once it is measured. */
 export function dormantWords(
   { dormant, sinks }: { readonly dormant: number; readonly sinks: number },
   rise: number | undefined,
@@ -209,12 +200,7 @@ type Answer = (frame: Frame, at: Head, state: State, hiddenRise?: number) => str
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
   attention: attentionAnswer,
-  ...{
-    sinks: headCountAnswer,
-    heads: headCountAnswer,
-    scores: otherSinksAnswer,
-    mass: rowSumAnswer,
-  },
+  ...{ sinks: countAnswer, heads: countAnswer, scores: otherSinksAnswer, mass: rowSumAnswer },
   ...{ bias: biasKeyAnswer, norms: vectorsAnswer, next: nextTokenAnswer, loss: halvesAnswer },
   ...{
     geometry: keyAnswer,
@@ -226,10 +212,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   },
 };
 
-/**
- * Returns the plain answer of a picture for the shown head; the picture's question if there is no answer yet.
- * @param rise rise of the loss with the first token hidden, in nats per token
- */
+/** Returns a picture's plain answer for the shown head, or its question until there is one; `rise` in nats per token. */
 export function answerOf(
   { question, views: [view] }: Choice,
   frame: Frame,

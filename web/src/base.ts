@@ -4,6 +4,5 @@ export const base = new URL('../', import.meta.url);
 /** Returns an address on Sinkscope's page: in the program's folder, except for the npm package, which has no page. */
 export const pageAt = (path: string) => new URL(path, HOME || base).href;
 
-/** Whether the reader's browser asks pages to save data. */
 export const savesData = (): boolean =>
   Boolean((navigator as { connection?: { saveData?: boolean } }).connection?.saveData);

@@ -109,10 +109,7 @@ export function kindOf({
   return mean > Math.max(MIN_VISIBLE, 2 * uniform) ? 'weak' : 'none';
 }
 
-/**
- * Whether heads with a sink can be counted: uniform attention alone gives the first token at most ε. All sentences,
- * colors and counts of a text ask this one predicate, which is that of `judge`.
- */
+/** Whether heads with a sink can be counted: uniform attention is at most ε. All that a text shows asks this alone. */
 export const canCount = (frame: Pick<Frame, 'tensors' | 'eps' | 'firstAt'>): boolean =>
   frame.tensors.alpha_uniform!.data[firstKey(frame)]! <= frame.eps;
 

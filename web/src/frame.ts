@@ -143,10 +143,7 @@ export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer
   return architecture.layers?.[layer] ?? layer;
 }
 
-/**
- * Whether all prompts have the same token at a position; otherwise a mean over the prompts belongs to no token. Of a
- * recording of several prompts this is known of the first token only.
- */
+/** Whether all prompts have the same token at a position; of recorded ones this is known of the first token alone. */
 export function isCommonToken(
   { firstAt, sequences, recording, ids }: Frame,
   position: number,
@@ -196,10 +193,7 @@ export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 }
 
-/**
- * Returns how many columns and rows a map has, and how many tokens each column and each row stands for. The maps of
- * cross-attention have a row for each query; others are square.
- */
+/** Returns columns and rows of a map, and tokens that each stands for; of cross-attention a row is a query. */
 export function gridOf({ pooled, T, queries }: Pick<Frame, 'pooled' | 'T' | 'queries'>) {
   const side = pooled ?? T;
   const block = Math.ceil(T / side);
@@ -372,11 +366,9 @@ export const sinkName = (frame: Pick<Frame, 'operation'>) =>
 export const sinkShare = (frame: Pick<Frame, 'tensors' | 'operation'>): number =>
   frame.tensors[sinkName(frame)]?.data[0] ?? NaN;
 
-/** Returns the attention of every head on one key, [L, H]. */
 export const alphaOfKey = (frame: Pick<Frame, 'tensors' | 'operation'>, key: number) =>
   numbersOfKey(attentionOf(frame), key);
 
-/** Returns the attention of every head on the first token, [L, H]. */
 export const firstTokenWeights = (frame: Frame): Float32Array => alphaOfKey(frame, firstKey(frame));
 
 /** Returns the first prompt's numbers, [L, H], of a tensor with a row for each prompt, if there is one. */
@@ -388,7 +380,6 @@ function rowOfFirstPrompt(
   return tensor && Float32Array.from({ length: L * H }, (_, i) => tensor.data[i]!);
 }
 
-/** Returns the same weights in the first prompt, whose maps a frame has; undefined if only means are known. */
 export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { sequences, operation, tensors, pooled, T } = frame;
   const { rows } = gridOf(frame);
@@ -460,10 +451,7 @@ export function selectedHead(frame: Frame, requested: Head): Head {
   return headAt(best, H);
 }
 
-/**
- * Returns the head that views show of a frame. Views that compare an edited frame with its baseline show the same head of
- * both, without a request the baseline's.
- */
+/** Returns the head that views show; of an edited frame and its baseline the same, by default the baseline's. */
 export function headShown(
   frame: Frame,
   views: readonly { readonly needsBaseline?: boolean }[],
@@ -533,7 +521,6 @@ export function mean(values: ArrayLike<number>, from = 0): number {
   return sum / (values.length - from);
 }
 
-/** Returns the standard deviation (n - 1); NaN for fewer than two values. */
 export function deviation(values: readonly number[]): number {
   const n = values.length;
   if (n < 2) return NaN;

@@ -69,21 +69,12 @@ const opener = new Opener({
   onOpened: (id, how) => {
     engine.peek()?.queue.retry();
     if (how === 'asked') return;
-    const { shown } = state.peek();
     const isBeside = how === 'beside' || state.peek().room === 'compare';
-    const subjects = isBeside ? [...new Set([...shown, id])].slice(-6) : [id];
+    const shown = isBeside ? [...new Set([...state.peek().shown, id])].slice(-6) : [id];
     const isSeries = Boolean(engine.peek()?.models.recordings.steps(id).length);
     const isElsewhere = ['start', 'lab'].includes(state.peek().room);
     const room = isSeries ? { room: 'training' } : isElsewhere ? { room: 'explore' } : {};
-    set({
-      ...room,
-      shown: subjects,
-      at: subjects.indexOf(id),
-      layer: -1,
-      head: -1,
-      query: -1,
-      key: -1,
-    });
+    set({ ...room, shown, at: shown.indexOf(id), layer: -1, head: -1, query: -1, key: -1 });
   },
   onFailed: (text) => (failure.value = text),
   onChanged: () => (openerChanges.value = openerChanges.peek() + 1),

@@ -25,7 +25,6 @@ interface Family {
 
 export interface Remedy {
   readonly title: string;
-  /** The formula of a key's weight, or of a head's output. */
   readonly formula: string;
   /** The zoo's model with the same operation. */
   readonly twin: string;

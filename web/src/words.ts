@@ -89,7 +89,6 @@ const shortToken = (text: string): string => shorten(text, MAX_TOKEN_LENGTH);
 export const lengthWords = ({ length }: string): string =>
   length > MAX_TOKEN_LENGTH ? `, ${length.toLocaleString('en')} characters` : '';
 
-/** Returns a token's text without the space before it. */
 export function tokenWord(text: string): string {
   return makeReadable(text.replace(/^ (?=\S)/, ''));
 }
@@ -122,7 +121,6 @@ export function recordedText(frame: Frame): string {
   return frame.queries ? `${keysText} → ${join(frame.queries).trim()}` : keysText;
 }
 
-/** Says what the rows and columns of cross-attention are. */
 export const axesClause = (frame: Pick<Frame, 'recording' | 'T'>): string =>
   `rows are the decoder’s ${frame.recording!.cross!.T} tokens, columns ${frame.T} ${keyUnit(frame)}s, and each row sees all of them`;
 
@@ -186,11 +184,9 @@ export const meanWords = (frame: Pick<Frame, 'sequences'>): string =>
 export const textsWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? 'these texts' : 'this text';
 
-/** Returns the text of a token; in quotation marks unless it is a special token. */
 export const tokenText = (frame: Frame, t: number): string =>
   frame.tokens[t]?.special ? quote(frame, t).replace(/[“”]/g, '') : quote(frame, t);
 
-/** Returns the first token's text, as `tokenText` does. */
 export const firstTokenText = (frame: Frame): string => tokenText(frame, firstKey(frame));
 
 /** Says where a hidden state is: 0 is before all layers, which count from 0. */
@@ -641,7 +637,6 @@ export function meanRowSum(frame: Frame): number {
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 
-/** Returns “a, b and c”. */
 export function listWords(items: readonly string[], joiner = 'and'): string {
   const last = items.at(-1) ?? '';
   return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} ${joiner} ${last}`;

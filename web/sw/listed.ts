@@ -59,7 +59,6 @@ export function listedFor<T>(
   return Object.hasOwn(files, file) ? files[file] : undefined;
 }
 
-/** Decodes the percent sequences of a path; returns undefined if one is invalid. */
 function decodePath(text: string): string | undefined {
   try {
     return decodeURI(text);

@@ -13,7 +13,6 @@ export function hubName(id: string): string {
   return id.slice(HUB_PREFIX.length);
 }
 
-/** Returns the id, for a link, of a plan for a model on a hub. */
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
   const suffix = revision === 'main' ? '' : `@${revision}`;
@@ -62,10 +61,7 @@ export async function idOfFiles(plan: Plan): Promise<string> {
   return `${DISK_PREFIX}${hash.padEnd(16, '0').slice(0, 16)}/${name.slice(0, 80) || 'model'}`;
 }
 
-/**
- * Returns a stranger's text for use in a sentence: without signs that turn the order of the words after it, and
- * isolated if it has letters that are written from right to left.
- */
+/** Returns a stranger's text without signs that turn the order of words, isolated if it is written from the right. */
 export function isolate(text: string): string {
   const plainText = text.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '');
   return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/.test(plainText)
@@ -73,7 +69,6 @@ export function isolate(text: string): string {
     : plainText;
 }
 
-/** Returns the folder's name, or the file's if it is in no folder. */
 export function titleOfFiles({ id, files }: Plan): string {
   return isolate(id === 'files' ? (files.weights[0]?.name ?? id) : id);
 }

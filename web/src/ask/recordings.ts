@@ -23,13 +23,9 @@ export function isDiskRecording(id: string): boolean {
   return id.startsWith(DISK_PREFIX);
 }
 
-/** Returns the id of the file of a recording, which may be a series of checkpoints. */
 export const fileIdOf = idWithoutStep;
 
-/**
- * Returns the id of a recording at an address. Commas and tildes are escaped, since they separate subjects and edits,
- * and so is an @ that would name a step.
- */
+/** Returns the id of a recording at an address, with commas, tildes and @ escaped, which separate parts of subjects. */
 export function idOfAddress(address: string | URL): string {
   const { href } = new URL(address);
   return `${RECORDING_PREFIX}${href.replace(/[,~\\]|@(?=\d+$)/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)}`;
@@ -68,7 +64,6 @@ export function nameOfRecording(id: string): string {
   }
 }
 
-/** Whether a file is a recording, or a series of recordings. */
 export async function isRecordingFile(file: Blob): Promise<boolean> {
   const { markOf } = await import('./outside');
   return (await markOf(file)) !== undefined;

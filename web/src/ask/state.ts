@@ -259,10 +259,7 @@ function encode(value: string): string {
     .replace(/%20/g, '+');
 }
 
-/**
- * Returns a link's hash of a state: the values that differ from the defaults, in the table's order.
- * @param always names of keys that are written even at their defaults
- */
+/** Returns a state's hash in the table's order: what differs from the defaults, and the keys `always`. */
 export function printHash(state: State, always: readonly (keyof State)[] = []): string {
   return rows
     .filter(
@@ -272,10 +269,7 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
     .join('&');
 }
 
-/**
- * Returns the state for a link, without the files that another reader lacks.
- * @param keepsDiskModels whether the link names models of the disk, for readers who have the same files
- */
+/** Returns the state for a link; with `keepsDiskModels` for readers who have the same files on their disk. */
 export function linkableState(state: State, keepsDiskModels = false): State {
   const shown = state.shown.filter((subject) => keepsDiskModels || !isOnDisk(subject));
   const input = state.input === 'file' ? defaults.input : state.input;
@@ -283,10 +277,6 @@ export function linkableState(state: State, keepsDiskModels = false): State {
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };
 }
 
-/**
- * Returns the hash of a link to the state.
- * @param change the keys in which the link differs from the state
- */
 export function linkTo(state: State, change: Partial<State> = {}): string {
   return `#${printHash(linkableState({ ...state, ...change }))}`;
 }

@@ -13,7 +13,6 @@ export function splitStep(id: string): { readonly id: string; readonly step: num
   return name ? { id: name, step: Number(step) } : undefined;
 }
 
-/** Returns the id of a model, or of a series, without the step of a checkpoint. */
 export const idWithoutStep = (id: string): string => splitStep(id)?.id ?? id;
 
 /** Returns the stored step nearest to `step` on a log scale, since a link may name any step. */

@@ -206,7 +206,6 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
   });
 }
 
-/** @param model the title of its model without a step */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step } = subject;
   const stepSuffix = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;

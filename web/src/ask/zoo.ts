@@ -120,10 +120,7 @@ export async function fetchText(path: string): Promise<string> {
   return (await fetchFile(path)).text();
 }
 
-/**
- * Reads files of the zoo. If `read` finds a file damaged, fetches it again past the browser's cache, which may hold a
- * login page instead of the file; the new response replaces the cached one.
- */
+/** Reads files of the zoo; if they are damaged, again past the browser's cache, which may hold a login page instead. */
 export async function readWithRetry<Result>(
   paths: readonly string[],
   read: () => Promise<Result>,
@@ -198,7 +195,6 @@ export function corpusName(tokens: number): string {
   return tokens <= SHORT_TOKENS ? '100 short passages' : '40 long passages';
 }
 
-/** Returns how many passages are joined to one prompt. */
 export const passagesPerPrompt = (tokens: number): number =>
   tokens <= SHORT_TOKENS ? 1 : Math.ceil(tokens / LONG_TOKENS);
 

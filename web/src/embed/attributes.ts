@@ -26,7 +26,6 @@ export function recordingOf(element: Element): string | undefined {
 
 export const SIZES = ['width', 'height'] as const;
 
-/** Returns the length in an attribute of the element's size: CSS pixels, or with a unit; undefined without one. */
 export function lengthOf(element: Element, name: (typeof SIZES)[number]): string | undefined {
   const text = element.getAttribute(name)?.trim() ?? '';
   const [, number, unit] = /^(\d+(?:\.\d*)?|\.\d+)([a-z]*|%)$/i.exec(text) ?? [];

@@ -10,10 +10,7 @@ import './fit.css';
 
 const { body } = document;
 
-/**
- * Starts to exchange messages with the host page.
- * @param onTheme called with the host page's theme
- */
+/** Exchanges messages with the host page; `onTheme` gets its theme. */
 export function startFrame(onTheme: (theme: Theme) => void): void {
   if (parent === window) return;
   body.classList.add('fit-page');

@@ -1,6 +1,4 @@
-/**
- * The content of <sink-scope>: the page's room of one figure, in a shadow tree, over an engine that all figures share.
- */
+/** The content of <sink-scope>: the page's room of one figure, over an engine that all figures share. */
 import { effect, signal } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { createEngine } from 'sinkscope';
@@ -46,10 +44,7 @@ const TALL = 10_000;
 
 const SELECTION_KEYS = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
-/**
- * The host page decides text alignment and background. The foot is at the bottom of the reserved height from the
- * start, so it does not move when the figure is drawn.
- */
+/** The host decides alignment and background. The foot keeps its place when the figure is drawn. */
 const HOST_STYLES = `
   :host { background: none; }
   /* Labels have places that were computed for this text layout, which the figure would inherit otherwise. */
@@ -104,10 +99,7 @@ async function openModels(shown: readonly string[]): Promise<Models> {
   return new Models(...(await Promise.all([createEngine(options), openZoo()])));
 }
 
-/**
- * Returns the models that all figures share.
- * @param shown the subjects of the first figure, which decide whether the lab's engine suffices
- */
+/** Returns the models that all figures share; those of the first decide whether the lab's engine suffices. */
 function shareModels(shown: readonly string[]): Promise<Models> {
   sharedModels ??= openModels(shown);
   // After a failure the next figure tries again.

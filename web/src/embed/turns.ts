@@ -1,7 +1,4 @@
-/**
- * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that
- * a reader sees first is ready first.
- */
+/** Orders figures, which share one engine, by their place, so that the one that a reader sees first is ready first. */
 const waitingFigures = new Map<Element, () => void>();
 let isTaken = false;
 

@@ -1,10 +1,7 @@
 /** Shows the meaning of a lesson's terms, which are links to the glossary, as cards on hover, on focus and at a tap. */
 const HIDE_DELAY_MS = 150;
 
-/**
- * Adds cards to the terms of a lesson.
- * @param terms links with their meaning in `data-meaning`
- */
+/** Adds cards to the terms of a lesson, links whose meaning is in `data-meaning`. */
 export function addCards(terms: readonly HTMLAnchorElement[]): void {
   if (!terms.length) return;
   const card = document.createElement('div');

@@ -27,10 +27,7 @@ function parseCondition(condition: string) {
   });
 }
 
-/**
- * @param read returns a value of the run as a lesson prints it; for an unknown value a dash, with which every
- *   comparison is false
- */
+/** Evaluates a condition on values as a lesson prints them; with an unknown one, a dash, comparisons are false. */
 export function isTrue(condition: string, read: (name: string) => string): boolean {
   const numberOf = ({ factor, name }: Term) =>
     name === undefined ? factor : factor * parseFloat(read(name).replace('−', '-'));

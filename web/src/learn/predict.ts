@@ -2,12 +2,7 @@
 import { html, render } from 'lit';
 import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judgment } from './verdict';
 
-/**
- * Adds the field for a guess to a question.
- * @param lesson the lesson's slug
- * @param question the index of the question in the lesson
- * @returns a function that judges the guess again, after the answer's numbers have changed with the text
- */
+/** Adds the field for a guess to a question of a lesson; returns a function that judges it by new numbers. */
 export function askForGuess(
   section: HTMLElement,
   lesson: string,

@@ -1,7 +1,4 @@
-/**
- * <sink-row switches="bias" bias="key" beside="softmax1">: one row of attention over three tokens (rows.ts), with the
- * named switches, sliders, and the resulting formula.
- */
+/** <sink-row switches="bias" bias="key" beside="softmax1">: one row of attention with switches and sliders (rows.ts). */
 import { html, render } from 'lit';
 import { formatFixed, formatPercent } from './format';
 import {

@@ -1,7 +1,4 @@
-/**
- * The numbers that a lesson's text states about the run behind a figure. They are computed from what the figure's event
- * `run` carries, for the lesson's own text and for the reader's.
- */
+/** The numbers of a figure's run that a lesson states, from the event `run`, for its own text and the reader's. */
 import { uniformAlphas } from 'sinkscope/internal';
 import type { Quantity } from '../save/numbers';
 import { formatFixed, formatPercent, formatRatio } from './format';
@@ -27,7 +24,6 @@ export interface HeadScore {
   readonly alpha: number;
 }
 
-/** Returns a quantity of a subject; undefined if the figure lacks the subject or the quantity. */
 const quantityOf = (result: Result | undefined, name: string) =>
   result?.numbers.find((quantity) => quantity.name === name);
 const mean = (numbers: ArrayLike<number>) =>
@@ -59,7 +55,6 @@ function columnMean(result: Result | undefined, key = 0): number | undefined {
   return mean(Array.from({ length: T - key }, (_, i) => map.data[(key + i) * T + key]!));
 }
 
-/** Returns the first token's element of a quantity [L, H, key], in the head with the largest α₁. */
 function atStrongestHead(result: Result | undefined, name: string): number | undefined {
   const alphas = quantityOf(result, 'alpha');
   const quantity = quantityOf(result, name);
@@ -80,7 +75,6 @@ function meanRowSum(result: Result | undefined): number | undefined {
   return sums && mean(sums.data);
 }
 
-/** Returns the output norm of the head with the largest α₁, and the mean output norm of the other heads. */
 function outputNorms(result: Result | undefined) {
   const norms = quantityOf(result, 'output_norm');
   const alphas = quantityOf(result, 'alpha_1');

@@ -13,7 +13,6 @@ import {
 import { linesTable } from '../page/tables';
 import { formatPercent } from './format';
 
-/** The model's context, in tokens. */
 const CONTEXT_LENGTH = 128;
 
 const CACHES: readonly (Condition & { readonly name: string })[] = [

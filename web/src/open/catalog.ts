@@ -1,7 +1,4 @@
-/**
- * Models on the hub that the page suggests to open. Their notes say how they are built or what a named paper reports;
- * this page has measured none of these numbers.
- */
+/** Models on the hub to open. Notes say how they are built or what a paper reports; this page measured no number. */
 
 interface Suggestion {
   readonly id: string;

@@ -356,10 +356,7 @@ export class Opener {
     this.#finish(id);
   }
 
-  /**
-   * Compares the chosen files with the link's model.
-   * @throws InputError if their fingerprints differ
-   */
+  /** Throws an InputError if the chosen files are not those of the link's model, by their fingerprints. */
   #checkFingerprint(id: string): void {
     const requestedId = this.#waitingIds.find(isOnDisk);
     if (!requestedId || !this.isShown || fingerprintOf(requestedId) === fingerprintOf(id)) return;

@@ -117,10 +117,7 @@ export class Picker {
     >`;
   }
 
-  /**
-   * Renders a form that adds a variant of the chosen model.
-   * @param variantOf returns the variant that the form's data name
-   */
+  /** Renders a form that adds a variant of the chosen model, which `variantOf` reads from the form's data. */
   #form(
     fields: TemplateResult,
     button: string,

@@ -21,10 +21,7 @@ const ADDRESS_MS = 150;
 /** What a step of the browser's history restores although no link carries it: models on the disk and their edits. */
 type HistoryEntry = Pick<State, 'shown' | 'at'>;
 
-/**
- * Returns the models of this step of the browser's history if some are on the disk. After a reload they are no longer
- * open: the page then asks for their files, and does not show other models in their place.
- */
+/** Returns the models on the disk of this step of the history: after a reload, the page asks for their files. */
 function modelsOfEntry(): Partial<HistoryEntry> {
   const { shown, at } = (history.state ?? {}) as { shown?: unknown; at?: unknown };
   const subjects = Array.isArray(shown) ? shown.slice(0, MAX_SUBJECTS).map(String) : [];

@@ -35,10 +35,7 @@ export interface Context {
   /** Opens the dialog for opening models, with `name` filled in. */
   readonly open: (name?: string) => void;
   readonly pickModels: () => void;
-  /**
-   * Opens the dialog with the HTML that embeds a view in the state of its figure.
-   * @param pinned the head that the figure shows, if the state does not name one
-   */
+  /** Opens the dialog of a view's embed; `pinned` is the head that the figure shows, if the state names none. */
   readonly embed: (view: string, figure: Context, pinned: Partial<State>) => void;
   /** Opens a model from its files, for example one trained in the lab. */
   readonly openFiles: (files: readonly DiskFile[]) => void;
@@ -87,7 +84,6 @@ interface RoomRequest extends Partial<
   Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isFixed' | 'heads' | 'ahead'>
 > {
   readonly views: readonly View[];
-  /** Metrics and fields that the room itself reads, beside those of its views. */
   readonly more?: readonly string[];
 }
 
@@ -191,10 +187,7 @@ export function entriesOf(context: Context, subjects: readonly string[]): Subjec
 /** After this many milliseconds a room shows its controls without its pictures. */
 const CONTROLS_DELAY_MS = 3000;
 
-/**
- * Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift.
- * @param isReady whether everything else that the room's words depend on is there
- */
+/** Shows only a room's heading until its pictures are drawn or failed, so that the layout does not shift. */
 export function hideUntilDrawn(
   root: HTMLElement,
   scope: Scope,
@@ -216,7 +209,6 @@ export function framesOf(entries: readonly SubjectEntry[]): Frame[] {
   return entries.flatMap(({ frame }) => frame ?? []);
 }
 
-/** Returns the card of a frame's model; undefined if the model is not of the zoo. */
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
   const id = idWithoutStep(model.id);
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);

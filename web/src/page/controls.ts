@@ -136,7 +136,6 @@ export function exampleField({ state, set }: Context): TemplateResult {
   </select>`;
 }
 
-/** Returns a button that names the text's first token, and that adds or removes a start token. */
 export function startTokenButton(
   { set }: Context,
   frames: readonly Frame[],
@@ -181,7 +180,6 @@ export function normalizeField(
   >`;
 }
 
-/** Returns a line for each note on how the models' tokenizers read the text. */
 export function tokenNoteLines(frames: readonly Frame[]): TemplateResult[] {
   const notes = new Set(frames.flatMap(({ tokens }) => tokenNotes(tokens)));
   return [...notes].map((note) => html`<p class="hint" data-token-note>${note}</p>`);

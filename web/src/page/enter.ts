@@ -19,10 +19,7 @@ function tabTitle({ name, title }: Room): string {
   return `${title} · Sinkscope`;
 }
 
-/**
- * Shows the room of the state, now and after changes.
- * @param rooms the first one is the default
- */
+/** Shows the room of the state, now and after changes; the first is the default. */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
   let requestedRoom: { readonly name: string; readonly scope: Scope } | undefined;
   let shownRoom: typeof requestedRoom;

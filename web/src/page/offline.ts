@@ -10,8 +10,7 @@ let caching: Promise<unknown> = Promise.resolve();
 export const filesCached = (): Promise<unknown> => caching;
 
 /**
- * Starts the service worker, and lets it cache the files that were fetched before it ran. It fetches the page's other
- * files, so a browser that saves data starts none.
+ * Starts the service worker, unless the browser saves data: it fetches the other files, too.
  * @param offer gets a function that activates a newer build
  */
 export function keepForOffline(offer: (activate: () => void) => void): void {

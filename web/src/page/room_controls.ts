@@ -70,10 +70,7 @@ export function numberInput(
 export const tableRegion = (label: string, table: TemplateResult) =>
   html`<div class="table-place" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
 
-/**
- * @param below follows the title
- * @param isEmbed uses an <h2>, since the host page has its own <h1>
- */
+/** `below` follows the title; an embed has an <h2>, since the host page has its own <h1>. */
 export function roomHeading(
   title: string,
   finding: string,
@@ -93,11 +90,7 @@ export function addModelButton(isFull: boolean, { pickModels }: Context): Templa
   </button>`;
 }
 
-/**
- * Lists the models that a room compares, with a button to add models and buttons to remove all but one.
- * @param show replaces the whole list
- * @param renderName renders a model's name, by default as text
- */
+/** Lists the compared models, with buttons to add some and to remove all but one; `show` replaces the list. */
 export function subjectList(
   label: string,
   entries: readonly Pick<SubjectEntry, 'subject' | 'frame'>[],
@@ -241,10 +234,7 @@ function advancedFields(context: Context, frames: readonly Frame[]): TemplateRes
   </div>`;
 }
 
-/**
- * Returns the bar with the subjects, the text, its tokens, and a panel of all settings.
- * @param more further content of the panel
- */
+/** Returns the bar of subjects, text and tokens, and a panel of all settings and `more`. */
 export function askBar(
   context: Context,
   frames: readonly Frame[],

@@ -1,9 +1,7 @@
 /** Tables that several rooms draw, and cells with a number over a bar. */
 import { html, nothing, type TemplateResult } from 'lit';
 
-/**
- * @param share the length of the bar behind the text, as a share of the cell; a text such as “<1%” has no bar
- */
+/** `share` is the length of the bar behind the text, as a share of the cell; a text such as “<1%” has no bar. */
 export const barCell = (share: number, text: string): TemplateResult =>
   html`<td
     class="bar"

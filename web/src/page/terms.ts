@@ -38,10 +38,7 @@ function moveFocus(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-/**
- * Returns the sentence with the first occurrence of each term as a button.
- * @param isOneStop makes all terms one tab stop, in which arrow keys move
- */
+/** Makes the first occurrence of each term a button; with `isOneStop` arrow keys move among them. */
 export function explainTerms(sentence: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
   const explainedTerms = new Set<string>();

@@ -1,7 +1,4 @@
-/**
- * Registers a default policy of Trusted Types that admits only scripts of this site, such as those of workers. The
- * page's Content-Security-Policy forbids plain strings as addresses of scripts.
- */
+/** A default policy of Trusted Types for scripts of this site: the page's policy forbids strings as their addresses. */
 interface PolicyMaker {
   createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): unknown;
 }

@@ -93,10 +93,7 @@ export interface View {
     state: State,
   ) => Partial<Pick<Frame, 'class' | 'T' | 'title' | 'sequences' | 'eps' | 'setting' | 'model'>>;
   readonly numbers: (frame: Frame, at: Head) => readonly Quantity[];
-  /**
-   * Returns the view's sentence, which is both the caption and the picture's alternative text.
-   * @param state the page's state; absent: the defaults
-   */
+  /** Returns the sentence that is caption and alternative text; without `state` that of the defaults. */
   readonly says: (frame: Frame, at: Head, state?: State) => string;
   /** Whether the sentence still waits for data other than the frame. Reads signals. */
   readonly isPending?: (frame: Frame) => boolean;
@@ -158,7 +155,6 @@ export function addElement(root: Element, name: string, tag = 'div'): HTMLElemen
   return element;
 }
 
-/** Adds a section that is folded below its title. */
 export function addFold(root: Element, title: string): HTMLDetailsElement {
   const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
   addElement(details, '', 'summary').textContent = title;

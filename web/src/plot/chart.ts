@@ -1,13 +1,9 @@
-/**
- * Draws lines, bars and points as SVG, updated in place. Scales and their ticks are d3's. A chart is few SVG elements,
- * drawn in about a millisecond; a general library needs a dozen milliseconds.
- */
+/** Draws lines, bars and points as SVG, in a millisecond, where a library needs a dozen; scales and ticks are d3's. */
 import { scaleLinear, scaleLog, scaleSymlog } from 'd3-scale';
 import { html, nothing, render, svg } from 'lit';
 
 export interface Series {
   readonly name: string;
-  /** A CSS variable's name, "--sink". */
   readonly color: string;
   readonly values: ArrayLike<number>;
   /** The x coordinates of the values; absent: consecutive integers from ChartData.from. */
@@ -467,7 +463,6 @@ function legendTemplate(data: ChartData, unnamed: readonly Series[]) {
   </p>`;
 }
 
-/** Draws a chart into an element, or updates the chart there. */
 export function drawChart(root: HTMLElement, data: ChartData): void {
   if (!chartData.has(root)) watcher?.observe(root);
   chartData.set(root, data);

@@ -19,7 +19,6 @@ interface HeatmapData {
   readonly label: string;
   /** The chosen cell, which is marked; a negative index marks a whole row or column. */
   readonly chosen?: Cell;
-  /** The number of columns that are chosen, from that of `chosen` on; 1 if absent. */
   readonly chosenCols?: number;
   /** Cells that are outlined for their values. */
   readonly outlined?: readonly Cell[];
@@ -145,10 +144,7 @@ export function distinctLabels(words: readonly string[]): string[] {
   });
 }
 
-/**
- * Writes the labels of rows or columns.
- * @param words '' for a row or column without a label
- */
+/** Writes the labels of rows or columns; '' means none. */
 function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
   // Style sheets truncate a label that is too long; the title has the whole word.
   const spans = distinctLabels(words).map(

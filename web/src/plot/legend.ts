@@ -13,10 +13,7 @@ function placeOf({ low, high, isSquareRoot }: Scale, value: number): number {
   return isSquareRoot ? Math.sqrt(fraction) : fraction;
 }
 
-/**
- * Fills a legend with a bar, unless the legend has that bar already.
- * @param renderParts returns the bar together with the numbers next to it or on it
- */
+/** Fills a legend with a bar, unless it has that one; `renderParts` returns the bar with its numbers. */
 function fillLegend(
   root: HTMLElement,
   scale: Scale,

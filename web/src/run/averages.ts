@@ -55,7 +55,6 @@ export async function measureAverages(
   });
 }
 
-/** Returns a tensor [prompts, L * H]. */
 function joinRows(rows: readonly Float32Array[]): Tensor {
   const width = rows[0]!.length;
   const data = new Float32Array(rows.length * width);
@@ -82,10 +81,7 @@ export function averagesOf(
   };
 }
 
-/**
- * Measures the loss of each token, predicted from the `window` tokens before it by a run without a cache ("sliding
- * window with re-computation", Xiao et al. 2024). A single run covers the first `window` tokens.
- */
+/** Measures each token's loss from the `window` tokens before it, without a cache (re-computation, Xiao et al. 2024). */
 export async function measureWindowLoss(
   { model }: OpenModel,
   { ids }: Prompts,

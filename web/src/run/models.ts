@@ -1,7 +1,4 @@
-/**
- * The open models. Those of the zoo stay open. A model that the reader opened by a plan may fill the memory, so it is
- * closed once no room shows it; its plan is kept for the rest of the visit.
- */
+/** The open models. One of a plan, which may fill the memory, closes once no room shows it; its plan is kept. */
 import {
   openTokenizer,
   SinkscopeError,
@@ -238,7 +235,6 @@ export class Models {
     return { title, source: 'zoo', step: facts, ...substitute, bits, model, tokenizer };
   }
 
-  /** Returns the tokenizer of a model. Its checkpoints, and models with an equal tokenizer, share it. */
   #tokenizerOf(model: string): Promise<Tokenizer> {
     const { tokenizer: id, tokenizer_config: config } = this.#card(model);
     return cachedPromise(this.#tokenizers, id, async () =>

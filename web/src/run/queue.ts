@@ -197,11 +197,7 @@ export class Queue {
     this.#publish();
   }
 
-  /**
-   * Stops the download of a stopped job's model, which the job would wait for. A model of the zoo is small, and the next
-   * job may need it.
-   * @param neededSubjects subjects whose models are still needed
-   */
+  /** Stops the download of a stopped job's model, unless it is needed, or small, as those of the zoo. */
   #stopDownload({ task }: Job, neededSubjects: readonly string[]): void {
     const idOf = (subject: string) => {
       const parsedSubject = parseSubject(subject);
@@ -288,10 +284,7 @@ export class Queue {
     this.#publish();
   }
 
-  /**
-   * Publishes the entries, later if the next subject is about to change them again. That a frame is stale is published at
-   * once, since the new text is drawn beside it.
-   */
+  /** Publishes the entries; only stale ones at once if the next subject is about to change them again. */
   #publish(): void {
     const publishedEntries = this.#entries.peek();
     const entries = this.#currentEntries();

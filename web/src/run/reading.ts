@@ -109,10 +109,7 @@ function rowsAt(headFrame: Frame['head'], zoom: { query: number; key: number }) 
   return rows?.query === zoom.query && rows.key === zoom.key ? rows : undefined;
 }
 
-/**
- * Whether a frame has all wanted numbers that exist, apart from the effect of heads.
- * @param at the shown head; absent if no run is open from which a head can be read
- */
+/** Whether a frame has all wanted numbers that exist but heads' effects; `at` is the head of an open run. */
 export function isAnswered(
   frame: Frame,
   describe: Describe,
@@ -134,10 +131,7 @@ export function isAnswered(
 /** Beyond this size, standard fields are recorded only if a view reads them. */
 const MAX_STANDARD_BYTES = 2 ** 28;
 
-/**
- * Whether the standard fields fit into memory, so that a view that is opened later needs no new run. Maps take no
- * memory, since they are computed when they are read.
- */
+/** Whether the standard fields fit, so that later views need no new run; maps, computed when read, take no memory. */
 function fitsStandardFields(
   { fields }: Describe,
   architecture: Frame['architecture'],
@@ -210,7 +204,6 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
   );
 }
 
-/** Returns the positions of the tokens that edits name. */
 function tokensOf(edits: readonly Edit[], { edits: editTable }: Describe): readonly number[] {
   return edits.flatMap((edit) => {
     const parameters = editTable.find(({ name }) => name === edit.kind)?.parameters ?? [];
@@ -271,11 +264,7 @@ export async function emptyFrame(
   };
 }
 
-/**
- * Reads a frame's missing numbers from its run.
- * @param previousFrame the subject's previous frame
- * @param headOf returns the selected head of a frame
- */
+/** Reads a frame's missing numbers from its run; `headOf` returns the selected head. */
 export async function completeFrame(
   describe: Describe,
   partialFrame: Frame,
@@ -347,7 +336,6 @@ export async function completeFrame(
   };
 }
 
-/** The side of each head's map if all heads are shown. */
 const SMALL_SIDE = 64;
 
 /** Returns the options for reading long maps in blocks; smaller ones if all heads are shown. */
@@ -356,10 +344,7 @@ function mapOptions({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
   return { block: Math.ceil(T / (head === undefined ? Math.min(SMALL_SIDE, pooled) : pooled)) };
 }
 
-/**
- * Returns the frame with the wanted side of its maps, without maps of another side. If maps are pooled, the frame lacks
- * the metrics that have a number for each query and key.
- */
+/** Returns the frame with maps of the wanted side alone; pooled ones exclude metrics by query and key. */
 function withMapSide(frame: Frame, { metrics }: Describe, request: ReadRequest): Frame {
   const pooled = mapSide(frame, request);
   if (pooled === frame.pooled) return frame;

@@ -73,7 +73,6 @@ function architectureOf(
   };
 }
 
-/** Returns the decoder's tokens of a recording of cross-attention. */
 function queriesOf({ conditions: { cross } }: Recording): Token[] | undefined {
   return cross?.tokens[0]?.map((text) => ({ id: 0, text, start: 0, end: 0, special: false }));
 }

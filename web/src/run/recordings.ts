@@ -1,7 +1,4 @@
-/**
- * Opens recordings, which are subjects like models. Each checkpoint of a series is a subject. The code that reads them is
- * fetched with the first recording, since the page's first picture is one of a model.
- */
+/** Opens recordings, each checkpoint of a series a subject; their code is fetched with the first one. */
 import { SinkscopeError, type Engine, type Options, type Recording } from 'sinkscope';
 import type { Series } from 'sinkscope/internal';
 import { fetchNamed, InputError } from '../ask/errors';

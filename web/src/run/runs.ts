@@ -36,7 +36,6 @@ export function hasTokens(run: Run, ids: readonly number[]): boolean {
   return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 }
 
-/** The cached runs by their subjects. */
 export class CachedRuns extends Map<string, CachedRun> {
   /** Removes and returns a subject's run; one that is not usable is closed, since memory may not hold two. */
   take(subject: string, isUsable: (cached: CachedRun) => boolean): CachedRun | undefined {

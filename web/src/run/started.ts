@@ -1,7 +1,4 @@
-/**
- * Measurements that a reader starts, which fetches this module. Each has runs of its own. A view takes one by its name and
- * shows partial results.
- */
+/** Measurements that a reader starts, in runs of their own, taken by name; fetched then. */
 import {
   unmask,
   type SuffixResult,
@@ -81,10 +78,7 @@ export interface MaskedLoss {
   readonly causal?: string;
 }
 
-/**
- * Measures the loss at masked tokens of the frame's prompts, with every key and without one. If the zoo has a causal
- * model that differs in one factor and has the same tokens, measures its loss too.
- */
+/** Measures the loss at masked tokens with every key and without one, and that of a causal twin in the zoo. */
 async function measureMaskedLoss(
   { frame, openModel: { model, tokenizer }, signal, baseline }: StartedInput,
   { onShare }: { onShare: OnShare },

@@ -1,7 +1,4 @@
-/**
- * Measures studies, which are means for many settings of a model. Studies of one model are swept together, and cached
- * by their keys.
- */
+/** Measures studies, means for many settings of a model, which are swept together and cached by key. */
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
 import { questionKey, type Prompts } from '../ask/question';
@@ -68,10 +65,7 @@ export class Studies {
     }
   }
 
-  /**
-   * Returns this study and the unmeasured studies of the same model, question and turn. Studies with a window are
-   * measured one by one, so the result is then this study alone.
-   */
+  /** Returns the unmeasured studies of this model, question and turn; of studies with a window this one alone. */
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), questionKey(question), measures.join(), turn].join();

@@ -42,10 +42,7 @@ export interface Measures {
 
 export type Trial = Readonly<Record<ConditionName, Measures & Continuation>>;
 
-/**
- * What lessons/without_first.mjs writes: a text for each condition, and the measures of every seed. It leaves the
- * control's text out if that equals the text with the first token.
- */
+/** Written by lessons/without_first.mjs: a text for each condition (unless the control's is equal), and all measures. */
 export interface RecordedTrials {
   readonly texts: Readonly<
     Record<Exclude<ConditionName, 'control'>, string> & { control?: string }

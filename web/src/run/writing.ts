@@ -1,17 +1,11 @@
-/**
- * Lets a model continue a prompt under several conditions. All draw the same random numbers, so that the texts differ
- * only because of the conditions.
- */
+/** Lets a model continue a prompt under conditions, with the same random numbers, so that only these matter. */
 import type { AnyTokenizer, Edit, Model } from 'sinkscope';
 
 const DEFAULT_SAMPLING = { temperature: 0.6, topK: 40 };
 
 export interface Condition {
   readonly title: string;
-  /**
-   * @param prompt the number of tokens of the prompt
-   * @param count the number of tokens to generate
-   */
+  /** `prompt` and `count` are the tokens of the prompt and those to generate. */
   readonly edits: (prompt: number, count: number) => readonly Edit[];
 }
 
@@ -20,7 +14,6 @@ export interface Continuation {
   readonly tokens: readonly number[];
 }
 
-/** Returns the share of distinct tokens; a text that repeats itself has a small one. */
 export const distinctShare = ({ tokens }: Pick<Continuation, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 

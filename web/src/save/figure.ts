@@ -1,7 +1,4 @@
-/**
- * Makes a self-contained SVG of a figure: charts and maps are vectors, texts stay texts, controls are left out, and
- * metadata describe the figure to programs.
- */
+/** Makes an SVG of a figure on its own: vectors, texts as texts, no controls, metadata for programs. */
 
 const SVG = 'http://www.w3.org/2000/svg';
 const MARGIN = 12;
@@ -321,10 +318,7 @@ function surroundingBox(element: HTMLElement): Place & Pick<DOMRect, 'width' | '
   return { left, top, width: right - left, height: bottom - top };
 }
 
-/**
- * @param cell the element with a view's drawing and its conditions
- * @param metadata its title is written above the figure
- */
+/** `cell` has a view's drawing and its conditions; the title of `metadata` is written above. */
 export function figureOf(cell: HTMLElement, metadata: FigureMetadata): SVGSVGElement {
   const box = surroundingBox(cell);
   const origin = { left: box.left - MARGIN, top: box.top - TITLE_HEIGHT };
@@ -365,7 +359,6 @@ export function svgText(svg: SVGSVGElement): string {
   return `${xml.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')}\n`;
 }
 
-/** Renders the SVG as PNG, with twice the screen's resolution. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
   const doubledSize = (name: string) => 2 * Number(svg.getAttribute(name));
   const [width, height] = [doubledSize('width'), doubledSize('height')];

@@ -6,7 +6,6 @@ import type { Theme } from '../plot/color';
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Returns a name that every file system accepts. */
 export function fileName(
   {
     name,
@@ -25,10 +24,7 @@ export function fileName(
   return `sinkscope-${name}-${model}.${kind.toLowerCase()}`.slice(-120);
 }
 
-/**
- * Draws an element in the light theme, reads the picture, and restores the reader's theme, all before the next paint.
- * @param draw draws the element in a theme; without one, in the reader's
- */
+/** Reads the picture of an element that `draw` redraws in the light theme, and undoes it before the next paint. */
 export function drawOnPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
   const root = element.getRootNode();
   const themedElement =
@@ -131,10 +127,7 @@ export function addRecording(
   menu.lastElementChild!.append(button);
 }
 
-/**
- * Adds a menu with a button for each kind of file.
- * @param choose gets the kind that the reader chooses
- */
+/** Adds a menu with a button for each kind of file, which `choose` gets. */
 export function addKinds<const K extends string>(
   place: HTMLElement,
   name: string,

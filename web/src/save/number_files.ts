@@ -1,6 +1,4 @@
-/**
- * Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them.
- */
+/** Writes a figure's numbers as CSV or JSON, for all subjects, with all that reproduces them. */
 import { csvOf } from 'sinkscope/internal';
 import { layerNumber, promptCountOf, type Frame } from '../frame';
 import { CLASS_WORDS, verdictOf, stampWords } from '../words';
@@ -12,21 +10,11 @@ function verdictFacts(frame: Frame, sequences: number) {
   const measuredFrame = { ...frame, sequences };
   const { sink, of, even, conclusive, least } = verdictOf(measuredFrame);
   const counted = promptCountOf(measuredFrame, 'sink_ratio');
-  const countFacts = counted === frame.sequences ? {} : { sequences: counted };
-  return {
-    sink_1: sink,
-    of,
-    uniform_alpha_1: even,
-    conclusive,
-    least_tokens: least,
-    ...countFacts,
-  };
+  const facts = counted === frame.sequences ? {} : { sequences: counted };
+  return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least, ...facts };
 }
 
-/**
- * What is needed to repeat a subject's measurement, and facts about it.
- * @param sequences how many prompts were measured, if the frame states another number for a view of the first prompt
- */
+/** Returns what repeats a measurement, and facts about it; a view of the first prompt may have other `sequences`. */
 export function factsOf(frame: Frame, sequences = frame.sequences) {
   const { model, architecture, operation, tokens, head } = frame;
   return {
@@ -62,7 +50,6 @@ export function nullForNaN(data: ArrayLike<number>): (number | null)[] {
   return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 }
 
-/** Returns the place of element i along each axis of a quantity. */
 export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
   if (places) return [places[i]!];
   const indices = shape.map(() => 0);
@@ -122,14 +109,8 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
           return frame.tokens[place ?? -1]?.text ?? '';
         });
         const label = hasLabels ? [quantity.labels?.[i % quantity.labels.length] ?? ''] : [];
-        records.push([
-          frame.subject,
-          quantity.name,
-          ...indices,
-          ...texts,
-          ...label,
-          quantity.data[i]!,
-        ]);
+        const cells = [...indices, ...texts, ...label];
+        records.push([frame.subject, quantity.name, ...cells, quantity.data[i]!]);
       }
   const texts = tokenAxes.map((axis) => `${axis}_text`);
   const head = ['subject', 'quantity', ...axes, ...texts, ...(hasLabels ? ['label'] : []), 'value'];

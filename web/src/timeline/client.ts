@@ -52,10 +52,8 @@ function requestWorker(
   }).finally(() => answerHandlers.delete(job));
 }
 
-/** Returns a timeline whose checkpoints a worker decodes. */
 export function decodeInWorker(timeline: Timeline, url: URL): Timeline {
   const address = url.href;
-  /** Sends a request to the worker; returns undefined if there is no worker. */
   const request = (details: Pick<WorkerRequest, 'step' | 'isAhead'>, options: Options) => {
     const worker = startWorker();
     return worker && requestWorker(worker, { address, ...details }, options);

@@ -19,7 +19,6 @@ export interface Quantity {
   readonly isLog?: boolean;
   /** The axis shows at least this range; absent: the range of the values. */
   readonly domain?: readonly [number, number];
-  /** The range of possible values. */
   readonly possibleRange: readonly [number, number];
   readonly digits: number;
 }

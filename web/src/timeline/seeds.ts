@@ -17,9 +17,7 @@ export interface SeedRun {
   readonly points: readonly Readonly<Record<string, number | null>>[];
 }
 
-/** A range needs this many seeds. */
 const MIN_RANGE_SEEDS = 2;
-/** An interval of the mean needs this many seeds. */
 const MIN_INTERVAL_SEEDS = 4;
 /** The page claims nothing about earlier steps. TOO_EARLY of models/train/protocol.py is the same. */
 const FIRST_CLAIMED_STEP = 4000;
@@ -131,7 +129,6 @@ export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep 
   return {
     seeds: longRuns.length,
     step,
-    /** The number of steps of a complete run. */
     steps: firstRun.training.steps,
     /** Positions of the sink, counted from 1. */
     tokens: firstRun.sink_tokens,
@@ -163,7 +160,6 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
   return phrases.length ? `Over ${seedCountWords(spread)}: ${phrases.join(', ')}.` : '';
 }
 
-/** States the number of seeds, the step, and the sink's position if it is not the first token's. */
 export function seedCountWords({ seeds, step, steps, tokens }: Spread): string {
   const [stepText, stepsText] = [step, steps].map((count) => count.toLocaleString('en'));
   const positions = tokens.map((token) => token - 1);

@@ -1,7 +1,4 @@
-/**
- * The timelines that are shipped with the page, whose checkpoints can be opened as models, and those of open series, whose
- * checkpoints are recordings.
- */
+/** The page's timelines, whose checkpoints open as models, and those of open series, which are recordings. */
 import { openTimeline, type Options, type Timeline } from 'sinkscope';
 import { cachedPromise } from '../ask/cached';
 import { isRecordingId } from '../ask/recordings';

@@ -1,7 +1,4 @@
-/**
- * Draws one query and the keys that it sees as arrows with their measured lengths, each key at its measured angle to
- * the query, to show why the first key wins. Angles between two keys are not drawn.
- */
+/** Draws a query and its keys as arrows of measured length and angle to the query: why does the first key win? */
 import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';

@@ -222,10 +222,10 @@ function drawKey(
   title: HTMLElement,
   legend: HTMLElement,
   scale: ReturnType<typeof weightScale>,
-  { hasBlockCells, hasMaxima }: { readonly hasBlockCells: boolean; readonly hasMaxima: boolean },
+  { hasBlocks, hasMaxima }: { readonly hasBlocks: boolean; readonly hasMaxima: boolean },
 ): void {
-  const areMeans = hasBlockCells && !hasMaxima;
-  const name = scaleName(scale, hasBlockCells ? 'largest weight' : 'attention weight');
+  const areMeans = hasBlocks && !hasMaxima;
+  const name = scaleName(scale, hasBlocks ? 'largest weight' : 'attention weight');
   setText(title, areMeans ? '' : name);
   if (areMeans) drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
   else drawScale(legend, scale);
@@ -241,7 +241,6 @@ const EMPTY_GRID = {
   ...{ isExact: false, canZoom: false },
 };
 
-/** Returns the cell of a query and a key; undefined outside the drawn grid. */
 function cellIn(grid: Grid, query: number, key: number): Cell | undefined {
   const cellIndex = (t: number, from: number, block: number) =>
     t < 0 ? -1 : Math.floor((t - from) / block);
@@ -347,7 +346,7 @@ function cellsToDraw(frame: Frame, maps: Maps, options: DrawOptions) {
   const { state } = options;
   const canZoom = Boolean(frame.pooled && maps.largest);
   const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
-  const hasBlockCells = Boolean(frame.pooled) && !exactCells;
+  const hasBlocks = Boolean(frame.pooled) && !exactCells;
   const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
   const { block, rowBlock, rows, side } = maps;
   const exactGrid = { block: 1, rowBlock: 1, isExact: true, canZoom: false };
@@ -355,20 +354,10 @@ function cellsToDraw(frame: Frame, maps: Maps, options: DrawOptions) {
     ? { ...exactCells, rows: exactCells.side, ...exactGrid }
     : { query: 0, key: 0, block, rowBlock, rows, side, isExact: false, canZoom };
   const blockValues = hasMaxima ? maps.largest! : maps.weights;
-  const cells = hasBlockCells ? blockValues : cellsOf(exactCells ?? maps, state);
+  const cells = hasBlocks ? blockValues : cellsOf(exactCells ?? maps, state);
   const blockScale = weightScale(options, frame.pooled && !hasMaxima ? [blockValues] : undefined);
-  const scale = hasBlockCells ? blockScale : weightScale(options);
-  return {
-    canZoom,
-    exactCells,
-    hasBlockCells,
-    hasMaxima,
-    grid,
-    blockValues,
-    cells,
-    blockScale,
-    scale,
-  };
+  const scale = hasBlocks ? blockScale : weightScale(options);
+  return { canZoom, exactCells, hasBlocks, hasMaxima, grid, blockValues, cells, blockScale, scale };
 }
 
 /** Says what a cell of a long map is. */
@@ -494,30 +483,28 @@ export const attention: View = {
       // Keeps showing the previous head until the selected head's map is read, or if a recording lacks it.
       const at = frame.head ?? options.at;
       const drawn = cellsToDraw(frame, maps, options);
-      const { exactCells, hasBlockCells, hasMaxima, grid, cells, scale } = drawn;
+      const { exactCells, hasBlocks, hasMaxima, grid, cells, scale } = drawn;
       Object.assign(map.shown, { grid, T: frame.T });
-      const note = hasBlockCells ? cellNote(frame, maps, hasMaxima) : '';
+      const note = hasBlocks ? cellNote(frame, maps, hasMaxima) : '';
       setText(map.title, `${headWords(at, frame)} · ${frame.operation.label}${note}`);
       const isUnlabeled = Boolean(isPlain && !frame.pooled);
       map.title.hidden = map.legendRow.hidden = isUnlabeled;
-      drawKey(map.scaleTitle, map.legend, scale, { hasBlockCells, hasMaxima });
+      drawKey(map.scaleTitle, map.legend, scale, { hasBlocks, hasMaxima });
       map.zoomBar.hidden = !drawn.canZoom;
       if (drawn.canZoom)
         render(zoomControls(exactCells, state, api.set, map.resetZoom), map.controls);
       const thumbnail = { ...maps, data: drawn.blockValues, scale: drawn.blockScale };
       map.drawLocator(frame.T, thumbnail, exactCells);
       const rowWords =
-        hasBlockCells && !frame.queries
+        hasBlocks && !frame.queries
           ? undefined
           : rowWordsOf(frame.queries ?? frame.tokens).slice(grid.query, grid.query + grid.rows);
-      const colWords = hasBlockCells
+      const colWords = hasBlocks
         ? undefined
         : colWordsOf(frame.tokens).slice(grid.key, grid.key + grid.side);
       const plainTitles = options.isTitled ? ['token that looks', 'token looked at'] : [];
       const [rowTitle = '', colTitle = ''] =
-        isUnlabeled && !frame.queries
-          ? plainTitles
-          : axisTitles(frame, hasBlockCells ? maps.block : 1);
+        isUnlabeled && !frame.queries ? plainTitles : axisTitles(frame, hasBlocks ? maps.block : 1);
       const shownSpan = map.span.update(frame, state);
       // A key without a token has its own column, right of the map.
       const extra = isUnlabeled && frame.architecture.bias_key && frame.tensors.att_bias;
@@ -541,12 +528,12 @@ export const attention: View = {
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
-        outlined: hasBlockCells ? undefined : options.outlined,
+        outlined: hasBlocks ? undefined : options.outlined,
         label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
         chosen: cellIn(grid, state.query, state.key),
         ...shownSpan?.marked,
         describe: (cell) =>
-          hasBlockCells
+          hasBlocks
             ? formatBlock(frame, maps, cell)
             : formatCell(frame, exactCells ?? maps, cell, options),
       });

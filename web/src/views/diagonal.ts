@@ -1,7 +1,4 @@
-/**
- * Draws the diagonal share of every head, with the sinks outlined: which heads give their attention to the first token,
- * which to the query's own key, and in how many directions each writes.
- */
+/** Draws the diagonal share of every head, with sinks outlined, and in how many directions each writes. */
 import {
   alphaOfKey,
   firstKey,
@@ -18,14 +15,12 @@ import { quantity } from '../save/numbers';
 import { capitalize, firstTokenSubscript, formatPercent, formatValue, headWords } from '../words';
 import { createHeadMap } from './head_map';
 
-/** Returns the shares of a query's own key, the key before it, or the one before that, [L, H]. */
 const sharesAt = ({ tensors }: Frame, distance: number): Float32Array =>
   Float32Array.from(
     { length: tensors.diagonal!.data.length / 3 },
     (_, i) => tensors.diagonal!.data[3 * i + distance]!,
   );
 
-/** Returns the diagonal share of uniform attention. */
 const uniformShare = (frame: Frame): number =>
   mean(Array.from({ length: frame.T }, (_, query) => 1 / visibleKeyEnd(frame, query)));
 

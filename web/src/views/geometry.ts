@@ -1,6 +1,4 @@
-/**
- * Draws q·k = ‖q‖‖k‖ cos of queries and keys as a map, to show why the first key wins.
- */
+/** Draws q·k = ‖q‖‖k‖ cos as a map, to show why the first key wins. */
 import { render } from 'lit';
 import { segmentedControl } from '../page/controls';
 import { firstKey, groupOf, largestMagnitude, mean, visibleKeyEnd, type Frame } from '../frame';

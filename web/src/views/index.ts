@@ -1,7 +1,4 @@
-/**
- * The table of views, by the question that they answer. A new view is a file in this folder and an entry in a tab here;
- * rooms, links, exports and embeds read this table.
- */
+/** The table of views, by question, for rooms, links, exports and embeds. A new view is a file and an entry in a tab. */
 import type { Frame } from '../frame';
 import { arrows } from './arrows';
 import { attention } from './attention';

@@ -1,7 +1,4 @@
-/**
- * Splits the first key's logit in a head into parts of the residual stream: embedding, attention and feed-forward
- * layers.
- */
+/** Splits a head's logit of the first key into parts of the residual stream: embedding, attention, feed-forward. */
 import { headAt, layerNumber, ofHead, type Frame, type Head } from '../frame';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';

@@ -1,6 +1,4 @@
-/**
- * Draws how much the loss at masked positions rises without the strongest key, in a masked model and in a causal one.
- */
+/** Draws how much masked positions lose without the strongest key, in a masked model and a causal one. */
 import { nothing } from 'lit';
 import type { TaskScore, UnmaskConditions } from 'sinkscope';
 import { isMasked, type Frame } from '../frame';

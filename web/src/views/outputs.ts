@@ -50,7 +50,6 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head) {
     norms,
     selectedNorm: norms[selectedIndex]!,
     othersMean: mean(allNorms.filter((_, i) => i !== selectedIndex)),
-    /** The means over the heads with a sink and without one. */
     sinkMean: mean(sinkNorms),
     noSinkMean: mean(noSinkNorms),
     sinkCount: sinkNorms.length,

@@ -37,7 +37,6 @@ const SINKS_NAMED = 3;
 const tokensOfKind = ({ image }: Frame, kind: 't' | 'i' | 's'): number[] =>
   [...(image?.kinds ?? '')].flatMap((letter, t) => (letter === kind ? [t] : []));
 
-/** Returns the numbers of the patches from those of all tokens. */
 const ofPatches = (frame: Frame, values: ArrayLike<number>): Float32Array =>
   Float32Array.from(tokensOfKind(frame, 'i'), (t) => values[t]!);
 

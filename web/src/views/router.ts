@@ -45,7 +45,6 @@ export function weightsByLayer(frame: Frame, tokenKind: 'first' | 'others'): Flo
   });
 }
 
-/** Returns the experts of a token, the one with the largest weight first. */
 export function expertsOf(frame: Frame, layer: number, token: number): number[] {
   const weights = weightsOf(frame, layer, token);
   return [...weights.entries()]

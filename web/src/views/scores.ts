@@ -12,7 +12,6 @@ import {
 } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** Returns Sink_k of the first keys. */
 const sinksOf = (frame: Frame, keyCount: number): Float32Array =>
   Float32Array.from({ length: keyCount }, (_, key) => verdictOf(frame, key).sink);
 

@@ -50,7 +50,6 @@ export function editFields(frame: Frame, kind: string): EditFields | undefined {
   return frame.edits.find((edit) => edit.kind === kind) as EditFields | undefined;
 }
 
-/** Returns the labels of the choices in the frame's edit of this kind. */
 export function choiceLabels(
   { edits, choices }: Frame,
   kind: string,
@@ -58,7 +57,6 @@ export function choiceLabels(
   return choices[edits.findIndex((edit) => edit.kind === kind)] ?? {};
 }
 
-/** Returns the name of the policy by which a frame's cache evicts. */
 export const policyName = (frame: Frame): string =>
   policyWords(String(editFields(frame, 'evict')!.policy), choiceLabels(frame, 'evict').policy)[0];
 

@@ -117,7 +117,6 @@ function lookOf(
   return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
 }
 
-/** Returns the name of the line that a point belongs to: its setting without the varied parameter. */
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
   if (axis.kind === 'evict') return policyName(frame);
   return settingName(frame).replace(new RegExp(`^${at} bits,? ?`), '');

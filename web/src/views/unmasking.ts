@@ -1,7 +1,4 @@
-/**
- * Lets a masked diffusion model generate text: positions after the text are masked, and the model fills them in step by
- * step. Draws the attention that each token receives in each step.
- */
+/** Lets a masked diffusion model fill in positions after the text, and draws the attention of each step. */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { segmentedControl } from '../page/controls';
