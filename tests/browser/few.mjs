@@ -12,7 +12,7 @@ const MAX_COUNTS = {
   compare: [26, 117],
   training: [21, 103],
   purpose: [19, 92],
-  lab: [16, 66],
+  lab: [16, 64],
 };
 
 /**

@@ -4,7 +4,8 @@ import { CHROMIUM, chromium, settled, text, until } from './stage.mjs';
 
 const SMALL = 'width:16,length:12,batch:4,steps:40';
 const LAB = `room=lab&leftRun=${SMALL}&rightRun=operation:relu,${SMALL}`;
-const trainButton = (page) => page.getByRole('button', { name: /^(Train|Continue)$/ });
+const trainButton = (page) =>
+  page.getByRole('button', { name: /^(Skip the guess|Train|Continue)$/ });
 
 async function waitUntilPaused(page) {
   await page.waitForFunction(
@@ -18,7 +19,7 @@ async function trainToEnd(page) {
   // Looks and presses at once: a short training may end between the two.
   await page.evaluate(() => {
     const button = document.querySelector('.lab-buttons .train');
-    if (/^(Train|Continue)$/.test(button.textContent.trim())) button.click();
+    if (/^(Skip the guess|Train|Continue)$/.test(button.textContent.trim())) button.click();
   });
   await page.waitForFunction(() =>
     /more steps/.test(document.querySelector('.train')?.textContent),

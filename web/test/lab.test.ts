@@ -292,7 +292,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords(paused, runs)).toMatch(/^So far both models have a sink\./);
     expect(verdictWords(paused)).toMatch(/^So far both models have a sink\./);
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
-    expect(titleWords([running, softmax])).toBe(titleWords([]));
+    expect(titleWords([running, softmax])).toMatch(/^Two models learn to copy\./);
   });
 
   it('explain two rows of the map, which has a mark at each', () => {
@@ -304,7 +304,7 @@ describe('sentences of a lab', () => {
     const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
     expect(notesOf()).toMatchSnapshot();
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
-    expect(captionOf(0.6)).toBe('60% on the first token, at ordinary letters, last batches');
+    expect(captionOf(0.6)).toBe('60% on the first token, with nothing to copy, last batches');
     // An untrained model has the number of its initial weights, where its curve begins.
     const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
     expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe(
@@ -316,7 +316,7 @@ describe('sentences of a lab', () => {
     );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
-    expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^The task: at a circled digit/);
+    expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^The task: at “mean”/);
     expect(taskTitle(readLab('from:softmax'))).toBe('The task: guess the next token of the text');
   });
 
@@ -352,7 +352,7 @@ describe('sentences of a lab', () => {
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const withoutOptimum = { ...left, lab: { ...left.lab, log } as unknown as Lab };
     expect(verdictWords([left, withoutOptimum])).toMatch(
-      /0\.01 and 0\.01 nats at ordinary letters, 0\.50 and – after circled digits\.$/,
+      /0\.01 and 0\.01 nats with nothing to copy, 0\.50 and – at “copy”\.$/,
     );
     expect(verdictWords([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe(
       '',
@@ -360,7 +360,7 @@ describe('sentences of a lab', () => {
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faintLab = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdictWords([faintLab, left])).toMatch(
-      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% at ordinary letters\. Softmax/,
+      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% with nothing to copy\. Softmax/,
     );
     expect(
       remarkWords({

@@ -116,12 +116,12 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
   'the remark on a map': [
-    /^(◀ attention sink|the first token gets only <?[\d.]+% of its row|w\d+ takes <?[\d.]+%|no sink); rows sum to (<?[\d.]+)%(?: on average)?$/,
+    /^(◀ attention sink|the first token gets only <?[\d.]+% of its row|token \d+ \(\S+\) takes <?[\d.]+%|no sink); rows sum to (<?[\d.]+)%(?: on average| with nothing to copy)?$/,
     (pair, i, column, sum) => {
       const { weight, share, meanOf, sumOf } = shownHeadOf(pair[i]!);
       const isShare = pair[i]!.operation!.normalizes || share > 0.3;
       const isSink = isShare && lastOf(pair[i]!, 'first_most') > 0.3;
-      const [, key, n] = /^w(\d+) takes (\S+)%/.exec(column!) ?? [];
+      const [, key, n] = /^token (\d+) \(\S+\) takes (\S+)%/.exec(column!) ?? [];
       const own = meanOf(Number(key));
       const [, only] = /only (\S+)%/.exec(column!) ?? [];
       const isWeight = !isSink && lastOf(pair[i]!, 'first_most') > 0.3;
@@ -143,11 +143,11 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, name) => name === shownHeadOf(pair[i]!).name,
   ],
   'the number of a map, the end of its curve': [
-    /^(<?[\d.]+)% on the first token, at ordinary letters, last batches/,
+    /^(<?[\d.]+)% on the first token, with nothing to copy, last batches/,
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'first_most')),
   ],
   'the number of a chosen head': [
-    /^(<?[\d.]+)% on the first token, at ordinary letters of this text/,
+    /^(<?[\d.]+)% on the first token, with nothing to copy of this text/,
     (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).weight),
   ],
 };
@@ -195,8 +195,10 @@ describe('the lab', () => {
       );
       const short = shortVerdictWords(pair, NO_QUESTION);
       const [, ...chances] =
-        /circled digit: (\S+)% \(\S+\), (\S+)% \(\S+\); by a blind guess 2%\./.exec(short)!;
-      const [, ...gets] = /: (\S+)% with \S+; (\S+)% with \S+$/.exec(titleWords(pair))!;
+        /right copy: (\S+)% \(\S+\), (\S+)% \(\S+\); by a blind guess 2%\./.exec(short)!;
+      const [, ...gets] = /, the first token gets (\S+)% with \S+; (\S+)% with \S+$/.exec(
+        titleWords(pair),
+      )!;
       pair.forEach((namedLab, i) => {
         if (!isWritten(gets[i]!, lastOf(namedLab, 'first_most'))) errors.push(titleWords(pair));
       });
@@ -209,7 +211,7 @@ describe('the lab', () => {
         if (pair[0].name !== pair[1].name && isSaid && !(attention > 0.3)) errors.push(short);
       });
       const losses =
-        /possible: (\S+) and (\S+) nats at ordinary letters, (\S+) and (\S+) after circled digits/
+        /possible: (\S+) and (\S+) nats with nothing to copy, (\S+) and (\S+) at “copy”/
           .exec(text)!
           .slice(1);
       losses.forEach((number, at) => {

@@ -20,7 +20,8 @@ const engine = {
   describe: {
     version: '1.0',
     operations: ['softmax', 'sigmoid_log_n', 'relu'].map((name) => ({
-      ...{ name, label: name, trainable: true, features: 'none', normalizes: name === 'softmax' },
+      ...{ name, label: name, trainable: true, features: 'none', formula: 'exp(x_j)' },
+      normalizes: name === 'softmax',
     })),
     training: {
       log: [{ name: 'step' }, { name: 'loss' }],
@@ -188,7 +189,7 @@ describe('the room of the lab', () => {
       labLabels.map((label) => label.replace(/^Lab \d: /, '')),
     );
     expect(text('.lab-step')).toMatchSnapshot();
-    expect(text('.train')).toBe('Train');
+    expect(text('.train')).toBe('Skip the guess');
     expect(text('.lab-bar .how p')).toContain('sequences over 64 tokens');
     expect(all('.lab-trouble p')).toEqual([]);
     expect(all('.save')).toHaveLength(1);
@@ -238,7 +239,7 @@ describe('the room of the lab', () => {
 
   it('trains both labs, pauses, takes a step, and begins again, by buttons and by keys', async () => {
     const { click, said, text, press, scope, button } = await openRoom();
-    click('Train');
+    click('Skip the guess');
     await redraw();
     expect([said(), text('.train')]).toEqual([Array(2).fill(['run 700 Infinity']), 'Pause']);
     expect(button('One step').disabled).toBe(true);
@@ -284,7 +285,7 @@ describe('the room of the lab', () => {
     await redraw();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     expect(own.text('.lab-step')).toContain('step 0 of 900');
-    own.click('Train');
+    own.click('Skip the guess');
     said();
     state.value = {
       ...state.value,
@@ -315,7 +316,7 @@ describe('the room of the lab', () => {
     secondRoom.scope.end();
   });
 
-  it('says Continue where a training is restored or paused, and Train before its first step', async () => {
+  it('says Continue where a training is restored or paused, and offers to skip the guess before its first step', async () => {
     fakes.savedSteps = [12, 12];
     const { scope, labs, text } = await openRoom();
     expect(text('.train')).toBe('Continue');
@@ -326,7 +327,7 @@ describe('the room of the lab', () => {
     for (const lab of labs) Object.assign(lab, { stage: 'ready', log: [] });
     labs[0].changes.value++;
     await redraw();
-    expect(text('.train')).toBe('Train');
+    expect(text('.train')).toBe('Skip the guess');
     scope.end();
   });
 
@@ -416,7 +417,7 @@ describe('the room of the lab', () => {
     click('Reset');
     await redraw();
     expect(isKept()).toBe(false);
-    click('Train');
+    click('Skip the guess');
     await redraw();
     expect(text('.lab-guess h2')).toBe('Watch the first column');
     expect(text('[data-finding]')).toBe('Two models with the same task and seed.');
@@ -425,7 +426,7 @@ describe('the room of the lab', () => {
 
   it('pauses both models at one step, unless it is pressed again', async () => {
     const { labs, said, click, scope } = await openRoom();
-    click('Train');
+    click('Skip the guess');
     await redraw();
     said();
     labs[1].log = [{ step: 0, loss: 3 }] as LogEntry[];
@@ -450,7 +451,7 @@ describe('the room of the lab', () => {
     hide(true);
     hide(false);
     expect(calls()).toEqual([[], []]);
-    room.click('Train');
+    room.click('Skip the guess');
     calls();
     hide(true);
     await redraw();
@@ -478,15 +479,15 @@ describe('the room of the lab', () => {
       await redraw();
       return [text('.train'), button(text('.train')).disabled];
     };
-    expect(await setStages('ended', 'ready')).toEqual(['Train', false]);
-    expect(await setStages('diverged', 'diverged')).toEqual(['Train', true]);
-    expect(await setStages('loading', 'ready')).toEqual(['Train', true]);
+    expect(await setStages('ended', 'ready')).toEqual(['Skip the guess', false]);
+    expect(await setStages('diverged', 'diverged')).toEqual(['Skip the guess', true]);
+    expect(await setStages('loading', 'ready')).toEqual(['Skip the guess', true]);
     expect(text('.lab-step')).toMatch(/· loading …( [\d.]+ s)?$/);
-    expect(await setStages('ended', 'diverged')).toEqual(['700 more steps', false]);
-    expect(await setStages('ended', 'ended')).toEqual(['700 more steps', false]);
-    expect(text('.lab-step')).toBe('step 0 of 100 · 0.0 s');
+    expect(await setStages('ended', 'diverged')).toEqual(['Train more', false]);
+    expect(await setStages('ended', 'ended')).toEqual(['Train more', false]);
+    expect(text('.lab-step')).toBe('step 0 of 100');
     said();
-    click('700 more steps');
+    click('Train more');
     await redraw();
     expect([state.value.leftRun, state.value.rightRun]).toEqual(['steps:800', 'steps:800']);
     expect(said()).toEqual(Array(2).fill(['adjust', 'run 800 Infinity']));
@@ -533,9 +534,11 @@ describe('the room of the lab', () => {
 
   it('fine-tunes trained models, and names the text', async () => {
     const { state, click, text, labs, scope } = await openRoom();
-    click('Fine-tune?');
+    click('Fine-tune a trained model?');
     await redraw();
-    const { leftRun, rightRun } = PRESETS.find(({ question }) => question === 'Fine-tune?')!;
+    const { leftRun, rightRun } = PRESETS.find(
+      ({ question }) => question === 'Fine-tune a trained model?',
+    )!;
     expect([state.value.leftRun, state.value.rightRun]).toEqual([leftRun, rightRun]);
     expect(labs.map(({ settings }) => settings.from)).toEqual(['relu', 'relu']);
     expect(text('.lab-bar .how p')).toContain('passages of children’s books');

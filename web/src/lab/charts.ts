@@ -6,12 +6,12 @@ import { formatPercent, formatValue } from '../words';
 import { tokenTexts } from './from_scratch';
 import { isFineTune } from './settings';
 import type { Lab } from './lab';
-import { recentMean, sharedFirst, uniformShare, type NamedLab } from './words';
+import { recentMean, sharedFirst, triggerName, uniformShare, type NamedLab } from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of the steps before it, as the numbers are, since a batch is noisy. */
 const MAX_POINTS = 120;
-const [FULL_HEIGHT, HALF_HEIGHT] = [170, 96];
+const HEIGHT = 170;
 
 interface Line {
   readonly column: string;
@@ -33,13 +33,8 @@ interface Chart {
   readonly levels?: Readonly<Record<string, (lab: Lab) => number>>;
   readonly domain?: readonly [number, number];
   readonly percent?: boolean;
-  readonly isHalf?: boolean;
   /** The only kind of training that has the numbers. */
   readonly task?: 'fromScratch' | 'fineTune';
-}
-
-function halfChart(title: string, column: string, domain?: Chart['domain']): Chart {
-  return { title, lines: [{ column }], domain, isHalf: true };
 }
 
 /** The loss of a model that finds all tokens equally likely; the task `conditional` has no next token. */
@@ -58,7 +53,7 @@ const CHARTS: readonly Chart[] = [
     percent: true,
   },
   {
-    title: 'Error after circled digits (loss, nats)',
+    title: 'Error at “copy” (loss, nats)',
     lines: [{ column: 'loss_triggers' }],
     levels: { 'blind guess': blindLoss, 'best possible': () => 0 },
     domain: [0, 4],
@@ -76,7 +71,7 @@ const CHARTS: readonly Chart[] = [
     task: 'fineTune',
   },
   {
-    title: 'error at ordinary letters (nats)',
+    title: 'error elsewhere (nats)',
     key: 'dotted: the best possible',
     lines: [
       { column: 'loss_elsewhere' },
@@ -85,17 +80,12 @@ const CHARTS: readonly Chart[] = [
     task: 'fromScratch',
   },
   {
-    title: 'attention on the first token after circled digits',
+    title: 'attention on the first token at “copy”',
     lines: [{ column: 'first_triggers' }],
     domain: [0, 1],
     percent: true,
   },
-  halfChart('value norm, first : others', 'value_ratio', [0, 1]),
-  halfChart('hidden norm, first : others', 'hidden_ratio', [0, 1]),
-  halfChart('gradient of first key : others', 'key_gradient'),
-  halfChart('gradient of first value : others', 'value_gradient'),
-  halfChart('gradient of first input : others', 'input_gradient'),
-  halfChart('the same before the norm', 'stream_gradient'),
+  { title: 'value norm, first token : others', lines: [{ column: 'value_ratio' }], domain: [0, 1] },
 ];
 
 /** @param end the step at which the line ends */
@@ -128,17 +118,17 @@ const levelOf = (name: string, value: number, end: number): Series[] =>
 
 /**
  * Adds some of the charts to the page, over the whole planned length of the training.
- * @param fullHeight the height of a chart in pixels, unless it is a small one
+ * @param height the height of a chart in pixels
  * @returns a function that draws both labs into the charts
  */
 export function createCharts(
   root: HTMLElement,
   from = 0,
   to = CHARTS.length,
-  fullHeight = FULL_HEIGHT,
+  height = HEIGHT,
 ): (pair: readonly NamedLab[]) => void {
   const charts = CHARTS.slice(from, to);
-  const places = charts.map(({ isHalf }) => addElement(root, isHalf ? 'plot half' : 'plot'));
+  const places = charts.map(() => addElement(root, 'plot'));
   return (pair) => {
     const [settings] = pair.map(({ lab }) => lab.settings);
     const task = isFineTune(settings!) ? 'fineTune' : 'fromScratch';
@@ -147,17 +137,7 @@ export function createCharts(
     const end = Math.min(...pair.map(({ lab }) => lab.log.length));
     const plannedEnd = Math.max(...pair.map(({ lab }) => Number(lab.settings.steps) || 0));
     charts.forEach((chart, i) => {
-      const {
-        title,
-        key,
-        plantedKey,
-        heldOutKey,
-        lines,
-        levels = {},
-        domain,
-        percent: isShare,
-        isHalf,
-      } = chart;
+      const { title, key, plantedKey, heldOutKey, lines, levels = {}, domain, percent } = chart;
       const hasNumbers = ({ column }: Line) =>
         pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
       places[i]!.hidden = (chart.task ?? task) !== task || (end > 0 && !hasNumbers(lines[0]!));
@@ -173,24 +153,26 @@ export function createCharts(
       const series = [...lineSeries, ...levelSeries];
       const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
-        return `${name} ${isShare ? formatPercent(value, 0) : formatValue(value)}`;
+        return `${name} ${percent ? formatPercent(value, 0) : formatValue(value)}`;
       });
       const hasHeldOut = shownLines.some(({ column }) => column === 'loss_held');
       const keys = [isPlanted ? plantedKey : !hasHeldOut && key, hasHeldOut && heldOutKey];
-      const ownTitle = title.replace('the first token', sharedFirst(pair));
+      const ownTitle = title
+        .replace('the first token', sharedFirst(pair))
+        .replace('copy', triggerName(pair[0]!.lab));
       const caption = [ownTitle, ...(shownLines.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {
         kind: 'lines',
         series,
-        xLabel: isHalf ? '' : 'training step',
+        xLabel: 'training step',
         yLabel: caption,
         label: `${caption}; by step: ${lastValues.join(', ')}`,
-        height: isHalf ? HALF_HEIGHT : fullHeight,
+        height,
         dots: false,
-        named: !isHalf,
+        named: true,
         xDomain: [0, plannedEnd],
-        ...(domain ? { domain } : {}),
-        ...(isShare ? { percent: true } : {}),
+        ...(domain && { domain }),
+        ...(percent && { percent }),
       });
     });
   };

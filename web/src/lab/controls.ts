@@ -58,7 +58,7 @@ export function guessTemplate(
           </button>`,
       )}
     </div>
-    <p class="hint">Your guess starts the training, here in your browser.</p>`;
+    <p class="hint">Your guess starts the training.</p>`;
 }
 
 /** Renders the buttons that train, and how far both labs are. */
@@ -71,16 +71,16 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
     : Number.isFinite(pair.secondsLeft) && !isOver && (step > 0 || isFineTune(settings))
       ? ` · about ${durationWords(pair.secondsLeft)} to go`
       : '';
-  const seconds = Math.max(...labs.map((lab) => lab.seconds)).toFixed(1);
+  const seconds = step ? ` · ${Math.max(...labs.map((lab) => lab.seconds)).toFixed(1)} s` : '';
   const speed = settingsOf(settings, pair.tables).filter(({ name }) => name === 'speed');
   return html`<button
       type="button"
-      class="train ${pair.isUntrained ? '' : 'primary'}"
+      class="train ${isRunning || (step > 0 && !isOver) ? 'primary' : 'quiet'}"
       aria-keyshortcuts="T"
       ?disabled=${!canTrain && !isRunning}
       @click=${() => pair.toggle()}
     >
-      ${isOver ? `${pair.moreSteps} more steps` : pair.trainWord}
+      ${isOver ? 'Train more' : pair.isUntrained ? 'Skip the guess' : pair.trainWord}
     </button>
     <button
       type="button"
@@ -93,31 +93,35 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
     <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
     ${speed.map(fieldsOf(context, pair, 'both', settings))}
     <span class="lab-step"
-      >step <strong>${step}</strong> of ${steps} · ${seconds} s${progressNote}</span
+      >step <strong>${step}</strong> of ${steps}${seconds}${progressNote}</span
     >`;
 }
 
-/** Renders a button for each preset; the names of those with a question are that. */
-const presetButtons = ({ state, set }: Context, presets: readonly Preset[]) =>
-  html`<div class="lab-questions" role="group" aria-label="Experiments">
+/** Renders a button for each preset; the names of those with a question are that. The one after the chosen one stands out. */
+const presetButtons = ({ state, set }: Context, presets: readonly Preset[], hasNext = false) => {
+  const next = hasNext ? presets[presets.indexOf(presetOf(state.value)!) + 1] : undefined;
+  return html`<div class="lab-questions" role="group" aria-label="Experiments">
     ${presets.map(
       ({ title, question = title, claim, leftRun, rightRun }) =>
         html`<button
           type="button"
+          class=${title === next?.title ? 'primary' : ''}
           title=${claim}
           aria-pressed=${presetOf(state.value) === presetOf({ leftRun, rightRun })}
           @click=${() => set({ leftRun, rightRun })}
         >
-          ${question}
+          ${title === next?.title ? 'Next: ' : ''}${question}
         </button>`,
     )}
   </div>`;
+};
 
 /** Offers the presets that have a question, and, for fine-tuning, the choice of the text. */
 export const questionChoice = (context: Context, pair: Pair): TemplateResult =>
   html`${presetButtons(
     context,
     PRESETS.filter(({ question }) => question),
+    pair.isOver,
   )}
   ${isFineTune(context.state.value.leftRun) ? textChoice(context, pair) : nothing}`;
 

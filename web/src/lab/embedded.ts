@@ -13,7 +13,7 @@ import { isFineTune, printSettings } from './settings';
 import { claimWords, shortVerdictWords, verdictWords } from './words';
 
 const TASK_WORDS =
-  'Two models learn one task: after a circled digit, repeat the token before it, as in “a ② a”. ';
+  'Two models learn one task: after “copy”, repeat the token before it, as in “a copy a”. ';
 
 /** Adds the figure's elements, from top to bottom. */
 function addPlaces(root: HTMLElement, context: Context, pair: Pair, isEmbed: boolean) {

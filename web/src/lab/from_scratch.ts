@@ -11,7 +11,7 @@ function tokenizerOf({ triggers, first }: Settings) {
   return labTokenizer({ ...shape, first: first === 'fixed' ? 0 : -1 });
 }
 
-/** Returns the text of each token: a ringed number for a trigger, a letter or digit for any other token. */
+/** Returns the text of each token: a circled digit for a trigger, a letter or digit for any other token. */
 export const tokenTexts = (settings: Settings): readonly string[] => tokenizerOf(settings).words;
 
 export function setUp(settings: Settings): Setup {

@@ -19,8 +19,8 @@ const FRAME_MS = 100;
 const SAVE_MS = 3000;
 /** The number of steps between two measurements of the loss on held-out text. */
 const HELD_OUT_STEPS = 10;
-/** The fewest triggers of a sample, so that the model has something to copy. */
-const MIN_TRIGGERS = 2;
+/** The tokens of the sample, the first ones of a sequence; and its fewest triggers, so that there is something to copy. */
+const [SHOWN_TOKENS, MIN_TRIGGERS] = [16, 2] as const;
 /** The number of workers of each lab: half of the cores, since two labs train. The results do not depend on it. */
 const WORKER_COUNT = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
@@ -46,12 +46,13 @@ async function chooseSample(
   training: Training,
   { triggers }: Settings,
 ): Promise<readonly number[]> {
-  if (triggers === undefined) return training.sample();
+  const sampleOf = async (i = 0) => (await training.sample(i)).slice(0, SHOWN_TOKENS);
+  if (triggers === undefined) return sampleOf();
   let bestSample: readonly number[] = [];
   const countTriggers = (ids: readonly number[]) =>
     ids.filter((id) => id >= 1 && id <= Number(triggers)).length;
   for (let i = 0; i < 20 && countTriggers(bestSample) < MIN_TRIGGERS; i++) {
-    const ids = await training.sample(i);
+    const ids = await sampleOf(i);
     if (!bestSample.length || countTriggers(ids) > countTriggers(bestSample)) bestSample = ids;
   }
   return bestSample;

@@ -11,7 +11,6 @@ import { COLORS } from './charts';
 import type { Settings } from './settings';
 import {
   captionWords,
-  EXTRA_KEY,
   labelsOf,
   mapNumber,
   remarkWords,
@@ -20,8 +19,8 @@ import {
   type NamedLab,
 } from './words';
 
-/** The pixels of a word along a map; a map that has fewer for each token shows no words. */
-const WORD_WIDTH = 10;
+/** The width in pixels below which a map's cells are twice as high as wide, so that each row has its word. */
+const NARROW = 240;
 
 export interface Actions {
   readonly explore: (namedLab: NamedLab) => void;
@@ -106,7 +105,7 @@ function drawMap(
   map.draw({
     rows: T,
     cols,
-    cellShape: T / cols,
+    cellShape: (T / cols) * (width < NARROW ? 0.5 : 1),
     data: extraKey
       ? Array.from(extraKey).flatMap((weight, t) => [
           weight,
@@ -117,13 +116,12 @@ function drawMap(
     outlined: [{ row: -1, col: shift }],
     rowMarks: rowNotes(namedLab).map(({ row, token, what }) => [row, `◀ ${token}: ${what}`]),
     remark: remarkWords(namedLab),
-    wordPx: (WORD_WIDTH * T) / cols,
+    wordPx: 1,
     rowTitle: 'attending token',
     colTitle: 'attended to',
     label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
-    ...(width >= T * WORD_WIDTH
-      ? { rowWords: labels, colWords: extraKey ? [`${EXTRA_KEY} extra key`, ...labels] : labels }
-      : {}),
+    rowWords: labels,
+    colWords: extraKey ? ['extra', ...labels] : labels,
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
       const key = col - shift;

@@ -8,13 +8,13 @@ import { createLegend, createMap, type Actions } from './map';
 import type { Pair } from './pair';
 
 const FRAME_MS = 100;
-/** The pixels of the room's chart beside the maps, and below them on a narrow screen. */
-const [BESIDE, BELOW] = [392, 230];
+/** The pixels of the room's chart. */
+const CHART_HEIGHT = 260;
 
 /**
  * Adds the pictures.
- * @param chartCount how many of the charts are shown; a single one in the room is as high as the maps
- * @returns their element, a function that draws them, and one that adds the menu that saves them
+ * @param chartCount how many of the charts are shown
+ * @returns their element and that of the charts, a function that draws them, and one that adds the menu that saves them
  */
 export function createPictures(
   place: HTMLElement,
@@ -27,12 +27,7 @@ export function createPictures(
   const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
   const side = addElement(grid, 'lab-side');
   const charts = addElement(side, 'lab-charts');
-  const drawCharts = createCharts(
-    charts,
-    0,
-    chartCount,
-    actions && (innerWidth > 900 ? BESIDE : BELOW),
-  );
+  const drawCharts = createCharts(charts, 0, chartCount, actions && CHART_HEIGHT);
   const drawLegend = createLegend(grid);
   const draw = (theme: Theme = context.theme.peek()) => {
     const labs = pair.namedLabs();
@@ -44,7 +39,7 @@ export function createPictures(
     addSaveMenu(bar, context, () => ({
       ...{ pair: pair.namedLabs(), columns: pair.columns, grid, draw },
     }));
-  return { grid, draw, addSave };
+  return { grid, side, draw, addSave };
 }
 
 /** Calls `draw` after changes of the labs, the theme and what the page hides, at most ten times a second. */

@@ -24,9 +24,7 @@ export const PRESETS: readonly Preset[] = [
     rightRun: defaults.rightRun,
     claim: 'They differ only in how scores become attention: softmax or sigmoid.',
     answers: {
-      left:
-        'Only softmax grows a sink: after an ordinary letter there is nothing to look up, and its rows must still sum ' +
-        'to 100%.',
+      left: 'Only softmax grows a sink: with nothing to copy, its rows must still sum to 100%.',
     },
   },
   {
@@ -38,10 +36,10 @@ export const PRESETS: readonly Preset[] = [
   },
   {
     title: 'with a key bias',
-    question: 'An extra key?',
+    question: 'An extra key to look at?',
     leftRun: defaults.leftRun,
     rightRun: `width:32,bias_key:head,learning_rate:0.01,${FAST}`,
-    claim: 'The right model has an extra key, column ∗, which belongs to no token.',
+    claim: 'The right model has an extra key, which belongs to no token: the column “extra”.',
     answers: {
       left: 'The extra key replaces the sink: the 100% of a row can go there.',
       both: 'The first token stays a sink beside the extra key.',
@@ -72,7 +70,7 @@ export const PRESETS: readonly Preset[] = [
   },
   {
     title: 'AdamW or SGD',
-    question: 'SGD or AdamW?',
+    question: 'SGD instead of AdamW?',
     leftRun: defaults.leftRun,
     rightRun: `width:32,optimizer:sgd,learning_rate:0.5,${FAST}`,
     claim: 'The left model is trained with AdamW, the right one with SGD.',
@@ -105,7 +103,7 @@ export const PRESETS: readonly Preset[] = [
   },
   {
     title: 'ReLU model, continue with softmax',
-    question: 'Fine-tune?',
+    question: 'Fine-tune a trained model?',
     leftRun: 'from:relu',
     rightRun: 'from:relu,operation:softmax',
     claim:

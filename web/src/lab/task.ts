@@ -1,56 +1,65 @@
 /** Draws the task: the first tokens of a lab's text, and where two kinds of them look. */
 import { html, nothing, svg } from 'lit';
+import { cssColor, sequential, type Theme } from '../plot/color';
 import { isFineTune } from './settings';
 import { isTrigger, labelsOf, rowNotes, START, taskTitle, type NamedLab } from './words';
 
-const [WIDTH, HEIGHT, LINE] = [620, 158, 104];
+/** The top and the height of the tokens. */
+const [WIDTH, HEIGHT, TOP, TOKEN] = [430, 256, 96, 36];
 /** The most pixels from a token to the next. */
-const MAX_STEP = 84;
+const MAX_STEP = 53;
+/** The weights whose colors in a map the arrows have. */
+const [FOUND, SOUGHT] = [0.4, 0.12];
 
-/** Draws an arc above two tokens, with an arrow at its end. */
-function arc(from: number, to: number) {
-  const [start, top] = [LINE - 34, LINE - 70];
-  return svg`<path
-      d="M${from},${start}C${from},${top} ${to},${top} ${to},${start}"
-    /><path d="M${to - 6},${start - 9}L${to},${start}l6,-9" />`;
-}
+/** Draws an arc between two tokens, below them if it falls, with an arrow at its end. */
+const arrow = (from: number, to: number, y: number, fall: number, color: string) => svg`<path
+  stroke=${color} stroke-dasharray=${fall > 0 ? '4 3' : 'none'}
+  d="M${from},${y}C${from},${y + fall} ${to},${y + fall} ${to},${y}"
+/><path stroke=${color} d="M${to - 5},${y + 8 * Math.sign(fall)}L${to},${y}l5,${8 * Math.sign(fall)}" />`;
+
+const text = (
+  words: string,
+  x: number,
+  y: number,
+  size = 16,
+  weight = 700,
+  fill = 'currentColor',
+) => svg`<text x=${x} y=${y} font-size=${size} font-weight=${weight} fill=${fill}>${words}</text>`;
 
 /**
- * Renders the task's title, and its picture: circled digits look back at the token before them, an ordinary letter has a
- * question mark. A task without such rows has its title alone.
+ * Renders the task's title and its picture: copies look back at the token before them, and a token with nothing to copy
+ * may look anywhere. A task without such rows has its title alone.
  */
-export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab]) {
+export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], theme: Theme) {
   const { lab } = namedLab;
-  const title = html`<h2>${taskTitle(lab)}</h2>`;
   const [trigger, ordinary] = rowNotes(namedLab);
-  if (isFineTune(lab.settings) && lab.words.length)
-    return html`${title}
-      <p class="lab-text">
-        “${lab.words.slice(lab.setup?.firstText === undefined ? 0 : 1).join('')} …”
-      </p>`;
-  if (!trigger || !ordinary) return title;
-  const isShared = other.lab.settings.first === lab.settings.first;
-  const tokens = labelsOf(lab).slice(0, 1 + Math.max(trigger.row, ordinary.row));
-  const looksBack = (t: number) => t > 1 && isTrigger(lab, t);
+  if (!trigger || !ordinary)
+    return html`<h2>${taskTitle(lab)}</h2>
+      ${isFineTune(lab.settings) ? html`<p class="lab-text">“${lab.words.join('')} …”</p>` : nothing}`;
+  const tokens = labelsOf(lab).slice(0, 2 + Math.max(trigger.row, ordinary.row));
   const step = Math.min(MAX_STEP, WIDTH / tokens.length);
   const x = (t: number) => step * (t + 0.5);
-  const text = (words: string, at: number, y: number, anchor = 'middle', size = 16, weight = 400) =>
-    svg`<text x=${at} y=${y} text-anchor=${anchor} font-size=${size} font-weight=${weight}>${words}</text>`;
-  const says = `a circled digit says: ${trigger.what} it`;
-  const asks = `an ordinary letter: ${ordinary.what}`;
-  return html`${title}
-    <svg role="img" aria-label="${says}; ${asks}" viewBox="0 0 ${WIDTH} ${HEIGHT}">
-      ${tokens.map((token, t) => {
-        const isNoted = looksBack(t) || t === ordinary.row;
-        return text(token, x(t), LINE, 'middle', Math.min(36, step * 0.6), isNoted ? 700 : 400);
-      })}
-      <g fill="none" stroke="currentColor">
-        ${tokens.map((_, t) => (looksBack(t) ? arc(x(t), x(t - 1)) : nothing))}
-        <path d="M${x(trigger.row)},${LINE + 12}v14" />
-      </g>
-      ${text('?', x(ordinary.row), LINE - 40, 'middle', 36, 700)}
-      ${text(asks, x(ordinary.row) + 24, 18, x(ordinary.row) < WIDTH * 0.4 ? 'start' : 'end')}
-      ${text(says, Math.max(0, x(trigger.row - 1) - 12), LINE + 45, 'start')}
-      ${tokens[0] === START ? text(`start token${isShared ? '' : ' (left only)'}`, 0, LINE + 26, 'start') : ''}
-    </svg>`;
+  const scale = sequential(theme, 1, true);
+  const [found, sought] = [cssColor(scale, FOUND), cssColor(scale, SOUGHT)];
+  const colorOf = (t: number) =>
+    t > 1 && isTrigger(lab, t) ? found : t === ordinary.row ? 'currentColor' : 'none';
+  const says = `${trigger.token}: repeat the token before it`;
+  const asks = `${ordinary.token}: ${ordinary.what}. Where to look?`;
+  const inside = (t: number) => Math.max(150, Math.min(WIDTH - 150, x(t)));
+  const isShared = other.lab.settings.first === lab.settings.first;
+  const start = tokens[0] === START ? ['start', isShared ? 'token' : '(left only)'] : [];
+  return html`<svg role="img" aria-label="${says}; ${asks}" viewBox="0 0 ${WIDTH} ${HEIGHT}">
+    ${tokens.map((token, t) => {
+      const isFound = colorOf(t) === found;
+      const size = Math.min(token.length > 2 ? 15 : 20, step * 0.4);
+      return svg`<rect x=${x(t) - step / 2 + 3} y=${TOP} width=${step - 6} height=${TOKEN} rx="5" stroke=${colorOf(t)} />
+        ${text(token, x(t), TOP + 24, size, colorOf(t) === 'none' ? 400 : 700)}
+        ${isFound ? arrow(x(t), x(t - 1), TOP - 3, -36, found) : nothing}
+        ${t < ordinary.row ? arrow(x(ordinary.row), x(t), TOP + TOKEN + 3, 24 + 11 * (ordinary.row - t), sought) : nothing}`;
+    })}
+    ${text(taskTitle(lab), 148, 16, 16, 400)}
+    ${text(says, inside(trigger.row + 1), 44, 16, 700, found)}
+    ${text(asks, inside(ordinary.row - 2), HEIGHT - 12)}
+    ${start.map((word, i) => text(word, x(0), TOP - 22 + 15 * i, 13, 400))}
+  </svg>`;
 }

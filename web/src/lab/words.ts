@@ -11,8 +11,6 @@ import { isFineTune, type Settings } from './settings';
 /** The number of steps over which sentences average, since a batch is noisy. */
 const RECENT_STEPS = 20;
 const EPS = defaults.eps;
-/** The label of the extra key, which belongs to no token. */
-export const EXTRA_KEY = '∗';
 /** The label of the token before every sequence. */
 export const START = '<s>';
 
@@ -33,7 +31,7 @@ export function uniformShare({ length }: Settings): number {
   return sum / (T - 1);
 }
 
-/** Whether a token of the sample is a circled digit. */
+/** Whether a token of the sample is a trigger. */
 export const isTrigger = ({ sample, settings }: Pick<Lab, 'sample' | 'settings'>, t: number) =>
   sample[t]! >= 1 && sample[t]! <= Number(settings.triggers);
 
@@ -135,12 +133,13 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const [L, H] = lab.picture!.shape as [number, number];
   const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
   const isRecent = Number.isFinite(recent);
-  const rows = isFineTune(lab.settings) ? 'in all rows' : 'at ordinary letters';
   const extraKey = extraKeyWeight(lab, headShown);
   const notes = [
-    lab.log.length ? `${rows}${isRecent ? ', last batches' : ' of this text'}` : 'before training',
+    lab.log.length
+      ? `${elsewhere(lab)}${isRecent ? ', last batches' : ' of this text'}`
+      : 'before training',
     ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
-    ...(Number.isFinite(extraKey) ? [`extra key (∗) ${weightWords(extraKey)}`] : []),
+    ...(Number.isFinite(extraKey) ? [`extra key ${weightWords(extraKey)}`] : []),
   ];
   const weight = isRecent ? recent : headShown.weight;
   return [`${weightWords(weight)} on ${firstOf(lab)}`, notes.join('; ')];
@@ -176,37 +175,50 @@ export function remarkWords(namedLab: NamedLab): { readonly text: string; readon
   const columns = [
     ...(isFirst ? ['attention sink'] : []),
     ...(isWeight ? [`${firstOf(lab)} gets only ${weightWords(share)} of its row`] : []),
-    ...(extra > EPS ? [`extra key ∗ takes ${weightWords(extra)}`] : []),
-    ...(rival ? [`${lab.words[rival.key]} takes ${weightWords(rival.weight)}`] : []),
+    ...(extra > EPS ? [`extra key takes ${weightWords(extra)}`] : []),
+    ...(rival
+      ? [`token ${rival.key} (${labelsOf(lab)[rival.key]}) takes ${weightWords(rival.weight)}`]
+      : []),
   ];
   const [column = lab.log.length ? 'no sink' : ''] = columns;
-  const where = rowNotes(namedLab).length ? ' at ordinary letters' : ' on average';
-  const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : where}`;
-  return {
-    text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`,
-    kind: isFirst ? '' : 'none',
-  };
+  const where = rowNotes(namedLab).length ? elsewhere(lab) : 'on average';
+  const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ` ${where}`}`;
+  return { text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`, kind: '' };
 }
 
-/** The texts of the sample's tokens; the token before every sequence has its label, whatever its text. */
-export const labelsOf = ({ words, setup }: Lab): readonly string[] =>
-  words.map((text) => (text === setup?.firstText ? START : text));
+/** Whether the task is to repeat, at a trigger, the token before it. */
+const hasCopies = ({ settings }: Lab) => settings.task !== 'conditional' && !isFineTune(settings);
 
-export function taskTitle({ settings }: Lab): string {
-  if (settings.task === 'conditional') return 'The task: at a circled digit, the mean of the past';
-  return `The task: guess the next token${isFineTune(settings) ? ' of the text' : ''}`;
+/** Names a trigger by what the task asks for there. */
+export const triggerName = (lab: Lab) => (hasCopies(lab) ? 'copy' : 'mean');
+
+/** Names the rows over which numbers average. */
+const elsewhere = (lab: Lab) =>
+  hasCopies(lab) ? 'with nothing to copy' : isFineTune(lab.settings) ? 'in all rows' : 'elsewhere';
+
+/** The texts of the sample's tokens; a trigger and the token before every sequence have names. */
+export const labelsOf = (lab: Lab): readonly string[] =>
+  lab.words.map((text, t) =>
+    text === lab.setup?.firstText ? START : t && isTrigger(lab, t) ? triggerName(lab) : text,
+  );
+
+export function taskTitle(lab: Lab): string {
+  if (hasCopies(lab)) return 'Each token must guess the next one';
+  return isFineTune(lab.settings)
+    ? 'The task: guess the next token of the text'
+    : 'The task: at “mean”, the mean of the past';
 }
 
-/** Explains two rows of a lab's map: the first one of a circled digit, and an ordinary one; none without both. */
+/** Explains two rows of a lab's map: the first one of a trigger, and one with nothing to copy; none without both. */
 export function rowNotes({ lab }: NamedLab) {
-  const rows = lab.words.map((_, t) => t).slice(2);
+  const labels = labelsOf(lab);
+  const rows = labels.map((_, t) => t).slice(2);
   const trigger = rows.find((t) => isTrigger(lab, t) && !isTrigger(lab, t - 1));
   const ordinary = rows.find((t) => !isTrigger(lab, t) && !isTrigger(lab, t - 1));
-  if (lab.settings.task === 'conditional' || trigger === undefined || ordinary === undefined)
-    return [];
+  if (!hasCopies(lab) || trigger === undefined || ordinary === undefined) return [];
   return [
-    { row: trigger, token: lab.words[trigger]!, what: 'repeat the token before' },
-    { row: ordinary, token: lab.words[ordinary]!, what: 'nothing to look up' },
+    { row: trigger, token: labels[trigger]!, what: `repeat ${labels[trigger - 1]}` },
+    { row: ordinary, token: labels[ordinary]!, what: 'nothing to copy' },
   ];
 }
 
@@ -216,7 +228,7 @@ function modelWords(namedLab: NamedLab, side: number): string {
   const quantity = operation?.normalizes ? `${amount} of its attention` : `a weight of ${amount}`;
   // "No gate gives" would say that none does.
   const subject = capitalize(name.startsWith('no ') ? `the model with ${name}` : name);
-  const gives = `${subject} gives ${firstOf(lab)} ${quantity}${side ? '' : ' at ordinary letters'}`;
+  const gives = `${subject} gives ${firstOf(lab)} ${quantity}${side ? '' : ` ${elsewhere(lab)}`}`;
   if (hasSink(namedLab))
     return `${gives}; its value norm is ${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`;
   return operation?.normalizes
@@ -255,7 +267,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
       .map(({ lab }) => recentMean(lab, `loss_${where}`) - recentMean(lab, `optimum_${where}`))
       .map((nats) => (Number.isFinite(nats) ? nats.toFixed(2) : '–'))
       .join(' and ');
-  return `Loss above the best possible: ${lossesAbove('elsewhere')} nats at ordinary letters, ${lossesAbove('triggers')} after circled digits.`;
+  return `Loss above the best possible: ${lossesAbove('elsewhere')} nats ${elsewhere(pair[0].lab)}, ${lossesAbove('triggers')} at “${triggerName(pair[0].lab)}”.`;
 }
 
 const SINK_WORDS = `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`;
@@ -290,7 +302,7 @@ export const sharedFirst = (pair: readonly NamedLab[]): string =>
 export const questionWords = (pair: readonly [NamedLab, NamedLab]): string =>
   pair.some(({ lab }) => isFineTune(lab.settings))
     ? 'Which model will have a sink after the training?'
-    : `When there is nothing to look up, which model will look at ${sharedFirst(pair)}?`;
+    : `Nothing to copy: which model will look at ${sharedFirst(pair)}?`;
 
 /** Whether both models have trained as many steps as they or the preset plan, or can train no further. */
 function hasEnded(pair: readonly [NamedLab, NamedLab], runs?: Runs): boolean {
@@ -310,11 +322,16 @@ const canCompare = ([{ lab: left }, { lab: right }]: readonly [NamedLab, NamedLa
   left.log.length > 0 &&
   left.log.length === right.log.length;
 
-/** The title of the room: the task, or how much attention the first token of both models gets once they rest. */
+/** The title of the room: its question, or how much attention the first token of both models gets once they rest. */
 export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly []): string {
-  if (!pair.length || !canCompare(pair)) return 'Train two models and see who grows a sink';
+  const isCopying = pair.every(({ lab }) => hasCopies(lab));
+  if (!pair.length || !canCompare(pair))
+    return isCopying
+      ? 'Two models learn to copy. Where do they look with nothing to copy?'
+      : 'Train two models and see who grows a sink';
   const [left, right] = pair.map(({ lab }) => weightWords(recentMean(lab, 'first_most')));
-  return `Attention on ${sharedFirst(pair)}: ${left} with ${pair[0].name}; ${right} with ${pair[1].name}`;
+  const gets = `${sharedFirst(pair)} gets ${left} with ${pair[0].name}; ${right} with ${pair[1].name}`;
+  return isCopying ? `With nothing to copy, ${gets}` : capitalize(gets);
 }
 
 /**
@@ -398,7 +415,7 @@ function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
   if (isFineTune(settings) || settings.task === 'conditional' || !likely.every(Number.isFinite))
     return '';
   const words = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
-  return `Probability of the right token after a circled digit: ${words}; by a blind guess ${weightWords(1 / tokenTexts(settings).length)}.`;
+  return `Probability of a right copy: ${words}; by a blind guess ${weightWords(1 / tokenTexts(settings).length)}.`;
 }
 
 /** The finding, and how well models that rest have learned their task. */
@@ -421,10 +438,13 @@ export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
   );
 }
 
-/** Explains the task, the colors and the curves. */
-export function explanationWords({ settings, setup }: Lab): string {
+/** Explains the task, the operations, the colors and the curves. */
+export function explanationWords(pair: readonly [NamedLab, NamedLab]): string {
+  const { settings, setup, words } = pair[0].lab;
+  const formulas = new Set(pair.map(({ operation: op }) => `${op?.label}: ${op?.formula}`));
   return (
-    `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} The color of a cell is its weight, on a ` +
+    `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} Weight of key j: ` +
+    `${[...formulas].join('; ')}. The maps show the first ${words.length} of ${settings.length} tokens. The color of a cell is its weight, on a ` +
     'square-root scale; pointing at it also gives its share of the row. The curves are means over the batches of training, of the strongest head. ' +
     'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
   );
@@ -433,7 +453,7 @@ export function explanationWords({ settings, setup }: Lab): string {
 function taskWords(settings: Settings): string {
   return (
     `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${tokenTexts(settings).length} tokens that begin with a ` +
-    'start token. After a trigger (a ringed number) the token before it repeats; after any other token ' +
+    `start token. After one of ${settings.triggers} triggers (here “copy”; a saved model has circled digits) the token before it repeats; after any other token ` +
     'the next is drawn from a bigram table, so the best possible loss is known. Attention is needed ' +
     'only at triggers: what does it do elsewhere? Both models have the same seed and read the same ' +
     'batches, unless task, length, batch or triggers differ. The maps show a sequence that is in no batch.'

@@ -148,7 +148,8 @@ export function distinctLabels(words: readonly string[]): string[] {
 function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
   // Style sheets truncate a label that is too long; the title has the whole word.
   const spans = distinctLabels(words).map(
-    (label, i) => html`<span title=${words[i]!}>${label}</span>`,
+    (label, i) =>
+      html`<span class=${label.length > 1 ? '' : 'letter'} title=${words[i]!}>${label}</span>`,
   );
   render(spans, container);
 }

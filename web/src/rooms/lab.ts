@@ -108,18 +108,20 @@ function actionsOf(context: Context, pair: Pair, reset: () => void): Actions {
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const heading = addElement(root, 'room-head');
   const place = addElement(root, 'lab-pair');
-  const top = addElement(place, 'lab-top');
-  const task = addElement(top, 'lab-task', 'section');
-  task.setAttribute('aria-label', 'The task');
-  const guessPlace = addElement(top, 'lab-guess', 'section');
-  const questions = addElement(top, 'lab-choice');
-  const bar = addElement(place, 'lab-bar');
-  const buttons = addElement(bar, 'lab-buttons');
   const trouble = addElement(place, 'lab-trouble');
   const pair = new Pair(context, scope);
   // If the engine's download failed, the button opens the labs instead of resetting them.
   const reset = () => (pair.isReady ? void pair.reset() : open());
   const pictures = createPictures(place, context, pair, 1, actionsOf(context, pair, reset));
+  // The task and the question are before the maps; the chart and the buttons take their places.
+  const { grid, side } = pictures;
+  grid.prepend(side);
+  const task = addElement(side, 'lab-task', 'section');
+  const controls = addElement(side, 'lab-steer unsaved');
+  const guessPlace = addElement(controls, 'lab-guess', 'section');
+  const bar = addElement(controls, 'lab-bar');
+  const buttons = addElement(bar, 'lab-buttons');
+  const questions = addElement(controls, 'lab-choice');
   const [settings, moreCharts, numbers] = addFoot(place);
   const drawMoreCharts = createCharts(moreCharts, 1);
   const saveMenu = pictures.addSave(bar);
@@ -144,11 +146,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     saveMenu.hidden = !allows(context.state.value, 'save');
     drawHead();
     const labs = pair.namedLabs();
-    render(taskTemplate(labs), task);
+    render(taskTemplate(labs, context.theme.peek()), task);
     render(guessTemplate(pair, labs, guessOf(context.state.value), answer), guessPlace);
     pictures.draw();
     drawMoreCharts(labs);
-    setText(how, explanationWords(pair.labs[0]));
+    setText(how, explanationWords(labs));
     setText(numbers, verdictWords(labs));
     numbers.parentElement!.hidden = !numbers.textContent;
     render(questionChoice(context, pair), questions);

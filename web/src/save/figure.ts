@@ -157,7 +157,8 @@ function* linesOf(node: Text): Generator<{ text: string; range: Range }> {
 }
 
 /** A saved figure leaves these controls out; of several choices `copyTexts` keeps the chosen one. */
-const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary, label, a.button';
+const CONTROLS =
+  'svg, .save, .unsaved, .readout, button, input, select, textarea, summary, label, a.button';
 
 /** Returns the longest prefix of a text that fits, with an ellipsis if it is shortened. */
 function shorten(text: string, width: number, font: string): string {
