@@ -20,6 +20,7 @@ export function truthOf(cells: ArrayLike<number>, T: number) {
     // Shares of rows, the paper's proxy attention scores.
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
+    largest: Math.max(...rows.flat()),
     sums: [Math.min(...sums), Math.max(...sums)] as const,
     strong: laterColumn.filter((x) => x > 0.5).length,
     rows: T - 1,
@@ -85,6 +86,13 @@ export const CLAIMS: Readonly<
   'the sum of the rows inside a map': [
     /; rows sum to (<?[\d.]+)%(?: on average)?$/g,
     ({ shown }, n) => isWritten(n!, shown.rowSum),
+  ],
+  'rows beyond 100% inside a map': [
+    /^rows sum to ([\d.]+) times 100%(?:; own scale: 0 to (\d+)%)?/g,
+    ({ map, shown }, times, end) =>
+      Number(times) === Number(map.rowSum.toFixed(map.rowSum < 9.5 ? 1 : 0)) &&
+      map.rowSum > 1.5 &&
+      (end ? isWritten(end, shown.largest) : shown.largest <= 1),
   ],
   'the sum of each row': [
     /each row sums to (<?[\d.]+)%/g,
@@ -236,42 +244,40 @@ export function falseModelClaims(
   );
 }
 
-/**
- * Returns what is untrue of the heading of a row of models.
- * @param models for each name the number of heads with a sink, of `heads`, and whether its rows must sum to 1
- */
-export function falseRowHeading(
-  heading: string,
-  models: ReadonlyMap<string, { readonly count: number; readonly normalizes: boolean }>,
+/** The numbers of heads with a sink of the models on one side of a chapter, and what these models share. */
+export interface CountedSide {
+  readonly where: string;
+  readonly counts: readonly number[];
+}
+
+/** Returns what is untrue of the title of a chapter, and of the counts in the labels of its sides. */
+export function falseSides(
+  title: string,
+  labels: readonly string[],
+  sides: readonly CountedSide[],
   heads: number,
 ): string[] {
-  const counts = (isIn: (name: string) => boolean) =>
-    [...models].filter(([name]) => isIn(name)).map(([, { count }]) => count);
-  const all = counts(() => true);
-  const [, least, most] = /(\d+)(?: to (\d+))? of \d+ heads/.exec(heading) ?? [];
-  const [, where = '', few = '', ofWhich] =
-    /^(?:Sinks come|Heads have a sink only|More heads have a sink) (where rows must sum to 100%|with .*): .*?, others (none|at most (\d+))/.exec(
-      heading.replace(
-        /^Fewest sinks come with (.*): (.*?), others (.*)\.$/,
-        (_, names, rest, range) =>
-          `Sinks come with ${[...models.keys()].filter((name) => !names.split(/, | and /).includes(name)).join(', ')}: ${range}, others ${rest}.`,
-      ),
-    ) ?? [];
-  if (!where) {
-    const isTold =
-      (/^None of/.test(heading) && Math.max(...all) === 0) ||
-      (/^All|heads? (?:has|have) a sink/.test(heading) && Math.min(...all) > 0);
-    return isTold ? [] : [`no claim: ${heading}`];
-  }
-  const names = where.replace('with ', '').split(/, | and /);
-  const isAbove = (name: string) =>
-    where.startsWith('where') ? models.get(name)!.normalizes : names.includes(name);
-  const [above, below] = [counts(isAbove), counts((name) => !isAbove(name))];
-  const isTrue =
-    Math.min(...above) === Number(least) &&
-    Math.max(...above) === Number(most ?? least) &&
-    Math.max(...below) === (few === 'none' ? 0 : Number(ofWhich)) &&
-    Math.min(...above) >= 2 * Math.max(...below) &&
-    heading.includes(` of ${heads} heads`);
-  return isTrue ? [] : [`${heading} ${JSON.stringify([...models])}`];
+  const all = sides.flatMap(({ counts }) => counts);
+  const [, amount, where] = /^(More sinks|Sinks only) where (.*)$/.exec(title) ?? [];
+  const own = sides.find((side) => side.where === where)?.counts ?? [];
+  const others = sides.filter((side) => side.where !== where).flatMap(({ counts }) => counts);
+  const isTrue = where
+    ? own.length > 0 &&
+      Math.min(...own) > Math.max(...others) &&
+      (Math.max(...others) === 0) === (amount === 'Sinks only')
+    : /^No sink on th(?:is text|ese texts)$/.test(title)
+      ? Math.max(...all) === 0
+      : title === 'Sinks either way'
+        ? Math.min(...all) > 0
+        : title === 'Where do heads have a sink?';
+  const written = labels.map((label) => label.replace(/ heads ha(?:s|ve) a sink$/, ''));
+  return [
+    ...(isTrue ? [] : [`${title} ${JSON.stringify(sides)}`]),
+    ...written.flatMap((label, i) => {
+      const [list, of] = label.split(' of ');
+      const numbers = list!.split(/, | and /).map(Number);
+      const isCounted = Number(of) === heads && numbers.join() === sides[i]!.counts.join();
+      return isCounted ? [] : [`${label} ${JSON.stringify(sides[i])}`];
+    }),
+  ];
 }

@@ -6,33 +6,33 @@ import { testedClaims } from '../ship/facts';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import {
-  agreedWords,
   CHAPTERS,
   chapterOf,
   claimAbout,
-  disagreedWords,
   effectWords,
+  pairOf,
   phraseOf,
+  quoteOf,
+  sidesOf,
   verdictWords,
 } from '../src/rooms/chapters';
 import {
-  besidesWords,
   differsSentence,
   headingOf,
-  cardLabel,
   modelsWords,
   nearWords,
   obstacleOf,
   rawWords,
-  rowHeading,
+  sidesHeading,
+  sideWords,
   sinkWords,
   topicsOf,
 } from '../src/rooms/compared';
-import { labelOf } from '../src/views/attention';
+import { labelOf, ownEnd } from '../src/views/attention';
 import { differencesOf } from '../src/rooms/differs';
-import { lossBeside } from '../src/rooms/model_list';
+import { lossBeside, runsWords } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
-import { falseRowHeading } from './claim_table';
+import { falseSides } from './claim_table';
 import { frameOf, isBuilt, tensor } from './fixture';
 
 const frameWith = (share: number, change: Partial<Frame> = {}) =>
@@ -71,53 +71,54 @@ describe('the heading', () => {
   });
 });
 
-describe('the heading of a row', () => {
-  const operation = (name: string, normalizes: boolean) =>
-    ({ operation: { ...frameOf().operation, name, normalizes } }) as never;
+describe('the title of a chapter and the labels of its sides', () => {
+  const side = (where: string, ...shares: readonly number[]) => ({
+    ...{ where, counts: shares.map((share) => 4 * share) },
+    items: shares.map((share) => frameWith(share)),
+  });
+  const labelsOf = (sides: readonly ReturnType<typeof side>[]) =>
+    sides.map(({ items }, i) => sideWords(items, !i));
 
-  it('says where the sinks are, and is true of any counts', () => {
-    // A linear congruential generator: the same rows in every run.
+  it('say where the sinks are, and are true of any counts', () => {
+    // A linear congruential generator: the same sides in every run.
     let seed = 1;
     const draw = (below: number) =>
       Math.floor((below * (seed = (1103515245 * seed + 12345) % 2 ** 31)) / 2 ** 31);
     const kinds = new Set<string>();
-    for (let row = 0; row < 2000; row++) {
-      const areRules = draw(2) === 1;
-      const models = Array.from({ length: 3 + draw(4) }, (_, i) => {
-        const normalizes = areRules ? draw(2) === 1 : true;
-        const count = areRules && !normalizes ? draw(2) : draw(5);
-        return { name: `m${i}`, normalizes, count };
-      });
-      const frames = models.map(({ name, normalizes, count }) =>
-        frameOf(operation(areRules ? name : 'softmax', normalizes), {
-          sink_ratio: tensor([3], [count / 4, 0, 0]),
-          sink_ratio_raw: tensor([3], [count / 4, 0, 0]),
-        }),
+    for (let i = 0; i < 2000; i++) {
+      const most = [1 + draw(5), 1 + draw(5)];
+      const sides = most.map((below, k) =>
+        side(`side ${k}`, ...Array.from({ length: 1 + draw(4) }, () => draw(below) / 4)),
       );
-      const names = models.map(({ name }) => name);
-      const heading = rowHeading(frames, names);
-      const table = new Map(models.map(({ name, ...model }) => [name, model]));
-      expect(falseRowHeading(heading, table, 4)).toEqual([]);
-      kinds.add(/^(?:Sinks come )?\w+/.exec(heading)![0]);
+      const title = sidesHeading(sides);
+      expect(falseSides(title, labelsOf(sides), sides, 4)).toEqual([]);
+      kinds.add(title);
     }
-    expect([...kinds].sort()).toEqual([
-      'All',
-      'Fewest',
-      'Heads',
-      'More',
-      'None',
-      'Sinks come with',
-      'With',
-    ]);
+    expect([...kinds].sort()).toMatchSnapshot();
+    // An oracle that finds nothing would hold, too.
+    const wrong = [side('side 0', 0.5), side('side 1', 0.25)];
+    for (const title of [
+      'More sinks where side 1',
+      'Sinks only where side 0',
+      'No sink on this text',
+    ])
+      expect(falseSides(title, labelsOf(wrong), wrong, 4)).toHaveLength(1);
+    expect(falseSides('Sinks either way', ['1 of 4', '1 of 4'], wrong, 4)).toHaveLength(1);
   });
 
-  it('has percentages where models differ in their heads, and those of headings where heads are not counted', () => {
+  it('state the heads of each model where they differ in these, and ask where heads are not counted', () => {
     const other = frameWith(0.25, { architecture: { ...frameOf().architecture, H: 8 } });
-    expect(rowHeading([frameWith(0.75), other, frameWith(0)], ['a', 'b', 'c'])).toBe(
-      'Sinks come with a: 75% of the heads, others at most 25%.',
-    );
-    const unknown = [frameWith(0.5), frameWith(NaN), frameWith(0)];
-    expect(rowHeading(unknown, ['a', 'b', 'c'])).toBe('What makes a sink?');
+    expect(sideWords([frameWith(0.25), other], true)).toBe('1 of 4 and 4 of 16 heads have a sink');
+    expect(sideWords([frameWith(0.25)], true)).toBe('1 of 4 heads has a sink');
+    expect(sidesHeading([side('a', 0.5), side('b', NaN)])).toBe('What makes a sink?');
+  });
+
+  it('split the members of each chapter, and the pair that a press shows has one of each side', () => {
+    for (const chapter of CHAPTERS) {
+      const [first, second] = sidesOf(chapter, chapter.members);
+      expect(pairOf(chapter)).toEqual([first!.items[0]![0], second!.items[0]![0]]);
+      expect([...first!.items, ...second!.items]).toEqual(chapter.members);
+    }
   });
 });
 
@@ -203,7 +204,7 @@ describe('the label inside a map', () => {
       alpha_uniform,
       alpha_raw: alpha,
     });
-    return [labelOf(frame, at, defaults)!.text, cardLabel(frame, at, defaults)!.text];
+    return [false, true].map((isShort) => labelOf(frame, at, defaults, isShort)!.text);
   };
   const ownOperation = { operation: { ...frameOf().operation, normalizes: false } } as never;
 
@@ -216,6 +217,19 @@ describe('the label inside a map', () => {
       labelFor(0.5, 0.02, ownOperation),
       labelFor(0.1, 15.4, ownOperation),
     ]).toMatchSnapshot();
+  });
+});
+
+describe('the color scale of a map', () => {
+  it('ends at 100%, or at the largest weight where rows sum to far more', () => {
+    const ends = [
+      [1, NaN, 0.2, 0.8],
+      [1, NaN, 0.8, 0.6],
+      [0.9, NaN, 0.9, 0.9],
+      [0.5, NaN, 2.5, 0.6],
+    ].map((cells) => ownEnd(cells, 2));
+    expect(ends).toEqual([undefined, undefined, undefined, 2.5]);
+    expect(ownEnd([0.9, 0.9, 0.9, 0.9], 2)).toBe(1);
   });
 });
 
@@ -254,24 +268,22 @@ describe('chapters and claims', () => {
 
   it('change one thing of a model of the zoo, and are found by what is shown', () => {
     const cards = modelsOfZoo();
-    for (const { title, members } of CHAPTERS) {
+    for (const chapter of CHAPTERS) {
+      const { title, members } = chapter;
       const baseline = members[0]![0];
       expect([title, members.length > 2]).toEqual([title, true]);
       for (const [id] of members) expect(cards.map((card) => card.id)).toContain(id);
-      const [, contrast] = members;
-      expect(cards.find(({ id }) => id === contrast![0])!.baseline).toBe(baseline);
-      expect(chapterOf([baseline, contrast![0]])!.title).toBe(title);
+      const pair = pairOf(chapter);
+      expect(cards.find(({ id }) => id === pair[1])!.baseline).toBe(baseline);
+      expect(chapterOf(pair)!.title).toBe(title);
     }
     expect(chapterOf(['softmax', 'softmax@40'])).toBeUndefined();
     expect(phraseOf(chapterOf(['softmax', 'alibi']), 'softmax')).toBe('softmax (rotary)');
-    // All members that differ from the baseline in more than one thing.
-    const besides = CHAPTERS.flatMap((chapter) =>
-      chapter.members.map(([id]) => [id, besidesWords(chapter, id, cards, {})]),
-    ).filter(([, words]) => words);
-    expect(besides).toEqual([
-      ['heads-8', 'also differs: the number of training steps'],
-      ['experts', 'also differs: the number of training steps'],
-    ]);
+    // All are trained for as many steps as their baseline.
+    for (const { members } of CHAPTERS) {
+      const steps = members.map(([id]) => cards.find((card) => card.id === id)!.training!.steps);
+      expect(new Set(steps).size).toBe(1);
+    }
     expect(phraseOf(undefined, 'softmax')).toBeUndefined();
   });
 
@@ -302,12 +314,14 @@ describe('chapters and claims', () => {
     // A claim is quoted beside the models of its link alone, and only where the runs agree.
     const agreed = { ...claim, verdict: 'agrees', seen: ['softmax', 'gated'] };
     expect([
-      agreedWords(agreed, ['softmax', 'gated']),
-      agreedWords(agreed, ['softmax', 'relu']),
-      agreedWords({ ...agreed, verdict: 'differs' }, ['softmax', 'gated']),
-    ]).toEqual(['3 training runs agree with Q: “A gate weakens.”', '', '']);
-    expect([disagreedWords(claim), disagreedWords(agreed)]).toEqual([
-      '3 training runs disagree with Q: “A gate weakens.”',
+      quoteOf(agreed, ['softmax', 'gated']),
+      quoteOf(agreed, ['softmax', 'relu']),
+      quoteOf(claim, ['softmax', 'relu']),
+      quoteOf({ ...claim, verdict: 'undecided' }, []),
+    ]).toEqual([
+      '3 training runs with gates agree with Q: “A gate weakens.”',
+      '',
+      '3 training runs with gates disagree with Q: “A gate weakens.”',
       '',
     ]);
     expect(effectWords({ ...claim, against: 'no-bos' })).toMatch(/ than with no start token\.$/);
@@ -327,14 +341,24 @@ describe('a card', () => {
     expect(lossBeside(undefined, first)).toBe('');
   });
 
+  it('says how far apart the trained runs of its model are', () => {
+    const run = (sink_1: number) => ({ sink_1, loss: 3 });
+    const card = (...others: readonly number[]) =>
+      ({ measured: run(60.3), further_seeds: others.map(run) }) as never;
+    expect([card(), card(63, 20.4), card(60), undefined].map(runsWords)).toEqual([
+      '',
+      '3 runs: 20-63%',
+      '2 runs: 60%',
+      '',
+    ]);
+  });
+
   it('says what its models are, what counts as a sink, and how many heads of a published model have one', () => {
-    const other = frameOf({ architecture: { ...frameOf().architecture, H: 8 } });
     expect([
-      modelsWords([frameOf(), frameOf()], ['the attention rule']),
-      modelsWords([frameOf(), other], ['the number of heads', 'weight decay']),
-      sinkWords([frameOf()], true),
-      sinkWords([frameOf()], false),
-      sinkWords([frameOf({ eps: 0.2 })], true),
+      modelsWords(['the attention rule']),
+      modelsWords(['the number of heads', 'weight decay']),
+      sinkWords(frameOf()),
+      sinkWords(frameOf({ eps: 0.2 })),
     ]).toMatchSnapshot();
   });
 });

@@ -10,7 +10,7 @@ import { defaults } from '../src/ask/state';
 import { answerOf } from '../src/answers';
 import { canCount, claimOf, hasSink } from '../src/claims';
 import { selectedHead, type Frame } from '../src/frame';
-import { headingOf, rowHeading } from '../src/rooms/compared';
+import { headingOf, sidesHeading, sideWords as countsOf } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
 import { sinkCountWords } from '../src/rooms/story';
 import { row, rowAnswer, rowTitle, workOutRow } from '../src/rooms/worked_row';
@@ -27,7 +27,7 @@ import {
   truthFrom,
   uniformOf,
   falseModelClaims,
-  falseRowHeading,
+  falseSides,
   type Truth,
 } from './claim_table';
 import { openPage, stubScreen } from './engine';
@@ -343,16 +343,21 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
             truthFrom(frame, selectedHead(frame, state), drawnCells(frame)),
           ]),
         );
-        const counts = frames.map((frame) => ({
-          count: sinksOf(truthFrom(frame, selectedHead(frame, state), drawnCells(frame))),
-          normalizes: frame.operation.normalizes,
+        // The softmax model is on one side, the two others on the other.
+        const sides = [frames.slice(0, 1), frames.slice(1)].map((items, side) => ({
+          ...{ where: `side ${side}`, items },
+          counts: items.map((frame) =>
+            sinksOf(truthFrom(frame, selectedHead(frame, state), drawnCells(frame))),
+          ),
         }));
-        const row = rowHeading(frames, ids);
         if (verdictOf(frames[0]!).conclusive)
           problems.push(
-            ...falseRowHeading(row, new Map(ids.map((id, n) => [id, counts[n]!])), 24).map(
-              (what) => `“${prompt}”: ${what}`,
-            ),
+            ...falseSides(
+              sidesHeading(sides),
+              sides.map(({ items }, side) => countsOf(items, !side)),
+              sides,
+              24,
+            ).map((what) => `“${prompt}”: ${what}`),
           );
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
         for (const words of [heading, numbersSentence(pair)])

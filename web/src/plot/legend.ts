@@ -41,7 +41,7 @@ export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [stri
 
 function ticksOf({ low, high, isSquareRoot }: Scale): readonly number[] {
   if (low < 0) return [low, 0, high];
-  return isSquareRoot ? [0, 0.1, 0.3, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
+  return (isSquareRoot ? [0, 0.1, 0.3, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1]).map((x) => x * high);
 }
 
 export const scaleName = ({ isSquareRoot }: Scale, what: string): string =>

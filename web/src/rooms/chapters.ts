@@ -5,42 +5,50 @@
 import { parseSubject } from '../ask/subject';
 
 /**
- * A model of the zoo, what it has in its chapter ("with softmax", "with no start token"), and that in a few words: of an
- * attention rule what its formula lets a row sum to, of others what changes.
+ * A model of the zoo, what it has in its chapter ("with softmax", "with no start token"), and that in a few plain words: of
+ * an attention rule what its formula lets a row sum to, of others what changes.
  */
 type Member = readonly [id: string, phrase: string, what: string];
 
 export interface Chapter {
   readonly title: string;
-  /** The baseline, the contrast that a press shows, and the others. */
+  /** What the models of each side share, in words that follow "where". */
+  readonly sides: readonly [string, string];
+  /** The first `count` of the members, of which the baseline is the first, are on the first side. */
+  readonly count: number;
   readonly members: readonly Member[];
 }
 
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
+    sides: ['rows must sum to 100%', 'rows may sum to anything'],
+    count: 2,
     members: [
-      ['softmax', 'softmax', 'rows sum to 100%'],
+      ['softmax', 'softmax', 'scores share 100%'],
+      ['sigmoid-norm', 'normalized sigmoid', 'scores scaled to 100%'],
       ['sigmoid', 'sigmoid', 'each score alone'],
-      ['sigmoid-norm', 'normalized sigmoid', 'rows sum to 100%'],
-      ['softpick', 'softpick', 'rows may be empty'],
-      ['elu1', 'ELU+1', 'weights without limit'],
+      ['softpick', 'softpick', 'may be empty'],
+      ['elu1', 'ELU+1', 'no limit'],
       ['relu', 'ReLU', 'no negative scores'],
     ],
   },
   {
     title: 'Extra key, gate',
+    sides: ['heads must read tokens', 'heads may read nothing'],
+    count: 1,
     members: [
-      ['softmax', 'softmax', 'rows sum to 100%'],
-      ['key-bias', 'a key bias', 'one more key, no token'],
+      ['softmax', 'softmax', 'tokens get all attention'],
+      ['key-bias', 'a key bias', 'an extra key, no token'],
       ['sink-logit', 'a sink logit', 'a learned share goes nowhere'],
       ['softmax1', 'softmax1', 'a share may go nowhere'],
       ['gated', 'gates', 'gates on what heads write'],
-      ['gated-head', 'a gate per head', 'one gate for each head'],
     ],
   },
   {
     title: 'Positions',
+    sides: ['positions are rotary', 'positions are told otherwise'],
+    count: 1,
     members: [
       ['softmax', 'softmax (rotary)', 'rotates queries and keys'],
       ['no-positions', 'no positions', 'only later tokens are hidden'],
@@ -50,33 +58,53 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   {
     title: 'First token',
+    sides: ['the first token is always the same', 'the first token varies'],
+    count: 2,
     members: [
-      ['short', 'a start token', 'each text begins with <s>'],
-      ['no-bos', 'no start token', 'texts begin with any token'],
+      ['short', 'a start token', 'texts begin with <s>'],
       ['fixed-first', 'a fixed first token', 'texts begin with <|endoftext|>'],
+      ['no-bos', 'no start token', 'texts begin with any token'],
       ['random-first', 'a random first token', 'a token drawn at random'],
     ],
   },
   {
     title: 'Training recipe',
+    sides: ['training is as usual', 'one setting is changed'],
+    count: 1,
     members: [
-      ['softmax', 'softmax', 'this page’s usual recipe'],
+      ['softmax', 'softmax', 'the usual recipe'],
       ['decay-0', 'no weight decay', 'nothing pulls weights to 0'],
       ['lr-1e-3', 'a third of the learning rate', 'smaller steps'],
       ['lr-3e-4', 'a tenth of the learning rate', 'tiny steps'],
       ['little-text', 'little text', '100,000 tokens again and again'],
-      ['short', 'half the steps', '2,000 steps instead of 4,000'],
     ],
   },
   {
     title: 'Size',
+    sides: ['layers have 4 heads', 'layers have 8 heads, or experts'],
+    count: 1,
     members: [
-      ['softmax', 'softmax (4 heads)', '4 heads of width 32'],
-      ['heads-1', '1 head a layer', 'one head of width 128'],
-      ['heads-8', '8 heads a layer', '8 heads of width 16'],
+      ['short', '4 heads a layer', 'heads of width 32'],
+      ['heads-8', '8 heads a layer', 'heads of width 16'],
       ['experts', 'four experts', 'each token uses two experts'],
     ],
   },
+];
+
+/** Things of the models on one side of a chapter, and what these models share. */
+export interface Side<Item> {
+  readonly where: string;
+  readonly items: readonly Item[];
+}
+
+/** Splits things of a chapter's members into those of its two sides. */
+export const sidesOf = <Item>({ sides, count }: Chapter, items: readonly Item[]): Side<Item>[] =>
+  sides.map((where, i) => ({ where, items: i ? items.slice(count) : items.slice(0, count) }));
+
+/** Returns the baseline of a chapter, and the contrast that a press shows. */
+export const pairOf = ({ members, count }: Chapter): string[] => [
+  members[0]![0],
+  members[count]![0],
 ];
 
 /** Returns the first chapter that has all these models, unedited and fully trained; undefined for the reader's own choice. */
@@ -131,22 +159,18 @@ const VERDICTS: Readonly<Record<string, string>> = {
   undecided: 'cannot confirm',
 };
 
+const runsOf = ({ runs, recipe }: TestedClaim) => `${runs} training runs with ${nameOf(recipe)}`;
+
 /** Says in plain words whether our runs agree with a claim. */
-export const verdictWords = ({ source, runs, verdict }: TestedClaim): string =>
-  `${runs} runs ${VERDICTS[verdict] ?? 'agree in part with'} ${/project/.test(source) ? 'this claim' : 'a paper'}.`;
+export const verdictWords = (tested: TestedClaim): string =>
+  `${runsOf(tested)} ${VERDICTS[tested.verdict] ?? 'agree in part with'} ${/project/.test(tested.source) ? 'this claim' : 'a paper'}.`;
 
-const quoted = ({ claim, source, runs }: TestedClaim, verdict: string) =>
-  `${runs} training runs ${verdict} ${source}: “${claim}”`;
-
-/** Quotes a claim with which our runs agree, if its link shows exactly these models; otherwise empty. */
-export const agreedWords = (tested: TestedClaim, shown: readonly string[]): string =>
-  tested.verdict === 'agrees' && tested.seen.join() === shown.join()
-    ? quoted(tested, VERDICTS.agrees!)
-    : '';
-
-/** Quotes a claim with which our runs disagree; otherwise empty. */
-export const disagreedWords = (tested: TestedClaim): string =>
-  tested.verdict === 'differs' ? quoted(tested, VERDICTS.differs!) : '';
+/** Quotes a claim with which our runs disagree, or agree if its link shows exactly these models; otherwise empty. */
+export function quoteOf(tested: TestedClaim, shown: readonly string[]): string {
+  const { claim, source, verdict, seen } = tested;
+  const isQuoted = verdict === 'differs' || (verdict === 'agrees' && seen.join() === shown.join());
+  return isQuoted ? `${runsOf(tested)} ${VERDICTS[verdict]} ${source}: “${claim}”` : '';
+}
 
 /** Says whether our runs agree with a claim, quotes it, and states the interval of the measured effect in percentage points. */
 export function effectWords(tested: TestedClaim): string {

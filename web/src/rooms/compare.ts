@@ -1,6 +1,6 @@
 /**
- * The room Compare: what makes a sink? Chapters ask what one change does: a card for each model that answers it has a map,
- * and the title is what the cards show. A press on a card shows its model large beside the first, on shared scales, as a
+ * The room Compare: what makes a sink? Chapters ask what one change does: the cards of the models that answer it are in two
+ * groups, and the title is what the groups show. A press on a card shows its model large beside the first, on shared scales, as a
  * link does that names up to six models. The verdict of a claim follows, and panels with all numbers.
  */
 import { signal } from '@preact/signals-core';
@@ -30,31 +30,33 @@ import { colorsOf } from '../timeline/course';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
 import { addCardLegend, cardLooks, nameHeads } from './cards';
 import {
-  agreedWords,
   CHAPTERS,
   chapterOf,
   claimAbout,
-  disagreedWords,
   effectWords,
+  pairOf,
   phraseOf,
+  quoteOf,
+  sidesOf,
   type Chapter,
+  type Side,
 } from './chapters';
 import {
-  besidesWords,
   differsSentence,
   extraKeyWords,
   headingOf,
   modelsWords,
   nearWords,
   obstacleOf,
+  QUESTION,
   rawWords,
-  rowHeading,
+  sidesHeading,
   sinkWords,
   spendWords,
   topicsOf,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { drawModels, lossBeside, type ModelCard } from './model_list';
+import { AS_GOOD, drawModels, lossBeside, runsWords, type ModelCard } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -93,7 +95,7 @@ const membersIds = (chapter: Chapter): string[] => chapter.members.map(([id]) =>
 function showsCards(state: State): boolean {
   const { shown, large, view } = state;
   const chapter = chapterOf(shown);
-  const isPair = chapter && shown.join() === membersIds(chapter).slice(0, 2).join();
+  const isPair = chapter && shown.join() === pairOf(chapter).join();
   const isRequested =
     large === 'no' || (large === 'auto' && shown.join() === defaults.shown.join());
   return Boolean(isPair) && isRequested && view === defaults.view && allows(state, 'subjects');
@@ -110,7 +112,7 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
     </button>`;
   const openChapter = (chapter: Chapter) =>
     set({
-      ...{ shown: membersIds(chapter).slice(0, 2), large: 'no', view: defaults.view },
+      ...{ shown: pairOf(chapter), large: 'no', view: defaults.view },
       ...{ layer: -1, head: -1 },
     });
   if (current && !showsCards(state.value) && allows(state.value, 'subjects')) {
@@ -148,21 +150,28 @@ function othersToMeasure(context: Context, state: State) {
   return { areWaiting, requested: requested.map(({ subject }) => subject) };
 }
 
-function modelCards(context: Context, state: State): ModelCard[] {
+/** Returns the cards of the chapter, side by side. @param headWords says which head a card shows */
+function modelCards(
+  context: Context,
+  state: State,
+  headWords: ReturnType<typeof nameHeads>,
+): Side<ModelCard>[] {
   const chapter = chapterOf(state.shown)!;
-  const { zoo, describe } = context.engine.value!.models;
+  const { zoo } = context.engine.value!.models;
   const { areWaiting } = othersToMeasure(context, state);
   const cardOf = (id: string) => zoo.cards.find((card) => card.id === id);
   const [first] = membersIds(chapter);
-  return entriesOf(context, membersIds(chapter)).map(({ subject, frame, isStale }, i) => {
-    const [, name, what] = chapter.members[i]!;
-    const besides = besidesWords(chapter, subject, zoo.cards, describe.letters);
+  const cardFor = ([id, name, what]: Chapter['members'][number]): ModelCard => {
+    const [{ subject, frame, isStale }] = entriesOf(context, [id]) as [SubjectEntry];
+    const loss = lossBeside(cardOf(id), cardOf(first!));
+    const notes = [runsWords(cardOf(id)), loss && `guesses ${loss}`];
     return {
-      ...{ subject, name, what, frame, isStale },
-      note: besides || lossBeside(cardOf(subject), cardOf(first!)),
+      ...{ subject, name, what, frame, isStale, notes: notes.filter(Boolean) },
+      head: frame?.head ? headWords(frame, frame.head, hasExtraKey(frame) ? '∗' : '') : '',
       waits: areWaiting && !state.shown.includes(subject),
     };
-  });
+  };
+  return sidesOf(chapter, chapter.members.map(cardFor));
 }
 
 const colorsOfSubjects = (subjects: readonly string[]): string[] =>
@@ -213,10 +222,14 @@ function headOnCard(frame: Frame, requested: Head): Head {
 }
 
 /** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
-function addCards(place: HTMLElement, context: Context, scope: Scope) {
+function addCards(
+  place: HTMLElement,
+  context: Context,
+  scope: Scope,
+  headWords: ReturnType<typeof nameHeads>,
+) {
   const pictures = addElement(place, 'pictures');
   const headOf = (frame: Frame) => headOnCard(frame, context.state.peek());
-  const headWords = nameHeads(context);
   const wordsOf = (frame: Frame, i: number) => {
     const { shown } = context.state.peek();
     const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
@@ -255,30 +268,20 @@ function drawnEntries(context: Context): SubjectEntry[] {
   return entriesOf(context, showsCards(state) ? membersIds(chapterOf(shown)!) : shown);
 }
 
-/**
- * Returns the frames that the title is about: those of the chapter's cards once all of them are drawn, or else the shown
- * ones; none while one of these is measured.
- */
-function titleFrames(entries: readonly SubjectEntry[], context: Context): readonly Frame[] {
-  const { areWaiting } = othersToMeasure(context, context.state.value);
-  if (!entries.every(isFresh)) return [];
-  const all = drawnEntries(context);
-  const drawn = all.filter(isFresh);
-  const isRow = drawn.length > 2 && (areWaiting || drawn.length === all.length);
-  return framesOf(isRow ? drawn : entries);
-}
-
 /** Returns the heading, and the sentences on what the models are, what differs, and what counts as a sink. */
 function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
   const state = context.state.value;
   const chapter = chapterOf(state.shown);
-  const frames = titleFrames(entries, context);
-  const phrases = frames.map(({ subject }) => phraseOf(chapter, subject));
   const areCards = showsCards(state);
+  const all = drawnEntries(context);
+  // Until all cards are drawn, the sentences are about the first two.
+  const about = all.every(isFresh) ? all : entries;
+  const frames = about.every(isFresh) ? framesOf(about) : [];
+  const phrases = frames.map(({ subject }) => phraseOf(chapter, subject));
   const isFailed = entries.some(({ error }) => error);
   const lead = areCards ? cardsLead : largeLead;
   return html`<h1>
-      ${areCards && frames.length > 2 ? rowHeading(frames, phrases as string[]) : headingOf(frames, phrases)}
+      ${areCards ? (about === all ? sidesHeading(sidesOf(chapter!, frames)) : QUESTION) : headingOf(frames, phrases)}
     </h1>
     ${troubleNotes(entries, context)}
     <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
@@ -286,25 +289,24 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
     </p>`;
 }
 
-/** Says what the models of a chapter are, how large models do, and what papers say about them with which our runs disagree. */
+/** Says what the models of a chapter are, and how large models do. */
 function cardsLead(frames: readonly Frame[], context: Context): string {
   const { letters } = context.engine.peek()!.models.describe;
   const { differences } = differencesBetween(frames, context);
-  const { shown } = context.state.peek();
-  const tested = claimAbout(shown);
-  const disagreed = tested ? disagreedWords(tested) : '';
-  return `${modelsWords(frames, topicsOf(differences, letters))} ${obstacleOf(frames) || `${sinkWords(frames, !disagreed)} ${disagreed}`}`.trim();
+  const obstacle = obstacleOf(frames);
+  return `${modelsWords(topicsOf(differences, letters))}${obstacle ? `. ${obstacle}` : `; ${sinkWords(frames[0]!)}`}`;
 }
 
 /** Says how well the second of two models of a chapter predicts; empty for others. */
-function lossSentence([first, second]: readonly Frame[], context: Context): string {
+function lossSentence(frames: readonly Frame[], context: Context): string {
   const { cards } = context.engine.peek()!.models.zoo;
-  const phrase = phraseOf(chapterOf(context.state.peek().shown), second!.subject);
-  const [baseline, card] = [first, second].map((frame) =>
-    cards.find(({ id }) => id === frame!.subject),
-  );
+  const chapter = chapterOf(context.state.peek().shown);
+  const [first, second] = frames.map(({ subject }) => phraseOf(chapter, subject));
+  const [baseline, card] = frames.map(({ subject }) => cards.find(({ id }) => id === subject));
   const loss = lossBeside(card, baseline);
-  return phrase && loss ? `With ${phrase} the model ${loss}.` : '';
+  return first && loss
+    ? `With ${second}, guesses of the next token are ${loss} ${loss === AS_GOOD ? 'as' : 'than'} with ${first}.`
+    : '';
 }
 
 function largeLead(frames: readonly Frame[], context: Context): string {
@@ -318,8 +320,7 @@ function largeLead(frames: readonly Frame[], context: Context): string {
   const raw = frames.length > 2 ? '' : rawWords(frames);
   const loss = frames.length === 2 ? lossSentence(frames, context) : '';
   const reason =
-    `${spendWords(frames)}${extraKeyWords(frames)}${raw}` ||
-    (tested ? agreedWords(tested, shown) || disagreedWords(tested) : '');
+    `${spendWords(frames)}${extraKeyWords(frames)}${raw}` || (tested ? quoteOf(tested, shown) : '');
   return `${nearWords(frames)}${differs} ${obstacleOf(frames) || reason} ${loss}`
     .replace(/ +/g, ' ')
     .trim();
@@ -334,7 +335,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const cardsPlace = addElement(root, 'model-cards');
   const answers = addElement(root, 'middle');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  const { stage, select, update } = addCards(answers, context, scope);
+  const headWords = nameHeads(context);
+  const { stage, select, update } = addCards(answers, context, scope, headWords);
   const updateLegend = addCardLegend(root, context);
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
@@ -380,7 +382,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     answers.hidden = areCards;
     const options = { state, theme: context.theme.value };
     if (context.engine.value && areCards)
-      drawModels(cardsPlace, modelCards(context, state), press, options);
+      drawModels(cardsPlace, modelCards(context, state, headWords), press, options);
     else render(nothing, cardsPlace);
     updateLegend(areCards ? framesOf(drawnEntries(context)) : update(entries));
     // Once drawn it stays, open or not as the reader left it.

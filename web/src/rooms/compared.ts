@@ -1,6 +1,6 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
 import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';
-import { firstTokenWeights, mean, ofHead, usesRawWeights, type Frame, type Head } from '../frame';
+import { firstTokenWeights, usesRawWeights, type Frame } from '../frame';
 import {
   capitalize,
   extraKeyHeads,
@@ -12,19 +12,15 @@ import {
   meanRowSum,
   mustSpendWords,
   haveOtherTexts,
-  sumWords,
   textsWords,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
-import type { State } from '../ask/state';
-import { trainingOf, type Card } from '../ask/zoo';
-import { claimOf, hasSink } from '../claims';
-import type { DrawOptions } from '../page/view';
+import { hasSink } from '../claims';
 import { MAX_SHARES, timesWords } from '../views/attention';
-import type { Chapter } from './chapters';
-import { differencesOf, pathWords } from './differs';
+import type { Side } from './chapters';
+import { pathWords, type differencesOf } from './differs';
 
 /** What keys of the descriptions are about, by their beginnings; the first one that matches counts. */
 const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
@@ -76,27 +72,6 @@ export function differsSentence(topics: readonly string[]): string {
       ? `${topics[0]}, ${topics[1]} and ${topics.length - 2} more`
       : listWords(topics);
   return topics.length === 1 ? `Only ${list} differs.` : `The models differ in ${list}.`;
-}
-
-/** Says what differs between a model and the first one of its chapter besides what the chapter changes; empty if nothing. */
-export function besidesWords(
-  { members }: Chapter,
-  subject: string,
-  cards: readonly Card[],
-  letters: Readonly<Record<string, string>>,
-): string {
-  const cardOf = (id: string | null | undefined) => cards.find((card) => card.id === id);
-  const [first, card] = [members[0]![0], subject].map(cardOf);
-  const own = cardOf(card?.baseline);
-  if (!first || !card || !own || card === first) return '';
-  const topics = (...pair: readonly Card[]) =>
-    topicsOf(
-      differencesOf(pair.map((one) => ({ training: trainingOf(one, cards) }))).differences,
-      letters,
-    );
-  const changed = topics(own, card);
-  const besides = topics(first, own).filter((topic) => !changed.includes(topic));
-  return besides.length ? `also differs: ${listWords(besides)}` : '';
 }
 
 /** Returns how many of a model's heads have a sink: "15 of 24"; "none"; as a mean over prompts "60% of 24". */
@@ -192,63 +167,35 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
-/**
- * Splits models by the share of their heads with a sink where the gap is widest: those above have at least twice the share
- * of those below; undefined without such a gap.
- */
-function splitBySinks(frames: readonly Frame[]) {
-  const sinkOf = (frame: Frame) => verdictOf(frame).sink;
-  const sorted = [...frames].sort((a, b) => sinkOf(b) - sinkOf(a));
-  const gaps = sorted.slice(1).map((frame, i) => {
-    const [above, below] = [sinkOf(sorted[i]!), sinkOf(frame)];
-    return above >= 2 * below ? above - below : 0;
-  });
-  const widest = Math.max(...gaps);
-  const at = gaps.indexOf(widest) + 1;
-  return widest > 0 ? { above: sorted.slice(0, at), below: sorted.slice(at) } : undefined;
-}
-
-/** Returns a function that states the heads with a sink of sorted models: "11 to 19"; in percent where models differ in heads. */
-function countRanges(frames: readonly Frame[]) {
-  const [heads, ...others] = new Set(frames.map(({ architecture: { L, H } }) => L * H));
-  const isCount = !others.length && frames[0]!.sequences === 1;
-  const rangeOf = (sorted: readonly Frame[]): string => {
-    const ends = [sorted.at(-1)!, sorted[0]!].map((frame) => {
-      const { sink } = verdictOf(frame);
-      return isCount ? (sink * heads!).toFixed(0) : formatPercent(sink, 0);
-    });
-    return [...new Set(ends)].join(' to ');
-  };
-  return { rangeOf, unit: `of ${isCount ? `${heads} heads` : 'the heads'}` };
-}
+export const QUESTION = 'Where do heads have a sink?';
 
 /**
- * Returns the heading of a row of models: where the sinks are. If the models differ in the attention rule, and rows must
- * sum to 100% exactly in those with many sinks, it says that; otherwise it names the models.
- * @param phrases what each model has: "softmax"
+ * Returns the title of a chapter: on which side the sinks are, where each model has at least twice the share of any model
+ * of the other side.
  */
-export function rowHeading(frames: readonly Frame[], phrases: readonly string[]): string {
-  const split = obstacleOf(frames) ? undefined : splitBySinks(frames);
-  if (!split) return headingOf(frames, phrases);
-  const { above, below } = split;
-  const list = (some: readonly Frame[]) =>
-    listWords(some.map((frame) => phrases[frames.indexOf(frame)]!));
-  const { rangeOf, unit } = countRanges(frames);
-  const most = `${rangeOf(above)} ${unit}`;
-  const atMost = verdictOf(below[0]!).sink > 0 ? `at most ${rangeOf(below.slice(0, 1))}` : 'none';
-  const rules = new Set(frames.map(({ operation }) => operation.name));
-  const isRule =
-    rules.size === frames.length &&
-    frames.every((frame) => frame.operation.normalizes === above.includes(frame));
-  if (above.length > MAX_LISTED && !isRule)
-    return `Fewest sinks come with ${list(below)}: ${atMost}, others ${most}.`;
-  const where =
-    isRule && above.length > 1
-      ? `${atMost === 'none' ? 'Heads have a sink only' : 'More heads have a sink'} where rows must sum to 100%`
-      : `Sinks come with ${list(above)}`;
-  const [extra] = frames.map(extraKeyHeads).filter((heads) => heads && !/^none/.test(heads));
-  const elsewhere = extra ? `; an extra key has it in ${extra.replace(' of the ', ' of ')}` : '';
-  return `${where}: ${most}, others ${atMost}${elsewhere}.`;
+export function sidesHeading(sides: readonly Side<Frame>[]): string {
+  const all = sides.flatMap(({ items }) => items);
+  if (obstacleOf(all)) return 'What makes a sink?';
+  const sinks = all.map((frame) => verdictOf(frame).sink);
+  if (!sinks.some((sink) => sink > 0)) return `No sink on ${textsWords(all[0]!)}`;
+  for (const { where, items } of sides) {
+    const [own, others] = [true, false].map((isOwn) =>
+      sinks.filter((_, i) => items.includes(all[i]!) === isOwn),
+    );
+    const [least, most] = [Math.min(...own!), Math.max(...others!)];
+    if (least > 0 && least >= 2 * most)
+      return `${most > 0 ? 'More sinks' : 'Sinks only'} where ${where}`;
+  }
+  return sinks.every((sink) => sink > 0) ? 'Sinks either way' : QUESTION;
+}
+
+/** Counts the heads with a sink of each model of a side: "15 and 12 of 24"; of the first side in whole words. */
+export function sideWords(frames: readonly Frame[], isFirst: boolean): string {
+  const counts = frames.map(countFigures);
+  const [heads, ...others] = new Set(counts.map((count) => count.replace(/.* /, '')));
+  const numbers = others.length ? counts : counts.map((count) => count.replace(/ .*/, ''));
+  const words = `${listWords(numbers)}${others.length ? '' : ` of ${heads}`}`;
+  return isFirst ? `${words} heads ${/^1 of \d+$/.test(words) ? 'has' : 'have'} a sink` : words;
 }
 
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */
@@ -268,36 +215,15 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
     : '';
 }
 
-/** Says what the models of a chapter are, and what differs. @param topics what differs, in words */
-export function modelsWords(frames: readonly Frame[], topics: readonly string[]): string {
-  const range = (...values: readonly number[]) =>
-    [...new Set([Math.min(...values), Math.max(...values)])].join(' to ');
-  const layers = range(...frames.map(({ architecture: { L } }) => L));
-  const heads = range(...frames.map(({ architecture: { H } }) => H));
+/** Says what differs between the models of a chapter, in words, and what rows are. */
+export function modelsWords(topics: readonly string[]): string {
   const differs = differsSentence(topics);
-  return `Small models, ${layers} layers of ${heads} heads, trained on children’s books: ${differs.charAt(0).toLowerCase()}${differs.slice(1)}`;
+  return `Small models: ${differs.charAt(0).toLowerCase()}${differs.slice(1)} Each row is one token’s attention`;
 }
 
-/** Says what counts as a sink and, where there is room, how many heads of a published model have one. */
-export function sinkWords([frame]: readonly Frame[], hasRoom: boolean): string {
-  const name = firstName(frame!);
-  const also =
-    hasRoom && frame!.eps === eps ? ` ${model}, a real model, has ${sinks} in ${heads} heads.` : '';
-  return `A sink: over ${formatPercent(frame!.eps, 0)} of a head’s attention on the first token${/ /.test(name) ? '' : `, ${name}`}.${also}`;
-}
-
-/** Returns the label inside the map of a card: how much the first column or an extra key gets; where rows are far beyond 100%, also that. */
-export function cardLabel(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
-  const { attention, rowSum } = claimOf(frame, at, state);
-  const extra = frame.architecture.bias_key && frame.tensors.att_bias;
-  if (extra && !(attention > frame.eps))
-    return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on an extra key` };
-  if (rowSum > MAX_SHARES) {
-    const first = `${wholePercent(attention)} on ${firstName(frame)}`;
-    return { kind: 'filled', text: `${first}; rows sum to ${sumWords(rowSum)}` };
-  }
-  return {
-    kind: attention > frame.eps ? 'sink' : 'weak',
-    text: `◀ ${wholePercent(attention)} on ${firstName(frame)}`,
-  };
+/** Says what counts as a sink, and how many heads of a published model have one. */
+export function sinkWords(frame: Frame): string {
+  const name = firstName(frame);
+  const also = frame.eps === eps ? ` The real ${model}: ${sinks} of ${heads} heads.` : '';
+  return `a sink: over ${formatPercent(frame.eps, 0)} of a head’s on ${/ /.test(name) ? '' : `${name}, `}the first token.${also}`;
 }

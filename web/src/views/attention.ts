@@ -68,14 +68,29 @@ import {
 /**
  * Returns the color scale of attention weights.
  * @param means the cells, if they are means over blocks: all are small, so the scale ends at the largest one
+ * @param end where the scale of other cells ends
  */
 export function weightScale(
   { frames, state, theme }: Pick<DrawOptions, 'frames' | 'state' | 'theme'>,
   means?: readonly ArrayLike<number>[],
+  end = 1,
 ) {
-  const maximum = means ? largestMagnitude(means) : 1;
+  const maximum = means ? largestMagnitude(means) : end;
   const isSigned = frames.some(({ operation }) => operation.proxy === 'share_abs');
   return isSigned ? diverging(theme, maximum) : sequential(theme, maximum, state.scale === 'root');
+}
+
+/** Row sums beyond this are no shares of 100%. */
+export const MAX_SHARES = 1.5;
+
+/**
+ * Returns where the color scale of a map ends whose rows sum to far more than 100%: at its largest weight, if that is over
+ * 100%; undefined for other maps.
+ */
+export function ownEnd(cells: ArrayLike<number>, rows: number): number | undefined {
+  let sum = 0;
+  for (let i = 0; i < cells.length; i++) sum += cells[i]! || 0;
+  return sum > MAX_SHARES * rows ? largestMagnitude([cells], 1) : undefined;
 }
 
 /** Returns the name of a map's numbers and the names of its two axes, for saved files. */
@@ -356,7 +371,8 @@ function cellsToDraw(frame: Frame, maps: Maps, options: DrawOptions) {
   const blockValues = hasMaxima ? maps.largest! : maps.weights;
   const cells = hasBlocks ? blockValues : cellsOf(exactCells ?? maps, state);
   const blockScale = weightScale(options, frame.pooled && !hasMaxima ? [blockValues] : undefined);
-  const scale = hasBlocks ? blockScale : weightScale(options);
+  const end = ownEnd(cells, grid.rows);
+  const scale = hasBlocks ? blockScale : weightScale(options, undefined, end);
   return { canZoom, exactCells, hasBlocks, hasMaxima, grid, blockValues, cells, blockScale, scale };
 }
 
@@ -367,25 +383,36 @@ function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
   return ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${cells}`;
 }
 
-/** Row sums beyond this are no shares of 100%. */
-export const MAX_SHARES = 1.5;
-
 export const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
 
-/** Returns the label inside a map, which is about its first column and its rows: the same in every room. */
-export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
+/**
+ * Returns the label inside a map, which is about its first column and its rows: the same in every room.
+ * @param isShort for a small map: only how much the first column or an extra key gets
+ */
+export function labelOf(
+  frame: Frame,
+  at: Head,
+  state: State,
+  isShort = false,
+): DrawOptions['remark'] {
   const claim = claimOf(frame, at, state);
   const { column, isShare, kind, rowSum } = claim;
-  if (!kind || !column) return undefined;
+  if (!isShort && (!kind || !column)) return undefined;
   const sum = isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`;
   // The map is that of the first prompt, and so is its number.
-  const amount = `${amountOf({ ...claim, attention: column.alpha })} on ${firstName(frame)}`;
-  const isSink = hasSink(frame, column.alpha);
+  const attention = column?.alpha ?? claim.attention;
+  const amount = `${amountOf({ ...claim, attention })} on ${firstName(frame)}`;
+  const isSink = hasSink(frame, attention);
   const extra = frame.architecture.bias_key && frame.tensors.att_bias;
   if (extra && !isSink)
     return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
-  if (rowSum > MAX_SHARES)
-    return { kind: 'none', text: `raw weights, not shares: rows sum to ${timesWords(rowSum)}` };
+  const maps = mapsOf(frame);
+  const end = maps && ownEnd(cellsOf(maps, state), maps.rows);
+  if (end) {
+    const scale = end > 1 ? `; own scale: 0 to ${wholePercent(end)}` : '';
+    return { kind: 'none', text: `rows sum to ${timesWords(rowSum)}${scale}` };
+  }
+  if (isShort) return { kind: isSink ? 'sink' : 'weak', text: `◀ ${amount}` };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
   if (kind === 'none')
@@ -402,7 +429,8 @@ export function labelOf(frame: Frame, at: Head, state: State): DrawOptions['rema
 
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
-const columnOf = (weights: Float32Array, scale: Scale) =>
+/** Draws the weights that the rows give to an extra key, right of their map. */
+export const columnOf = (weights: Float32Array, scale: Scale): TemplateResult =>
   html`<b>∗ ${wholePercent(mean(weights))}</b
     >${Array.from(weights, (weight) => html`<i style="background: ${cssColor(scale, weight)}"></i>`)}`;
 

@@ -20,7 +20,7 @@ import {
   timesUniform,
   percentBeside,
 } from '../words';
-import { axesOf, weightScale } from './attention';
+import { axesOf, ownEnd, weightScale } from './attention';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the numbers of columns and rows, which for a long text are smaller than in the selected head's map. */
@@ -127,8 +127,10 @@ export const heads: View = {
       shownFrame = frame;
       const { L, H } = frame.architecture;
       const maps = headMaps(frame);
-      const scale = weightScale(options, frame.pooled ? maps : undefined);
       const { rows, side } = sizesOf(frame);
+      const isNormalized = options.state.normalize === 'yes';
+      const end = isNormalized ? 1 : Math.max(1, ...maps.map((map) => ownEnd(map, rows) ?? 1));
+      const scale = weightScale(options, frame.pooled ? maps : undefined, end);
       if (
         grid.childElementCount !== L * H ||
         grid.style.getPropertyValue('--heads') !== String(H)
@@ -136,7 +138,6 @@ export const heads: View = {
         fillGrid(grid, frame);
         lastInputs = [];
       }
-      const isNormalized = options.state.normalize === 'yes';
       const inputs = [frame.tensors.att, scale, isNormalized];
       const isChanged = inputs.some((input, i) => input !== lastInputs[i]);
       lastInputs = inputs;
