@@ -1,6 +1,6 @@
 /** Tests the rooms as a reader uses them: looking, pointing, typing, choosing and following links. */
 import assert from 'node:assert/strict';
-import { exec } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { createEngine, openTokenizer } from '../../wasm/index.ts';
@@ -611,10 +611,15 @@ const comparing = {
   },
 };
 
-/** Runs a `sinkscope` command that the page shows, by the command line of this repository. */
-async function runCommand(command) {
-  const localCommand = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
-  return JSON.parse((await promisify(exec)(`${localCommand} --json`, { cwd: root })).stdout);
+/** Runs `sinkscope` commands that the page shows, as a shell reads them, by the command line of this repository. */
+async function runCommands(lines) {
+  const run = async (...command) =>
+    (await promisify(execFile)(...command, { cwd: root, maxBuffer: 1e9 })).stdout;
+  const wordsOf = async (line) =>
+    (await run('sh', ['-c', `sinkscope() { printf '%s\\0' "$@"; }\n${line}`])).split('\0');
+  const words = (await Promise.all(lines.map(wordsOf))).map((all) => all.slice(0, -1));
+  const program = ['tests/browser/run_commands.mjs', JSON.stringify(words)];
+  return JSON.parse(await run(process.execPath, program));
 }
 
 const commands = {
@@ -638,10 +643,12 @@ const commands = {
         count,
       );
       await settled(page);
-      for (let i = 0; i < count; i++) {
+      const lines = await rows.evaluateAll((all) =>
+        all.map((row) => row.querySelector('.copy-command').title),
+      );
+      for (const [i, { metrics, loss }] of (await runCommands(lines)).entries()) {
         const row = rows.nth(i);
-        const command = await row.locator('.copy-command').getAttribute('title');
-        const { metrics, loss } = await runCommand(command);
+        const command = lines[i];
         const shownNumber = async (name) =>
           row.locator(`[data-metric="${name}"] .value`).textContent();
         assert.equal(await shownNumber('loss'), loss.toFixed(3), command);
@@ -684,8 +691,11 @@ const commands = {
         all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),
       );
       assert.ok(rows.length > 1, hash);
-      for (const [lossCell, command] of [...rows.slice(0, 4), rows.at(-1)]) {
-        const { loss, metrics } = await runCommand(command);
+      // The first row has no edit; the test of numbers above runs such commands.
+      const compared = [...rows.slice(1, 3), rows.at(-1)];
+      const results = await runCommands(compared.map(([, command]) => command));
+      for (const [i, [lossCell, command]] of compared.entries()) {
+        const { loss, metrics } = results[i];
         const value = loss ?? metrics.loss_mean.mean[0];
         assert.equal(lossCell.split(' (')[0].trim(), value.toFixed(3), command);
       }

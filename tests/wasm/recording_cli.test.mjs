@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sinkscope-recording-'));
 after(() => rmSync(folder, { recursive: true }));
 const text = join(folder, 'text.txt');
 const passages = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
-writeFileSync(text, passages.slice(0, 30).join(' '));
+writeFileSync(text, passages.slice(0, 4).join(' '));
 const file = join(folder, 'softmax.safetensors');
 const size = ['--text-file', text, '--tokens', '32', '--sequences', '6'];
 
