@@ -1,8 +1,6 @@
 """Checks recordings of prompts with images: the names of patches, class token and registers, attention over the patches
 and by kind of token against eager float64 models and plain NumPy, and the picture."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import torch
 import transformers as tf
 from PIL import Image as Pictures
 from sentences import check_sentence, refused
+from sinkscope.__main__ import main
 from sinkscope.images import make_picture
 from torch import Tensor, nn
 from truth import F16_ROUNDING, rounding_of, tolerance_of
@@ -104,7 +103,7 @@ def test_patches_of_a_list_are_joined_as_the_processor_cut_them() -> None:
     np.testing.assert_allclose(make_picture(model, inputs, processor), image, atol=1)
 
 
-def test_the_command_records_an_image_with_its_text(tmp_path: Path) -> None:
+def test_the_command_records_an_image_with_its_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, out, image = tmp_path / "llava", tmp_path / "r.safetensors", tmp_path / "a.png"
     model, _ = make("llava")
     tokenizer = tf.AutoTokenizer.from_pretrained(ROOT / "models/zoo/softmax")
@@ -117,10 +116,9 @@ def test_the_command_records_an_image_with_its_text(tmp_path: Path) -> None:
     tf.LlavaProcessor(pictures, tokenizer, **options).save_pretrained(folder)
     Pictures.fromarray(np.random.default_rng(3).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(image)
     (tmp_path / "texts.json").write_text('["What is in the image?"]')
-    command = [sys.executable, "-m", "sinkscope", "record", str(folder), "--out", str(out), "--images", str(image)]
+    command = ["record", str(folder), "--out", str(out), "--images", str(image)]
     texts = ["--texts", str(tmp_path / "texts.json")]
-    result = subprocess.run([*command, *texts, "--picture"], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    assert main([*command, *texts, "--picture"]) == 0, capsys.readouterr().err
     recording = sinkscope.open_recording(out)
     assert [x for x in recording.tokens() if x.startswith("patch")] == [
         "patch 0,0",
@@ -129,8 +127,8 @@ def test_the_command_records_an_image_with_its_text(tmp_path: Path) -> None:
         "patch 1,1",
     ]
     assert recording["0.picture"].shape == (16, 16, 3)
-    refused = subprocess.run([*command, str(image), *texts], capture_output=True, text=True)
-    check_sentence(refused.stderr.splitlines()[-1], Path(__file__))
+    assert main([*command, str(image), *texts]) == 1
+    check_sentence(capsys.readouterr().err.splitlines()[-1], Path(__file__))
 
 
 def test_prompts_with_and_without_an_image_are_not_one_recording() -> None:
@@ -170,7 +168,7 @@ def test_the_picture_is_kept_on_request_and_small() -> None:
     assert picture[..., 2].max() <= 1
 
 
-def test_the_command_records_images(tmp_path: Path) -> None:
+def test_the_command_records_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torch.manual_seed(3)
     folder, out = tmp_path / "vit", tmp_path / "r.safetensors"
     tf.ViTModel(tf.ViTConfig(**SIZES, **GRID)).save_pretrained(folder)
@@ -179,10 +177,9 @@ def test_the_command_records_images(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.png" for name in "ab"]
     for file in files:
         Pictures.fromarray(rng.integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(file)
-    command = [sys.executable, "-m", "sinkscope", "record", str(folder), "--out", str(out), "--picture", "--images"]
-    result = subprocess.run([*command, *map(str, files)], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
+    command = ["record", str(folder), "--out", str(out), "--picture", "--images"]
+    assert main([*command, *map(str, files)]) == 0, capsys.readouterr().err
     recording = sinkscope.open_recording(out)
     assert recording.conditions["prompts"]["count"] == 2 and recording["1.picture"].shape == (24, 24, 3)
-    refused = subprocess.run(command[:-2], capture_output=True, text=True)
-    check_sentence(refused.stderr.splitlines()[-1], Path(__file__))
+    assert main(command[:-2]) == 1
+    check_sentence(capsys.readouterr().err.splitlines()[-1], Path(__file__))
