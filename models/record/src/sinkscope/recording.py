@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -390,6 +391,7 @@ def confidence_interval(numbers: Array, level: float = 0.95) -> tuple[float, flo
     return float(x.mean() - half_width), float(x.mean() + half_width)
 
 
+@cache
 def t_quantile(freedom: int, level: float) -> float:
     """Returns the number that |t| stays below with probability `level`. Substitutes t = sqrt(freedom) tan(a), which
     makes the density of the angle a proportional to cos(a) ** (freedom - 1), and integrates it numerically."""
