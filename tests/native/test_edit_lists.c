@@ -104,18 +104,22 @@ static void check_pairs_continue(const char *folder, bool has_all) {
     pins choices = choice_pins();
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
-    int uses[512] = {0}, draws_n = check_trials(1);
+    int uses[512] = {0}, draws_n = check_trials(1), every = 1;
+#ifdef __SANITIZE_ADDRESS__
+    if (draws_n == 1) every = 3; /* a pair takes ten times as long */
+#endif
     for (int a = 0; a < choices.n; a++)
         for (int b = 0; b < choices.n; b++)
             for (int draw = 0; draw < (table[choices.pins[a].row].replays ? 2 : 1) * draws_n;
                  draw++) { /* an edit that has state gets twice as many draws */
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
+                if ((state >> 8) % (uint32_t)every) continue;
                 bool runs = follow_updates(&model.model, &choices.pins[a], &choices.pins[b], state);
                 uses[a] += runs;
                 uses[b] += runs;
             }
     for (int i = 0; i < choices.n && has_all; i++)
-        if (check_failed(uses[i] > choices.n, __FILE__, __LINE__, "most lists can be run"))
+        if (check_failed(uses[i] > choices.n / every, __FILE__, __LINE__, "most lists can be run"))
             printf("    %d of choice %ld of row %d\n", uses[i], choices.pins[i].value,
                    choices.pins[i].row);
 }
