@@ -5,11 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * The value of an SS_I8 is its integer times the scale of its row, which is in another tensor
+/* The value of an SS_I8 is its integer times the scale of its row, which is in another tensor
  * (model/load.h). The types from SS_Q8_0 on are GGUF's blocks of numbers that share a scale, so
- * they have a size per block, not per number.
- */
+ * they have a size per block, not per number. */
 typedef enum ss_dtype {
     SS_F32 = 0,
     SS_I32 = 1,

@@ -152,11 +152,9 @@ READER(read_q5_k) {
     read_block_nibbles(g, blocks, lanes, 48, 16);
 }
 
-/*
- * Q6_K: | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
+/* Q6_K: | 128 bytes: low four bits | 64 bytes: high two bits | 16 x int8 scales | d: half |
  * d s_i (q - 32) for sixteen groups of 16. A block has two halves of 128 numbers, each of four
- * quarters of 32: quarters 0 and 1 are the low nibbles of 64 bytes, 2 and 3 the high ones.
- */
+ * quarters of 32: quarters 0 and 1 are the low nibbles of 64 bytes, 2 and 3 the high ones. */
 READER(read_q6_k) {
     float d[SS_PANEL];
     read_half_floats(d, blocks, lanes, 208, 0, INTEGER_FACTOR, 1);
@@ -203,12 +201,10 @@ READER(read_q2_k) {
     read_low_bits(g, blocks, lanes, 16);
 }
 
-/*
- * Q3_K: | 32 bytes: third bits | 64 bytes: low two bits | 12 bytes of scales | d: half |
+/* Q3_K: | 32 bytes: third bits | 64 bytes: low two bits | 12 bytes of scales | d: half |
  * d (s_i - 32) (q - 4) for sixteen groups of 16. The third bit of number k of group i of 32 is bit
  * i of byte k. A scale has its low four bits in a nibble of the first eight bytes and its high two
- * bits in the last four bytes.
- */
+ * bits in the last four bytes. */
 READER(read_q3_k) {
     float d[SS_PANEL];
     read_half_floats(d, blocks, lanes, 108, 0, INTEGER_FACTOR, 1);

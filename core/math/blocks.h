@@ -12,11 +12,9 @@
 #include "../base/tensor.h"
 #include "kernels.h"
 
-/*
- * Reads groups [first, first + n) of `lanes` rows, n at most SS_GROUPS and lanes at most SS_PANEL;
+/* Reads groups [first, first + n) of `lanes` rows, n at most SS_GROUPS and lanes at most SS_PANEL;
  * first is a multiple of SS_GROUPS. For SS_I8 the factors stay unchanged, because the matrix holds
- * them.
- */
+ * them. */
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t first, size_t n);
 

@@ -51,12 +51,10 @@ typedef enum ss_fixed_kind {
     SS_NIBBLES_SCALED,  /* d q + m; d and m are products of halves and scales */
 } ss_fixed_kind;
 
-/*
- * Groups of eight outputs, with their integers interleaved. Bytes are [k/2][lane][k%2]. Of nibbles,
+/* Groups of eight outputs, with their integers interleaved. Bytes are [k/2][lane][k%2]. Of nibbles,
  * four inputs of all lanes take 16 bytes, [lane%4][k%2][k/2%2], with lanes 0..3 in the low halves
  * and 4..7 in the high ones: 16-bit words shifted right by 0, 4, 8 and 12 are pairs of inputs of
- * four lanes.
- */
+ * four lanes. */
 typedef struct ss_fixed_groups {
     size_t n;
     ss_fixed_kind kind;

@@ -26,12 +26,10 @@
 /* Rows per register tile; times_panel in kernels_simd.c says why. */
 #define SS_TILE 5
 
-/*
- * out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N
+/* out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N
  * Products are added one at a time, k ascending, starting from bias[n] (+0 where bias is NULL).
  * tiles: a in the layout of ss_tile. out: [T] rows of N floats, out_stride apart.
- * panels: [ceil(N/8)][Kin][8], column n of w is lane n%8 of panel n/8; unused lanes are zero.
- */
+ * panels: [ceil(N/8)][Kin][8], column n of w is lane n%8 of panel n/8; unused lanes are zero. */
 #define SS_MATMUL_ARGS                                                                             \
     float *out, size_t out_stride, const float *tiles, const float *panels, const float *bias,     \
         size_t T, size_t N, size_t Kin
@@ -40,11 +38,9 @@
  * tile interleaves its rows, [Kin][SS_TILE]; the last tile has fewer, [Kin][T % SS_TILE]. */
 #define SS_TILE_ARGS float *tiles, const float *rows, size_t stride, size_t T, size_t Kin
 
-/*
- * sums[lane] += a[0]*rows[lane][0] + a[1]*rows[lane][1] + ... for eight rows of Kin weights: one
+/* sums[lane] += a[0]*rows[lane][0] + a[1]*rows[lane][1] + ... for eight rows of Kin weights: one
  * row of ss_matmul's product, added in the same order, without panels. The weights are floats as a
- * file stores them, little-endian and unaligned, here and in ss_times_columns and ss_interleave.
- */
+ * file stores them, little-endian and unaligned, here and in ss_times_columns and ss_interleave. */
 #define SS_TIMES_ROWS_ARGS                                                                         \
     float sums[SS_PANEL], const float *a, const void *const rows[SS_PANEL], size_t Kin
 
@@ -136,11 +132,9 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* sums[i] += factor * x[i], in doubles; with `absolute`, factor * |x[i]| is added. */
 #define SS_ADD_SHARES_ARGS double *sums, const float *x, double factor, bool absolute, size_t n
 
-/*
- * Returns -sum of p[i] ln p[i] over p[i] = |x[i]| * factor. ss_logf(0) is finite, so the term of p
+/* Returns -sum of p[i] ln p[i] over p[i] = |x[i]| * factor. ss_logf(0) is finite, so the term of p
  * = 0 is 0. Four lanes of doubles, lane j adds the terms of p[j], p[j+4], ...; then (s0+s2) +
- * (s1+s3).
- */
+ * (s1+s3). */
 #define SS_ENTROPY_ARGS const float *x, float factor, size_t n
 
 /* Returns the sum of a[i]*b[i], in the reduction order. */
@@ -150,11 +144,9 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
  * (Zhang & Sennrich 2019) */
 #define SS_RMSNORM_ARGS float *out, const float *x, const float *w, float eps, size_t n
 
-/*
- * LayerNorm: m = sum(x)/n; c = x - m; r = 1 / sqrt(dot(c,c)/n + eps);
+/* LayerNorm: m = sum(x)/n; c = x - m; r = 1 / sqrt(dot(c,c)/n + eps);
  * out[i] = ((c[i] * r) * w[i]) + b[i]; b may be NULL; in place allowed. (Ba et al. 2016, biased
- * variance)
- */
+ * variance) */
 #define SS_LAYERNORM_ARGS                                                                          \
     float *out, const float *x, const float *w, const float *b, float eps, size_t n
 

@@ -19,11 +19,9 @@ INLINE v128_t add_product(v128_t sum, v128_t x, v128_t w) {
     return wasm_f32x4_add(sum, wasm_f32x4_mul(x, w));
 }
 
-/*
- * Multiplies a tile of MR rows with one panel. V8 hands out fifteen vector registers on x86-64: the
+/* Multiplies a tile of MR rows with one panel. V8 hands out fifteen vector registers on x86-64: the
  * sums of 5 x 8 outputs take ten, the panel's row two, a number of a row and a product two more.
- * Two steps of k at a time, or one more row, would spill.
- */
+ * Two steps of k at a time, or one more row, would spill. */
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
                         const float *panel, const float bias[SS_PANEL], size_t Kin) {
     v128_t low[SS_TILE], high[SS_TILE];

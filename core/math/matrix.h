@@ -60,13 +60,11 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
 /* Unpacks all of w into panels[ceil(out/8)][in][8]. */
 void ss_matrix_unpack(float *panels, const ss_matrix *w);
 
-/*
- * Interleaves the outputs of w in the file's bytes. The caller must own the bytes, and no other
+/* Interleaves the outputs of w in the file's bytes. The caller must own the bytes, and no other
  * matrix may have the same outputs. For a tensor [in][total], the matrix with the tensor's first
  * output moves all of it: call it first, then for each other matrix of the tensor, which may differ
  * in `first` only. Build panels before interleaving. Matrices of other quantized
- * types, those whose outputs do not form panels, and those that have panels stay unchanged.
- */
+ * types, those whose outputs do not form panels, and those that have panels stay unchanged. */
 void ss_matrix_interleave(ss_matrix *w, float *work);
 
 size_t ss_matrix_interleave_work(const ss_matrix *w);

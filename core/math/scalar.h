@@ -41,12 +41,10 @@ static inline double ss_double_of_bits(uint64_t bits) {
  * lowest bits. */
 #define SS_ROUNDING 12582912.0f
 
-/*
- * Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. SS_ROUNDING
+/* Constants of ss_expf: e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln(2)/2. SS_ROUNDING
  * leaves n in the low bits. ln 2 is subtracted in two parts; the first has so few bits that its
  * product with n is exact. e^r is its Taylor sum to r^7/7!; the remainder is below 0.35^8/8! =
- * 5e-9. Beyond the limits the result is 0 or infinity, without subnormals.
- */
+ * 5e-9. Beyond the limits the result is 0 or infinity, without subnormals. */
 #define SS_EXP_LOW (-87.0f)
 #define SS_EXP_HIGH 88.0f
 #define SS_LOG2_E 1.44269504f
@@ -77,12 +75,10 @@ static inline float ss_sigmoidf(float x) {
     return 1.0f / (1.0f + ss_expf(-x));
 }
 
-/*
- * Constants of ss_gelu_erff: x Phi(x), with Phi the normal distribution, is max(x, 0) - u Q(u) with
+/* Constants of ss_gelu_erff: x Phi(x), with Phi the normal distribution, is max(x, 0) - u Q(u) with
  * u = |x| and Q its upper tail. A polynomial in t = 1 / (1 + 0.35 u) approximates Q(u) e^(u^2/2)
  * with an error of at most 8e-9 / (u e^(-u^2/2)): least squares over 0 <= u <= 12 by Lawson's
- * reweighting, which minimizes the largest error of u Q(u).
- */
+ * reweighting, which minimizes the largest error of u Q(u). */
 #define SS_GELU_P 0.35f
 #define SS_GELU_C1 0.138784975f
 #define SS_GELU_C2 0.14506796f
@@ -109,13 +105,11 @@ static inline float ss_gelu_erff(float x) {
     return (x > 0.0f ? x : 0.0f) - u * tail;
 }
 
-/*
- * Constants of ss_logf: ln x in 32 bits, for normal x > 0, by the series of ss_log below. The fifth
+/* Constants of ss_logf: ln x in 32 bits, for normal x > 0, by the series of ss_log below. The fifth
  * of its terms, f^8/9, is folded into the other four: over 0 <= y <= h, with h the largest f^2, y^4
  * equals 2h y^3 - 5/4 h^2 y^2 + 1/4 h^3 y up to h^4/128 (Chebyshev); the error is below 1e-8. Over
  * all floats the relative error is at most 2.3e-7. The exponent e is used in its bit position, 2^23
- * times too large. A subnormal x, and 0, give a finite number as well.
- */
+ * times too large. A subnormal x, and 0, give a finite number as well. */
 #define SS_SQRT_HALF_BITS 0x3f3504f3u
 #define SS_EXPONENT_BITS 0xff800000u
 #define SS_LOG_H 0.0294372515f /* (sqrt 2 - 1)^4 */
@@ -174,11 +168,9 @@ static inline double ss_pow(double x, double y) {
     return ss_exp_double(y * ss_log(x));
 }
 
-/*
- * Returns r, where x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6; *quadrant is q modulo 4. pi/2
+/* Returns r, where x = q pi/2 + r with |r| <= pi/4, for |x| < 1e6; *quadrant is q modulo 4. pi/2
  * has three parts of at most 33 bits, so that the first two products are exact. Beyond 1e6 r has
- * fewer correct digits; where none would remain, and for NaN, r is NaN.
- */
+ * fewer correct digits; where none would remain, and for NaN, r is NaN. */
 static inline double ss_reduce_angle(double x, int *quadrant) {
     *quadrant = 0;
     if (!(fabs(x) < 1e15)) return (double)NAN;

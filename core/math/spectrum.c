@@ -89,11 +89,9 @@ static void update_matrix(double *out, double *matrix, const double *u, reflecti
     }
 }
 
-/*
- * Finds one reflection H = I - 2 u u^T / |u|^2 that leaves row n with its diagonal and one number
+/* Finds one reflection H = I - 2 u u^T / |u|^2 that leaves row n with its diagonal and one number
  * next to it, which is returned; stores u in the row and w in work[n]. This call applies only the
- * `previous` reflection to the rows above; the next call applies this one.
- */
+ * `previous` reflection to the rows above; the next call applies this one. */
 static double reflect(double *matrix, double *work, reflection previous, size_t n) {
     double *u = row_of(matrix, n), square = 0.0, projection = 0.0, factor_w = previous.u[n],
            factor_u = previous.w[n];

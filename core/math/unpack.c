@@ -69,13 +69,11 @@ static uint64_t read_u64(const unsigned char *bytes) {
     return number;
 }
 
-/*
- * Returns the index of the first number whose exponent is all ones. `bytes` is the size of a
+/* Returns the index of the first number whose exponent is all ones. `bytes` is the size of a
  * number, `high` the mask of its exponent in the top 16 bits. Adding 1 to an all-ones exponent
  * carries into the sign bit and no further, so one test covers a word of two or four numbers, and
  * the loop has no early exit, so that compilers vectorize it. If a test fails, the second loop
- * searches number by number.
- */
+ * searches number by number. */
 #ifdef __GNUC__
 __attribute__((noinline)) /* the call takes less time than reading the memory */
 #endif

@@ -57,11 +57,9 @@ void ss_measure_qk_norm(const ss_trace *trace, const ss_metric_args *args, float
     write_map(trace, args, norm_product, out);
 }
 
-/*
- * Returns mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or
+/* Returns mean_t cos(q_t, k_1) - mean_{t, j != 1} cos(q_t, k_j), j visible to t; NaN for T = 1 or
  * where a vector is zero and has no direction. run/statistics.h multiplies each query by the
- * first key and by the sum of the other keys' unit vectors, not by every key.
- */
+ * first key and by the sum of the other keys' unit vectors, not by every key. */
 float ss_measure_cos_gap(const ss_trace *trace, int head, int T) {
     const double *cosines = trace->statistics.cosines + 2 * (size_t)head;
     double pairs = 0.0;

@@ -77,14 +77,12 @@ void ss_measure_massive_at(const ss_trace *trace, const ss_metric_args *args, fl
     }
 }
 
-/*
- * Finds the weight that makes a layer's largest activation. It takes the token with the largest
+/* Finds the weight that makes a layer's largest activation. It takes the token with the largest
  * output of the down projection and writes that output's row, the column of the token's largest
  * input, the token, the weight there, that input and that output (Yu et al. 2024, "The super weight
  * in large language models": input and output both spike where a super weight exists). The share of
  * the output that the weight makes is weight * input / output. NaN with experts, because each has a
- * down projection of its own.
- */
+ * down projection of its own. */
 void ss_measure_super_weight(const ss_trace *trace, const ss_metric_args *args, float *out) {
     for (int l = 0; l < trace->model->arch.L; l++, out += 6) {
         const float *spike = ss_row(trace, SS_FIELD_SPIKES, l, 0), *largest = spike;

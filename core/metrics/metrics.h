@@ -52,11 +52,9 @@ typedef struct ss_metric {
 /* Returns the table and, unless n is NULL, its number of rows. */
 const ss_metric *ss_metrics(int *n);
 
-/*
- * Writes the shape of a metric of the trace to dims and returns its rank. Returns -1, with
+/* Writes the shape of a metric of the trace to dims and returns its rank. Returns -1, with
  * SS_BAD_REQUEST, if the index, layer, head or T is out of range, a field was not recorded, a
- * recording lacks the weights, eps is not finite, or args->base cannot be compared with.
- */
+ * recording lacks the weights, eps is not finite, or args->base cannot be compared with. */
 int ss_metric_shape(size_t dims[SS_RANK_MAX], const ss_trace *trace, int metric,
                     const ss_metric_args *args, ss_error *err);
 

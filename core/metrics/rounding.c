@@ -1,8 +1,6 @@
-/*
- * How large is the error of a quantization? |x' - x| / |x| over all activations that it rounded in
+/* How large is the error of a quantization? |x' - x| / |x| over all activations that it rounded in
  * a layer, without first tokens that stay exact, or over all weights of the layer; NaN where no
- * number was rounded.
- */
+ * number was rounded. */
 #include "measures.h"
 
 #include <math.h>

@@ -18,11 +18,9 @@
 
 typedef float alpha_function(const ss_trace *trace, int head, int k, int T);
 
-/*
- * Measures alpha_k of uniform attention over the n keys that a query sees: (H_T - H_{k-1}) /
+/* Measures alpha_k of uniform attention over the n keys that a query sees: (H_T - H_{k-1}) /
  * (T-k+1), k 1-based, under a causal mask. Inside a prefix earlier queries see key k, too. Windows
- * are ignored.
- */
+ * are ignored. */
 void ss_measure_alpha_uniform(const ss_trace *trace, const ss_metric_args *args, float *out) {
     const ss_arch *arch = &trace->model->arch;
     ss_mask mask = {0, INT_MAX, arch->prefix};

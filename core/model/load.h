@@ -26,22 +26,18 @@ typedef struct ss_loader {
     ss_error *err;
 } ss_loader;
 
-/*
- * A matrix [out][in] of type I8 has a second tensor "<its name>_scale", F32 [out][1], as
+/* A matrix [out][in] of type I8 has a second tensor "<its name>_scale", F32 [out][1], as
  * compressed-tensors stores it: the integers of each row are multiplied by the scale of the row.
- * Vectors are never I8.
- */
+ * Vectors are never I8. */
 
 typedef enum ss_layout {
     SS_OUT_IN, /* [out][in], torch.nn.Linear and embeddings */
     SS_IN_OUT  /* [in][out], the Conv1D of GPT-2 */
 } ss_layout;
 
-/*
- * A matrix of in inputs and out outputs, and its place in a tensor with `total` outputs: output n
+/* A matrix of in inputs and out outputs, and its place in a tensor with `total` outputs: output n
  * of the matrix is output first + n / group * step + n % group of the tensor. Zeros mean that the
- * matrix is all of a tensor of two dimensions.
- */
+ * matrix is all of a tensor of two dimensions. */
 typedef struct ss_place {
     ss_layout layout;
     size_t in, out;
@@ -68,11 +64,9 @@ bool ss_load_has_tensor(const ss_loader *loader, const char *name);
  * for all heads, or the file has them. With another operation they are refused as unread. */
 bool ss_load_has_sinks(const ss_loader *loader, const ss_arch *arch, const char *name);
 
-/*
- * Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector
+/* Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector
  * of place->total numbers ([slices][total] if the tensor has slices); those of the outputs of the
- * matrix are loaded. NULL: there is no bias.
- */
+ * matrix are loaded. NULL: there is no bias. */
 void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
                     const char *bias);
 
@@ -87,20 +81,16 @@ void ss_load_linear(ss_loader *loader, ss_linear *linear, const char *name, bool
 /* Loads the gain [n] "<name>.weight" and, if has_bias, the bias "<name>.bias". */
 void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_bias, size_t n);
 
-/*
- * Loads q, k and v from one matrix: all queries, then all keys, then all values. by_group means
+/* Loads q, k and v from one matrix: all queries, then all keys, then all values. by_group means
  * that the matrix has the queries, the key and the value of one group after another; GGUF does not
- * keep this order.
- */
+ * keep this order. */
 void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const char *name,
                  ss_layout layout, bool by_group);
 
-/*
- * Selects the prefix of all later names, and loads the embedding and then the head. Files that were
+/* Selects the prefix of all later names, and loads the embedding and then the head. Files that were
  * saved from the base model (AutoModel of transformers) have names without prefix and no head; the
  * first of loader->prefixes is that of a listing, and of errors if no name has any of them. A tied
- * file may store the embedding under the head's name.
- */
+ * file may store the embedding under the head's name. */
 void ss_load_embeddings(ss_loader *loader, ss_model *model, const char *embedding,
                         const char *head);
 

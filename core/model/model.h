@@ -115,21 +115,17 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
                         ss_arena *arena, ss_error *err);
 
-/*
- * Takes memory for panels of all weight matrices of the layers and the head and fills them, so that
+/* Takes memory for panels of all weight matrices of the layers and the head and fills them, so that
  * later products unpack no weights; products in fixed point (math/fixed.h) need no panels. This
  * saves a sixth of a run of 64 tokens and takes four bytes per weight. No bit of a run changes.
  * After a change of the weights, the caller resets the arena and repeats the call. A measuring
- * arena only counts.
- */
+ * arena only counts. */
 void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 
-/*
- * Interleaves the weights of those large matrices that math/matrix.h can interleave: products then
+/* Interleaves the weights of those large matrices that math/matrix.h can interleave: products then
  * read memory in one stream, and a run of one token takes about half the time. No bit of a run
  * changes, but the bytes of the model's files do: the caller must own them, and no two tensors may
- * share numbers. `work` has ss_model_interleave_work floats.
- */
+ * share numbers. `work` has ss_model_interleave_work floats. */
 size_t ss_model_interleave_work(ss_model *model);
 void ss_model_interleave(ss_model *model, float *work);
 

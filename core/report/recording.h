@@ -42,11 +42,9 @@ typedef struct ss_recording {
 /* Returns an upper bound of the bytes that ss_recording_open takes, without parsing. */
 size_t ss_recording_size(ss_bytes file);
 
-/*
- * Reads the header and the conditions and checks the shape of every known tensor. The file's bytes
+/* Reads the header and the conditions and checks the shape of every known tensor. The file's bytes
  * must outlive the recording. Returns SS_BAD_FILE, SS_BAD_CONFIG or SS_BAD_TENSOR with the key or
- * the tensor; SS_UNSUPPORTED for a newer version or an unknown attention operation.
- */
+ * the tensor; SS_UNSUPPORTED for a newer version or an unknown attention operation. */
 ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *arena, ss_error *err);
 
 /* Computes the arena bytes that ss_recording_trace takes for a kept prompt. */
@@ -58,12 +56,10 @@ ss_status ss_recording_trace_size(size_t *bytes, const ss_recording *recording, 
 ss_status ss_recording_trace(ss_trace *trace, const ss_recording *recording, int prompt,
                              ss_arena *arena, ss_error *err);
 
-/*
- * Finds a tensor by its name, such as `mean.alpha`. first and second >= 0 select along the first
+/* Finds a tensor by its name, such as `mean.alpha`. first and second >= 0 select along the first
  * two dimensions and drop them, -1 keeps a dimension. tensor->data points into the file, dense and
  * in the file's type; ss_unpack converts it to floats. Returns SS_BAD_REQUEST if the name is
- * unknown or an index is out of range.
- */
+ * unknown or an index is out of range. */
 ss_status ss_recording_tensor(ss_tensor *tensor, const ss_recording *recording, const char *name,
                               int first, int second, ss_error *err);
 

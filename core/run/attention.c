@@ -58,11 +58,9 @@ static void sum_values(float *out, size_t out_stride, const float *tiles, const 
     }
 }
 
-/*
- * Masks the keys of a query, by the mask of its head and by edits, and sets the positions of the
+/* Masks the keys of a query, by the mask of its head and by edits, and sets the positions of the
  * keys. Returns an array with 1 for each slot whose key the query sees; NULL if the query sees all
- * keys at their own positions. A bias key is always visible.
- */
+ * keys at their own positions. A bias key is always visible. */
 static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask) {
     const ss_pass *pass = query->pass;
     ss_scratch *scratch = query->scratch;

@@ -22,12 +22,10 @@ void ss_map_features(ss_pass *pass, int a, ss_feature feature, float *rows, size
     if (feature == SS_FEATURE_MLP) map_mlp(pass, &model->layers[model->arch.layers[a]], rows, n);
 }
 
-/*
- * Returns ALiBi's slope of head h: 2^(-8(h+1)/H) if H is a power of two. Otherwise the first heads
+/* Returns ALiBi's slope of head h: 2^(-8(h+1)/H) if H is a power of two. Otherwise the first heads
  * use the slopes of the power below, and the others every second slope of the power above (Press et
  * al. 2022, footnote of section 3). Repeated square roots of 1/256 give the base, so that only
- * products round.
- */
+ * products round. */
 static float alibi_slope(int H, int h) {
     double root = 1.0 / 256.0, slope = 1.0; /* root: the power-th root of 1/256 */
     int power = 1, exponent = h + 1;

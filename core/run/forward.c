@@ -412,11 +412,9 @@ static void record_hidden(ss_pass *pass, int l, int t0, int n) {
     ss_statistics_add_norms(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
 }
 
-/*
- * Computes one layer: x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both sums read
+/* Computes one layer: x += Attention(norm(x)); x += FFN(norm(x)). In parallel models both sums read
  * the same x. With post norm, x = norm(x + Attention(x)); x = norm(x + FFN(x)). A mixer replaces
- * attention or is added to it.
- */
+ * attention or is added to it. */
 static void compute_layer(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
     const ss_layer *layer = &pass->trace->model->layers[l];

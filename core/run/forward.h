@@ -1,7 +1,5 @@
-/*
- * The forward pass: one implementation for all families. It branches on features of the
- * architecture, never on a family.
- */
+/* The forward pass: one implementation for all families. It branches on features of the
+ * architecture, never on a family. */
 #ifndef SS_RUN_FORWARD_H
 #define SS_RUN_FORWARD_H
 

@@ -24,11 +24,9 @@ void ss_map_link(const ss_trace *trace);
 /* Returns the threads that may read different heads' maps at once; NULL: the caller's. */
 ss_pool *ss_map_pool(const ss_trace *trace);
 
-/*
- * Writes rows [t, t+n) of the map of head h in layer l, SS_FIELD_ATT or SS_FIELD_SCORES, into
+/* Writes rows [t, t+n) of the map of head h in layer l, SS_FIELD_ATT or SS_FIELD_SCORES, into
  * out[n][T], whether the run stores it or not. Returns SS_BAD_REQUEST if the field was not recorded
- * or an index is out of range. Takes O(n T K) if the rows are computed.
- */
+ * or an index is out of range. Takes O(n T K) if the rows are computed. */
 ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, int n, float *out,
                            ss_error *err);
 

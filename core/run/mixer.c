@@ -66,11 +66,9 @@ void ss_mix_copy_below(ss_pass *pass, const ss_pass *source, int layer) {
                 mixers_below(arch, layer) * pass->mixing.state_size);
 }
 
-/*
- * Convolves rows[kernel-1+n][width] after copying `earlier_rows` into the first rows, and the last
+/* Convolves rows[kernel-1+n][width] after copying `earlier_rows` into the first rows, and the last
  * rows into `earlier_rows` for the next chunk. Goes from the last row to the first, as each reads
- * earlier rows.
- */
+ * earlier rows. */
 static void convolve(float *rows, float *earlier_rows, const float *taps, const float *bias,
                      const ss_mixer_sizes *sizes, size_t n, size_t width) {
     size_t kernel = (size_t)sizes->kernel, earlier_n = earlier_tokens(sizes) * width;

@@ -65,13 +65,11 @@ const char *ss_proxy_name(ss_proxy proxy);
 
 const char *ss_feature_name(ss_feature feature);
 
-/*
- * The keys that a query sees: the first `first` and the last `recent` keys up to its own, which
+/* The keys that a query sees: the first `first` and the last `recent` keys up to its own, which
  * counts as recent, and the first `prefix` keys of the text, even those after the query. The
  * numbers first and recent give the Lambda-shaped mask of a cache that evicts the middle without
  * moving positions (Xiao et al. 2024, StreamingLLM); first = 0 is a window. recent is at least 1. A
- * mask with a prefix shows all of the past.
- */
+ * mask with a prefix shows all of the past. */
 typedef struct ss_mask {
     int first, recent, prefix;
 } ss_mask;
@@ -89,12 +87,10 @@ typedef struct ss_choice {
     ss_mask mask;
 } ss_choice;
 
-/*
- * Finds the model's own operation, with parameters from the file or their defaults. Returns
+/* Finds the model's own operation, with parameters from the file or their defaults. Returns
  * SS_UNSUPPORTED for a name that the table lacks; SS_BAD_CONFIG for a parameter that the operation
  * lacks, or a per-head parameter that neither a tensor nor the config gives; SS_BAD_TENSOR if the
- * tensors of a feature map are missing.
- */
+ * tensors of a feature map are missing. */
 ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *err);
 
 bool ss_operation_fits(const ss_operation *operation, const ss_model *model);

@@ -1,7 +1,5 @@
-/*
- * The private state of a run: the current extension, its working memory, and the state of edits.
- * Private to run/; run.h is the public part.
- */
+/* The private state of a run: the current extension, its working memory, and the state of edits.
+ * Private to run/; run.h is the public part. */
 #ifndef SS_RUN_PASS_H
 #define SS_RUN_PASS_H
 
@@ -10,11 +8,9 @@
 #include "run.h"
 #include "statistics.h"
 
-/*
- * Number of rows that go through the layers in one chunk and share the cost of unpacking the
+/* Number of rows that go through the layers in one chunk and share the cost of unpacking the
  * weights; with 256 rows that cost is small. Chunks are larger if queries see later keys, which
- * must be in the same chunk.
- */
+ * must be in the same chunk. */
 #define SS_CHUNK 256
 /* Rows per LM-head product when logits are not recorded: each product reads all weights of the
  * head, and its buffer has SS_LOGIT_ROWS * V floats. */

@@ -49,21 +49,17 @@ typedef struct ss_run {
     struct ss_pass *pass; /* private, in the arena */
 } ss_run;
 
-/*
- * Computes the bytes of arena that ss_run_init takes. A streaming run takes 12 bytes for each
+/* Computes the bytes of arena that ss_run_init takes. A streaming run takes 12 bytes for each
  * token, and 8 L G K (n + 64) for keys and values: n is the budget of the eviction if the heads of
- * a group keep the same keys (window, first), else H/G times the budget.
- */
+ * a group keep the same keys (window, first), else H/G times the budget. */
 ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err);
 
-/*
- * Lays out a run in the arena. Returns SS_TOO_LONG if capacity exceeds the context; the errors of
+/* Lays out a run in the arena. Returns SS_TOO_LONG if capacity exceeds the context; the errors of
  * ss_edit_resolve for an edit; SS_NO_MEMORY if the arena is too small. Returns SS_BAD_REQUEST if
  * desc->from is a run of another model, is longer than the capacity, or has not recorded hidden and
  * all fields that this run records of the layers below; or if a streaming run has no eviction of
  * every head, or must record fields that it cannot keep. Returns SS_UNSUPPORTED if a measuring run
- * begins from another run.
- */
+ * begins from another run. */
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err);
 
 /*
@@ -79,35 +75,29 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
  */
 ss_status ss_run_extend(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
-/*
- * Extend a run in pieces, so that the caller can do other work in between: call ss_run_begin, then
+/* Extend a run in pieces, so that the caller can do other work in between: call ss_run_begin, then
  * ss_run_step until it returns that 0 pieces are left. trace.T grows chunk by chunk, in a measuring
  * run only during the last layer; only rows below trace.T are complete. After an abandoned
- * extension the run can only be updated or closed.
- */
+ * extension the run can only be updated or closed. */
 ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 int ss_run_step(ss_run *run);
 
-/*
- * Changes the tokens of the run to tokens[n]; the result has the same bits as a new run of these
+/* Changes the tokens of the run to tokens[n]; the result has the same bits as a new run of these
  * tokens. The run keeps the rows of the first tokens that both texts share; it computes the last of
  * these again if its logits are needed and neither the logits nor its last hidden state were
  * recorded. The run computes all tokens if some depend on later ones (a prefix, a bidirectional
  * mask, an edit that reads many tokens), if an eviction has begun, or if the run streams or
  * measures. Returns the errors of ss_run_extend for a new run, and then leaves the run unchanged.
- * Takes as long as ss_run_extend for the computed tokens.
- */
+ * Takes as long as ss_run_extend for the computed tokens. */
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
 /* Reduces the run to its first n tokens, 0 .. T, as ss_run_update does; else SS_BAD_REQUEST. */
 ss_status ss_run_truncate(ss_run *run, int n, ss_error *err);
 
-/*
- * Samples the next token from the logits at the last position (field next must be recorded, T >=
+/* Samples the next token from the logits at the last position (field next must be recorded, T >=
  * 1). temperature <= 0 is greedy; top_k < 1 means all of V; random is 32 uniform bits. Returns -1
- * without logits.
- */
+ * without logits. */
 int ss_run_sample(const ss_run *run, float temperature, int top_k, uint32_t random);
 
 #endif

@@ -184,13 +184,11 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     size_t numbers, outputs = 0;
     if (trace->summed_fields || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
-    /*
-     * Working memory is the larger of two amounts. A spectrum needs half a square matrix and four
+    /* Working memory is the larger of two amounts. A spectrum needs half a square matrix and four
      * vectors, side (side + 1) / 2 + 4 side, and for more rows than columns floats for a tile of
      * products. Contributions of heads need a vector per head, a number per pair of heads and per
      * head, and two rows of a matrix. The rank of what a head writes needs the spectrum of that
-     * output, its floats, and a row of W_O.
-     */
+     * output, its floats, and a row of W_O. */
     if (trace->fields & (SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_HEAD_OUT))) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;

@@ -47,19 +47,15 @@ typedef enum ss_field_id {
 #define SS_FIELDS_ALL ((1u << SS_FIELD_N) - 1)
 /* Fields that need the logits of the position before each token. */
 #define SS_FIELDS_PREDICTED (SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK))
-/*
- * A bit of the mask of fields that is not a field: the run streams. A streaming run holds only the
+/* A bit of the mask of fields that is not a field: the run streams. A streaming run holds only the
  * keys and values that an eviction keeps, in slots that it reuses, so its memory grows with the
- * budget and not with the text. It can record SS_FIELDS_STREAMED only.
- */
+ * budget and not with the text. It can record SS_FIELDS_STREAMED only. */
 #define SS_STREAMS (1u << 31)
-/*
- * A bit of the mask of fields that is not a field: the run measures. Of maps, queries, keys, values
+/* A bit of the mask of fields that is not a field: the run measures. Of maps, queries, keys, values
  * and hidden states a measuring run keeps only the statistics that metrics read (statistics.h),
  * over all of its tokens, and no rows: 4 L (H + 2 G) K + 4 L D bytes per token are not stored. The
  * whole text goes through a layer before the next one, so that keys, values and states of one layer
- * suffice, and tokens cannot be appended.
- */
+ * suffice, and tokens cannot be appended. */
 #define SS_MEASURES (1u << 30)
 /* A bit that a measuring run may have as well: it also accumulates spectra of hidden states, which
  * take O(min(T, D)^3) per layer. */
@@ -105,13 +101,11 @@ enum {
 #define SS_STATISTICS 5 /* groups that count the first queries they have read */
 #define SS_DIAGONALS 3  /* a query's own key, the one before it, and the one before that */
 
-/*
- * Statistics gathered in one reading of the maps, or of the queries (statistics.h),
+/* Statistics gathered in one reading of the maps, or of the queries (statistics.h),
  * [L][H][capacity] unless stated otherwise. A row has its mass and the factor that turns a weight,
  * or the bias key's weight, into a share of attention, P = weight * factor (|weight| * factor if
  * the operation has signs): the proxy of Gu et al.'s evaluation code. A key has sums over its
- * column.
- */
+ * column. */
 typedef struct ss_row_statistics {
     int *queries;   /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: neither
                        maps nor queries are recorded */
@@ -230,11 +224,9 @@ uint32_t ss_fields_of(const ss_arch *arch);
  * ("L+1"), and T is trace->T. */
 size_t ss_trace_size_of(const ss_trace *trace, const char *letter);
 
-/*
- * Makes a view of a recorded field, [.., T, ..]. layer or head >= 0 selects and drops that
+/* Makes a view of a recorded field, [.., T, ..]. layer or head >= 0 selects and drops that
  * dimension, -1 keeps it. Returns SS_BAD_REQUEST if the field was not recorded, the model has no
- * such field (router without experts), or an index is out of range.
- */
+ * such field (router without experts), or an index is out of range. */
 ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int layer, int head,
                         ss_error *err);
 

@@ -1,8 +1,6 @@
-/*
- * Parameters: the weights of a model in training, stored as a safetensors file. The model reads its
+/* Parameters: the weights of a model in training, stored as a safetensors file. The model reads its
  * weights from the bytes of the file, so that the next run sees an update and the file can be saved
- * without a copy.
- */
+ * without a copy. */
 #ifndef SS_TRAIN_PARAMETERS_H
 #define SS_TRAIN_PARAMETERS_H
 
@@ -29,20 +27,16 @@ ss_status ss_parameters_make(ss_parameters *parameters, const ss_arch *arch, ss_
 ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, const ss_arch *arch,
                              ss_error *err);
 
-/*
- * Copies the weights from a file that has tensors of the same names and shapes, in any type of
+/* Copies the weights from a file that has tensors of the same names and shapes, in any type of
  * weights but GGUF's blocks.
  * Tensors that only a variant has (sink logits, a bias key, a gate) keep their values if the file
  * lacks them, so that a variant can be fine-tuned from the base model. Returns SS_BAD_TENSOR with
- * the name of any other tensor that is missing or has another shape or type.
- */
+ * the name of any other tensor that is missing or has another shape or type. */
 ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *source, ss_error *err);
 
-/*
- * Initializes the weights as models/train does: biases and sink logits 0, gains 1, all others
+/* Initializes the weights as models/train does: biases and sink logits 0, gains 1, all others
  * normal with the recipe's deviations. The weights depend only on seed and tensor name, so that a
- * variant begins with the weights of the base model.
- */
+ * variant begins with the weights of the base model. */
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe);
 
 /* Returns the weight decay of tensor i of the container: matrices have one rate, embeddings of

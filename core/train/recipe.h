@@ -1,8 +1,6 @@
-/*
- * The RECIPE table: every setting of a training run except the architecture, which is a
+/* The RECIPE table: every setting of a training run except the architecture, which is a
  * config.json. The table holds names, meanings, defaults and ranges. A recipe is a JSON object with
- * some of these names as keys; the same recipe gives the same bits on every machine.
- */
+ * some of these names as keys; the same recipe gives the same bits on every machine. */
 #ifndef SS_TRAIN_RECIPE_H
 #define SS_TRAIN_RECIPE_H
 

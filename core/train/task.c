@@ -59,11 +59,9 @@ static int draw_next(const ss_task *task, int token, ss_random *random) {
     return low;
 }
 
-/*
- * Draws a sequence of Backcopy. A token is drawn by the bigram of the previous token; after a
+/* Draws a sequence of Backcopy. A token is drawn by the bigram of the previous token; after a
  * trigger, the token before the trigger is repeated (Guo et al. 2024, section 3). The text begins
- * with a plain token, so that two triggers never meet.
- */
+ * with a plain token, so that two triggers never meet. */
 static int draw_backcopy(const ss_task *task, const ss_sequence *s, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "backcopy", index);
     int has_first = (int)task->recipe->first >= 0;

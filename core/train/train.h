@@ -70,23 +70,19 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
  */
 ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *arena, ss_error *err);
 
-/*
- * Do a step in pieces, which several workers share. Each worker computes some of the SS_PARTS parts
+/* Do a step in pieces, which several workers share. Each worker computes some of the SS_PARTS parts
  * into train->part, or copies a part of another worker to it. Each worker adds all parts in order
  * (`is_first` clears the sums) and finishes the step. Without `with_gradients` and `update` the
  * weights stay unchanged and the entry measures them on the next step's batch. The entry describes
  * the weights before the step. Returns SS_DIVERGED, with the step, if the loss or the gradient is
- * not finite; the weights are then the last ones with a finite loss.
- */
+ * not finite; the weights are then the last ones with a finite loss. */
 ss_status ss_train_part(ss_train *train, int part, bool with_gradients, ss_error *err);
 void ss_train_add(ss_train *train, bool is_first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
-/*
- * Write the state of the training run. With the same recipe and text, a run that resumes from it
+/* Write the state of the training run. With the same recipe and text, a run that resumes from it
  * gives the same bits. Little-endian: "SSTS", the steps so far, the number n
- * of weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32.
- */
+ * of weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32. */
 size_t ss_train_state_bytes(const ss_train *train);
 void ss_train_state(const ss_train *train, unsigned char *out);
 

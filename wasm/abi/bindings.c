@@ -185,11 +185,9 @@ static wasm_model *new_model(const wasm_file *files, int n) {
     return model;
 }
 
-/*
- * Opens a model and returns its handle, or NULL. The model reads its weights in place: if a handle
+/* Opens a model and returns its handle, or NULL. The model reads its weights in place: if a handle
  * is returned, the model owns the blocks of the files and releases them; with NULL the caller still
- * owns the blocks. The caller may free the config in both cases.
- */
+ * owns the blocks. The caller may free the config in both cases. */
 wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const wasm_file *files,
                          int n) {
     wasm_model *handle = new_model(files, n);
@@ -238,13 +236,11 @@ uint32_t ss_wasm_run_bytes(const wasm_model *model, int capacity, uint32_t field
     return ss_run_size(&bytes, &desc, &wasm_error) == SS_OK ? (uint32_t)bytes : 0;
 }
 
-/*
- * Starts a run and returns its handle, or NULL. Bit i of fields records row i of the trace table,
+/* Starts a run and returns its handle, or NULL. Bit i of fields records row i of the trace table,
  * bit 31 streams, bit 30 measures. Maps of more than map_bytes are computed on demand; 0 is the
  * core's default. edits[n] have the layout of the core: {i32 kind; f32 values[SS_EDIT_VALUES]}.
  * `from`, or NULL, is the run whose first `layer` layers are copied. The model must stay open; its
- * first run interleaves the weights.
- */
+ * first run interleaves the weights. */
 wasm_run *ss_wasm_start(wasm_model *model, int capacity, uint32_t fields, uint32_t map_bytes,
                         const ss_edit *edits, int edits_n, const wasm_run *from, int layer) {
     wasm_run *run = wasm_new(sizeof *run);

@@ -38,11 +38,9 @@ static ss_status begin_training(wasm_train *train, ss_train_desc *desc, const wa
     return status;
 }
 
-/*
- * Begins a training run and returns its handle, or NULL. config and recipe are JSON;
+/* Begins a training run and returns its handle, or NULL. config and recipe are JSON;
  * tokens[tokens_n], or NULL, are the tokens of the task text and must stay valid; begin, or NULL,
- * is a file of initial weights, which may be freed afterwards.
- */
+ * is a file of initial weights, which may be freed afterwards. */
 wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const uint8_t *recipe,
                           uint32_t recipe_bytes, const int32_t *tokens, uint32_t tokens_n,
                           const wasm_file *begin) {

@@ -1,8 +1,6 @@
-/*
- * apertus: llama with norms of the queries and keys of each head, other names of the norms before
+/* apertus: llama with norms of the queries and keys of each head, other names of the norms before
  * each block, and a feed-forward without gate whose activation, xIELU, has a learned curve in each
- * layer.
- */
+ * layer. */
 #include "../../math/scalar.h"
 #include "family.h"
 

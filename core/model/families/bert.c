@@ -1,8 +1,6 @@
-/*
- * bert: an encoder. LayerNorm after each half of a block, learned positions, every query sees every
+/* bert: an encoder. LayerNorm after each half of a block, learned positions, every query sees every
  * key. All tokens have type 0, as in transformers without token_type_ids, since no config names the
- * id of [SEP], which would separate the types.
- */
+ * id of [SEP], which would separate the types. */
 #include "family.h"
 
 #include <stdio.h>

@@ -1,8 +1,6 @@
-/*
- * bloom: LayerNorms, one of them on the token vectors; ALiBi positions; biases everywhere. falcon:
+/* bloom: LayerNorms, one of them on the token vectors; ALiBi positions; biases everywhere. falcon:
  * rotary positions; attention and feed-forward in parallel after one norm, or two; few key/value
- * heads. Both fuse q, k and v in one matrix, group by group.
- */
+ * heads. Both fuse q, k and v in one matrix, group by group. */
 #include "family.h"
 
 static void read_like_bloom(ss_arch *arch, ss_json *json, ss_gpt_keys keys) {

@@ -1,8 +1,6 @@
-/*
- * cohere (Command R, Aya): llama whose attention and feed-forward read one LayerNorm without bias;
+/* cohere (Command R, Aya): llama whose attention and feed-forward read one LayerNorm without bias;
  * rotary pairs of neighboring dimensions, scaled logits. cohere2: cohere with a window in three of
- * four layers; the other layers do not rotate.
- */
+ * four layers; the other layers do not rotate. */
 #include "family.h"
 
 static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {

@@ -1,10 +1,8 @@
-/*
- * deepseek_v2 and deepseek_v3: latent attention, which computes keys and values from one compressed
+/* deepseek_v2 and deepseek_v3: latent attention, which computes keys and values from one compressed
  * vector, and experts, with at least one for every token, after some layers without experts.
  * dots1 has the experts of deepseek_v3 with the attention of qwen3; mimo_v2_flash has the same
  * experts without a shared one, and twice the key/value heads and sink logits in layers with a
- * window.
- */
+ * window. */
 #include "../rotary.h"
 #include "family.h"
 

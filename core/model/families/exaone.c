@@ -1,8 +1,6 @@
-/*
- * exaone4: llama whose blocks read the residual stream without a norm, and norm their outputs
+/* exaone4: llama whose blocks read the residual stream without a norm, and norm their outputs
  * before the sum, as olmo2's; queries and keys are normed head by head. In models with a window,
- * the layers that see all keys do not rotate.
- */
+ * the layers that see all keys do not rotate. */
 #include "family.h"
 
 /* As in transformers, the pattern is only used with a window and without layer_types. */

@@ -1,7 +1,5 @@
-/*
- * falcon_h1: llama with a Mamba-2 mixer parallel to attention in every layer, and with factors of
- * embeddings, logits, keys, and the input and output of each part.
- */
+/* falcon_h1: llama with a Mamba-2 mixer parallel to attention in every layer, and with factors of
+ * embeddings, logits, keys, and the input and output of each part. */
 #include "family.h"
 
 #include <math.h>

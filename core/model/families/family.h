@@ -1,8 +1,6 @@
-/*
- * Families: a family's file translates its config.json into an ss_arch and loads its tensors into
+/* Families: a family's file translates its config.json into an ss_arch and loads its tensors into
  * an ss_model. A new family is one row in family.c and one file, or a few lines in the file of its
- * nearest relative.
- */
+ * nearest relative. */
 #ifndef SS_MODEL_FAMILY_H
 #define SS_MODEL_FAMILY_H
 
@@ -70,11 +68,9 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *def
  * empty, else rope_parameters; its `object` is NULL if the config has neither. */
 ss_json ss_rope_object(ss_json *json);
 
-/*
- * Reads rope_theta and rope_parameters (rope_scaling before transformers 5) into `rotary`, whose
+/* Reads rope_theta and rope_parameters (rope_scaling before transformers 5) into `rotary`, whose
  * base and part hold the defaults. Refuses unknown types and keys. `context` is the model's context
- * length, the default of the original length that the scaling stretches.
- */
+ * length, the default of the original length that the scaling stretches. */
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context);
 
 /* Reads the keys of ss_read_rotary from the object `rope`, such as rope_parameters or its part for
@@ -96,11 +92,9 @@ void ss_require_head_dim(ss_json *json);
  * kind of layers, and that there is no rope_scaling. */
 void ss_require_rope_kinds(ss_json *json);
 
-/*
- * Reads rope_parameters with one object for the layers that see all keys and one for those with a
+/* Reads rope_parameters with one object for the layers that see all keys and one for those with a
  * window. Without them rope_theta and rope_scaling describe the layers that see all keys, and the
- * base of the others is at `window_key`, or is the default base if window_key is NULL.
- */
+ * base of the others is at `window_key`, or is the default base if window_key is NULL. */
 void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key);
 
 /* Reads sliding_window: null means 0, no window; an absent key means `default_value`. */

@@ -1,10 +1,8 @@
-/*
- * gemma: llama with norms that multiply by 1 + w, and token vectors scaled by sqrt(D). gemma2: the
+/* gemma: llama with norms that multiply by 1 + w, and token vectors scaled by sqrt(D). gemma2: the
  * same with norms also after both blocks, a window in every second layer, soft caps on scores and
  * logits. gemma3_text: the same without caps; queries and keys are normed; most layers have a
  * window and rotate by a theta of their own. gemma3: gemma3_text inside a multimodal model, whose
- * vision tensors we do not read.
- */
+ * vision tensors we do not read. */
 #include "family.h"
 
 #include <math.h>

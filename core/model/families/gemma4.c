@@ -1,9 +1,7 @@
-/*
- * gemma4_text differs from gemma3: norms multiply by w, values are normed, too, and a factor scales
+/* gemma4_text differs from gemma3: norms multiply by w, values are normed, too, and a factor scales
  * the stream after each layer. Layers that see all keys have another head width and rotation, and
  * may use their projected keys as values. Per-layer embeddings, keys and values that layers share,
- * and experts are refused.
- */
+ * and experts are refused. */
 #include "family.h"
 
 #include <math.h>

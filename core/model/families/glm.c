@@ -1,8 +1,6 @@
-/*
- * glm: llama with rotary pairs of neighboring dimensions in a part of each head, biases of q, k
+/* glm: llama with rotary pairs of neighboring dimensions in a part of each head, biases of q, k
  * and v, and one matrix for gate and up. glm4: glm with more norms, after both blocks, which have
- * names of their own.
- */
+ * names of their own. */
 #include "family.h"
 
 void ss_glm_read(ss_arch *arch, ss_json *json) {

@@ -1,8 +1,6 @@
-/*
- * gpt2: LayerNorm with biases, learned positions, Conv1D matrices [in][out], fused q|k|v.
+/* gpt2: LayerNorm with biases, learned positions, Conv1D matrices [in][out], fused q|k|v.
  * gpt_bigcode (SantaCoder, StarCoder): gpt2 with matrices [out][in], and one key/value head for all
- * query heads.
- */
+ * query heads. */
 #include "family.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
-/*
- * gpt_neo (TinyStories): GPT-2 with transposed matrices, unscaled scores, and a window in every
- * other layer.
- */
+/* gpt_neo (TinyStories): GPT-2 with transposed matrices, unscaled scores, and a window in every
+ * other layer. */
 #include "family.h"
 
 /* Reads `words`, one for each layer from l on; returns the index after the last of these layers. */

@@ -1,7 +1,5 @@
-/*
- * gpt_neox (Pythia): LayerNorm, rotary positions in a part of each head, attention and feed-forward
- * in parallel, and one matrix for q, k and v, head by head.
- */
+/* gpt_neox (Pythia): LayerNorm, rotary positions in a part of each head, attention and feed-forward
+ * in parallel, and one matrix for q, k and v, head by head. */
 #include "family.h"
 
 void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {

@@ -1,8 +1,6 @@
-/*
- * gpt_oss: llama with a sink logit per head, a window in every second layer, biases everywhere, and
+/* gpt_oss: llama with a sink logit per head, a window in every second layer, biases everywhere, and
  * experts with a clamped SwiGLU. The experts' weights are three-dimensional, with gate and up
- * interleaved; in GGUF these are two tensors, with outputs before inputs.
- */
+ * interleaved; in GGUF these are two tensors, with outputs before inputs. */
 #include "../rotary.h"
 #include "family.h"
 

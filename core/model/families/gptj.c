@@ -1,9 +1,7 @@
-/*
- * gptj: LayerNorm; attention without biases and a feed-forward, which both read the output of
+/* gptj: LayerNorm; attention without biases and a feed-forward, which both read the output of
  * one norm; rotary pairs are neighbors, in the first rotary_dim dimensions of a head; the LM head
  * has a bias. codegen: the same with one matrix for q, v and k (in this order) of each fourth of
- * the heads, since it was trained on four cores.
- */
+ * the heads, since it was trained on four cores. */
 #include "family.h"
 
 #include <math.h>

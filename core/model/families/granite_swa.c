@@ -1,7 +1,5 @@
-/*
- * granite_swa: granite with a sink logit per head, a window in all layers but every fourth, and a
- * base of rotary positions for each layer, 0 where it does not rotate.
- */
+/* granite_swa: granite with a sink logit per head, a window in all layers but every fourth, and a
+ * base of rotary positions for each layer, 0 where it does not rotate. */
 #include "family.h"
 
 #include <stdio.h>

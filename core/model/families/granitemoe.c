@@ -1,7 +1,5 @@
-/*
- * granitemoe: granite with experts, which are slices of two tensors; the first one holds gate and
- * up. In GGUF the experts have the layout of qwen3_moe.
- */
+/* granitemoe: granite with experts, which are slices of two tensors; the first one holds gate and
+ * up. In GGUF the experts have the layout of qwen3_moe. */
 #include "family.h"
 
 void ss_granitemoe_read(ss_arch *arch, ss_json *json) {

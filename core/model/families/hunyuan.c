@@ -1,7 +1,5 @@
-/*
- * hunyuan_v1_dense: llama whose queries and keys are normed after rotation; hunyuan_v1_moe: the
- * same with routed experts and one shared expert.
- */
+/* hunyuan_v1_dense: llama whose queries and keys are normed after rotation; hunyuan_v1_moe: the
+ * same with routed experts and one shared expert. */
 #include "family.h"
 
 #include "../../math/scalar.h"

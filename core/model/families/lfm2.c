@@ -1,7 +1,5 @@
-/*
- * lfm2: llama with norms of queries and keys, and a short convolution between two products in place
- * of attention in most layers. Its tensors have names of their own.
- */
+/* lfm2: llama with norms of queries and keys, and a short convolution between two products in place
+ * of attention in most layers. Its tensors have names of their own. */
 #include "family.h"
 
 /* Reads the width of the feed-forward: a multiple of block_multiple_of, unless the config turns the

@@ -1,7 +1,5 @@
-/*
- * nemotron (Minitron): llama with LayerNorms whose gain is 1 + w, a feed-forward without gate and
- * with the square of relu, and rotary positions in a part of each head.
- */
+/* nemotron (Minitron): llama with LayerNorms whose gain is 1 + w, a feed-forward without gate and
+ * with the square of relu, and rotary positions in a part of each head. */
 #include "family.h"
 
 void ss_nemotron_read(ss_arch *arch, ss_json *json) {

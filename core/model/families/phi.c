@@ -1,8 +1,6 @@
-/*
- * phi (phi-1, phi-1.5, phi-2): LayerNorm; attention and a feed-forward without gate, which both
+/* phi (phi-1, phi-1.5, phi-2): LayerNorm; attention and a feed-forward without gate, which both
  * read the output of one norm; rotary positions in a part of each head; biases everywhere, also of
- * the LM head.
- */
+ * the LM head. */
 #include "family.h"
 
 void ss_phi_read(ss_arch *arch, ss_json *json) {

@@ -1,7 +1,5 @@
-/*
- * phimoe: mixtral with LayerNorm, a bias of the LM head where the config says so, and a router of
- * its own.
- */
+/* phimoe: mixtral with LayerNorm, a bias of the LM head where the config says so, and a router of
+ * its own. */
 #include "family.h"
 
 #include <math.h>

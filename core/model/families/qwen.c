@@ -1,8 +1,6 @@
-/*
- * qwen2: llama with biases on q, k and v; qwen3: without these biases, but with norms of queries
+/* qwen2: llama with biases on q, k and v; qwen3: without these biases, but with norms of queries
  * and keys; qwen2_moe: qwen2 with many small experts and one shared expert; qwen3_moe: qwen3 with
- * experts.
- */
+ * experts. */
 #include "family.h"
 
 /* As in transformers, sliding_window counts only if use_sliding_window is true. */

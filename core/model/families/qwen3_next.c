@@ -1,9 +1,7 @@
-/*
- * qwen3_next: qwen2_moe with norms that multiply by 1 + w, a gate on the outputs of its heads, and
+/* qwen3_next: qwen2_moe with norms that multiply by 1 + w, a gate on the outputs of its heads, and
  * Gated DeltaNet in place of attention in most layers. qwen3_5_text: the same with one feed-forward
  * for all tokens, and other names; qwen3_5: qwen3_5_text inside a multimodal model, whose other
- * tensors we do not read.
- */
+ * tensors we do not read. */
 #include "family.h"
 
 #include <math.h>

@@ -1,9 +1,7 @@
-/*
- * Relatives of llama, each with a few differences: other biases (seed_oss), rotary pairs of
+/* Relatives of llama, each with a few differences: other biases (seed_oss), rotary pairs of
  * neighboring dimensions (ernie4_5, helium), layers without rotation (smollm3), factors for
  * embeddings, scores, branches and logits (granite), LayerNorm without gain (olmo), LayerNorm and
- * partial rotation (stablelm), fused matrices (phi3), a feed-forward without gate (starcoder2).
- */
+ * partial rotation (stablelm), fused matrices (phi3), a feed-forward without gate (starcoder2). */
 #include "family.h"
 
 #include <math.h>

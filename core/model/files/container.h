@@ -39,12 +39,10 @@ ss_format ss_container_format(ss_bytes file);
 /* Returns an upper bound of the bytes that ss_container_open takes, without parsing. */
 size_t ss_container_size(const ss_bytes *files, int n);
 
-/*
- * Reads the headers of n >= 1 files of one format and checks every entry: its range is inside the
+/* Reads the headers of n >= 1 files of one format and checks every entry: its range is inside the
  * file, overlaps no other (tensors of a torch file may share numbers) and has the size of its
  * shape, and its name is unique. Returns SS_BAD_FILE with the tensor's name or the byte;
- * SS_NO_MEMORY if the arena is too small.
- */
+ * SS_NO_MEMORY if the arena is too small. */
 ss_status ss_container_open(ss_container *container, const ss_bytes *files, int n, ss_arena *arena,
                             ss_error *err);
 
@@ -60,11 +58,9 @@ ss_status ss_container_make(ss_container *container, ss_entries table, ss_error 
 /* Returns the entry of that name, or NULL. */
 const ss_entry *ss_container_find(const ss_container *container, const char *name);
 
-/*
- * The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`
+/* The reader of a format: `size` returns an upper bound of the bytes of entries and names, `read`
  * makes the entries of one file. `read` detects overlaps with ss_check_overlaps, if the format
- * forbids them; names are compared after all files are read.
- */
+ * forbids them; names are compared after all files are read. */
 typedef struct ss_format_reader {
     const char *name;
     size_t (*size)(ss_bytes file);

@@ -1,8 +1,6 @@
-/*
- * safetensors: u64 little-endian header length N; N bytes of JSON
+/* safetensors: u64 little-endian header length N; N bytes of JSON
  * {"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {..}}; then the data.
- * Offsets count from the end of the header.
- */
+ * Offsets count from the end of the header. */
 #include "container.h"
 
 #include "json.h"

@@ -93,11 +93,9 @@ const char *ss_gguf_architecture(size_t i);
  * at most SS_GGUF_NAME_BYTES / 2 bytes, none of them NUL. */
 void ss_gguf_translate(char out[SS_GGUF_NAME_BYTES], const ss_gguf_family *family, ss_bytes name);
 
-/*
- * Reads the architecture from the pairs of a GGUF file, like ss_arch_read. Returns SS_BAD_CONFIG
+/* Reads the architecture from the pairs of a GGUF file, like ss_arch_read. Returns SS_BAD_CONFIG
  * for a missing or mistyped key; SS_UNSUPPORTED with the key for an unknown architecture or any
- * untranslated key that changes the arithmetic.
- */
+ * untranslated key that changes the arithmetic. */
 ss_status ss_arch_read_gguf(ss_arch *arch, ss_bytes file, ss_error *err);
 
 #endif

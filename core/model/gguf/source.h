@@ -1,7 +1,5 @@
-/*
- * The metadata of a GGUF file before translation: its pairs by key, and facts that follow from its
- * tensors. Like ss_json, a source keeps the first error.
- */
+/* The metadata of a GGUF file before translation: its pairs by key, and facts that follow from its
+ * tensors. Like ss_json, a source keeps the first error. */
 #ifndef SS_MODEL_GGUF_SOURCE_H
 #define SS_MODEL_GGUF_SOURCE_H
 
@@ -29,11 +27,9 @@ typedef struct ss_gguf_source {
     ss_error *err;
 } ss_gguf_source;
 
-/*
- * Reads all pairs and the names of tensors; the caller frees source->pairs with cJSON_Delete, also
+/* Reads all pairs and the names of tensors; the caller frees source->pairs with cJSON_Delete, also
  * after an error. Returns SS_BAD_FILE for a duplicate key; SS_UNSUPPORTED for an architecture
- * without a family.
- */
+ * without a family. */
 ss_status ss_gguf_source_read(ss_gguf_source *source, ss_bytes file, ss_error *err);
 
 /* A full key with the architecture's prefix, such as "llama.block_count". */

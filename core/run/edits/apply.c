@@ -1,7 +1,5 @@
-/*
- * The functions of most edits, each called at its hook points of the forward pass. `values` follow
- * the parameters of the row in table.c; NaN means all layers, heads or tokens.
- */
+/* The functions of most edits, each called at its hook points of the forward pass. `values` follow
+ * the parameters of the row in table.c; NaN means all layers, heads or tokens. */
 #include "hook.h"
 #include "rows.h"
 

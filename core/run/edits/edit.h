@@ -4,11 +4,9 @@
 
 #include "table.h"
 
-/*
- * Sets *edit to edits[i] with every default filled in. Returns SS_BAD_REQUEST for a value that is
+/* Sets *edit to edits[i] with every default filled in. Returns SS_BAD_REQUEST for a value that is
  * out of range or missing, with the place ("edits[1].budget"), expected and actual; SS_UNSUPPORTED
- * if the model lacks what the edit needs.
- */
+ * if the model lacks what the edit needs. */
 ss_status ss_edit_resolve(ss_edit *edit, const ss_edit *edits, int i, const ss_model *model,
                           int capacity, ss_error *err);
 

@@ -337,11 +337,9 @@ static void rotate_query(const ss_hook *hook, int shift, float *out) {
     memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
 }
 
-/*
- * Recomputes the scores of keys that are nearer in the cache than in the text: rotates the query
+/* Recomputes the scores of keys that are nearer in the cache than in the text: rotates the query
  * back by the difference, once for all keys between two evicted ones. A bias key has no position;
- * its score uses the query at its position in the cache.
- */
+ * its score uses the query at its position in the cache. */
 static void rotate_scores(const ss_hook *hook) {
     const ss_pass *pass = hook->pass;
     const ss_scratch *scratch = hook->scratch;

@@ -1,9 +1,7 @@
-/*
- * Projects a sink's tag out: a head that attends to the first token adds a multiple of one vector,
+/* Projects a sink's tag out: a head that attends to the first token adds a multiple of one vector,
  * its value v, to the other tokens; in the residual stream the vector is W_O v. The run keeps these
  * directions when it computes the token's values, and removes the component along them from every
- * later token. The same number of random directions serves as the control.
- */
+ * later token. The same number of random directions serves as the control. */
 #include "hook.h"
 #include "random.h"
 #include "rows.h"

@@ -64,11 +64,9 @@ struct ss_pass;
 
 typedef struct ss_edit_kind {
     const char *name, *meaning;
-    /*
-     * The template of the edit's label, which editLabel of the npm package fills in. It may have
+    /* The template of the edit's label, which editLabel of the npm package fills in. It may have
      * {parameter}, {at} (layer and head), {heads}, {after} (a layer of the stream), [parts] that
-     * are omitted without their parameter, and alternatives "parameter=value?text|text".
-     */
+     * are omitted without their parameter, and alternatives "parameter=value?text|text". */
     const char *label;
     bool counterfactual;  /* no trained model computes this; otherwise a served model might, with a
                              smaller cache or fewer bits */

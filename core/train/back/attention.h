@@ -20,11 +20,9 @@ typedef struct ss_attention_back {
 void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int T,
                                ss_arena *arena);
 
-/*
- * Propagates d_head_out[T][H*K], the derivative with respect to the head outputs of layer l, to the
+/* Propagates d_head_out[T][H*K], the derivative with respect to the head outputs of layer l, to the
  * recorded queries d_q[T][H*K], keys d_k[T][G*K] and values d_v[T][G*K]. The derivatives with
- * respect to a bias key, sink logits and a feature map are added to sums.
- */
+ * respect to a bias key, sink logits and a feature map are added to sums. */
 void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k, float *d_v,
                            const float *d_head_out, const ss_trace *trace, int l,
                            const ss_layer *sums);

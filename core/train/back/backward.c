@@ -125,11 +125,9 @@ static void gather_heads(float *rows, const ss_trace *traces, int n, ss_field_id
         }
 }
 
-/*
- * Reads x, the residual stream that a block of layer l reads: for the feed-forward (ffn) the stream
+/* Reads x, the residual stream that a block of layer l reads: for the feed-forward (ffn) the stream
  * after attention, else the stream before it. With post norm, the stream after attention is
- * normalized.
- */
+ * normalized. */
 static void read_stream(const ss_backward *b, const ss_trace *traces, int n, int l, bool ffn) {
     const ss_arch *arch = &b->model->arch;
     size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;

@@ -11,12 +11,10 @@
 /* Returns the number of floats of working memory that weights [in][out] need. */
 size_t ss_linear_back_work(size_t in, size_t out);
 
-/*
- * Propagate d[n][out], the derivative with respect to y = x w + b over n rows with F32 weights. The
+/* Propagate d[n][out], the derivative with respect to y = x w + b over n rows with F32 weights. The
  * first function writes the derivative with respect to x to dx[n][in], which may be d if the widths
  * are equal. The second one adds the derivatives with respect to w and b to sums, which are laid
- * out like `linear`.
- */
+ * out like `linear`. */
 void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, size_t n,
                            float *work);
 void ss_linear_back_weights(const float *x, const float *d, const ss_linear *sums, size_t n,
