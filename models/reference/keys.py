@@ -278,9 +278,7 @@ def bases(folder: Path, families: list[str] | None) -> dict[str, Base]:
     llama = {"hf-llama": Case(transformers.LlamaForCausalLM, llama_sizes, "")}
     gpt2 = {
         "hf-gpt2": Case(
-            transformers.GPT2LMHeadModel,
-            dict(n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=48),
-            "",
+            transformers.GPT2LMHeadModel, dict(n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=48), ""
         )
     }
     for name, case in (llama | gpt2 | CASES).items():

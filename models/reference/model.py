@@ -425,11 +425,7 @@ def _repeat_for_heads(arch: Architecture, x: Tensor) -> Tensor:
 
 
 def attend(
-    model: "_Llama | _Gpt2",
-    layer: int,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
+    model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Returns the weights of the tokens, [..., H, T, T], the weights of the bias key if there is one, [..., H, T], and
     the weighted sums of values, [..., H, T, K].  q [..., H, T, K], k and v [..., G, T, K]"""

@@ -11,16 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from torch import Tensor
 
 from .recipe import Training
-from .text import (
-    BOS,
-    BOS_ID,
-    END,
-    END_ID,
-    LONG_CHARACTERS,
-    VOCABULARY,
-    documents,
-    passages,
-)
+from .text import BOS, BOS_ID, END, END_ID, LONG_CHARACTERS, VOCABULARY, documents, passages
 
 
 def add_folders(parser: argparse.ArgumentParser) -> None:
@@ -87,14 +78,7 @@ class Corpus:
             stream += encoding.ids + [END_ID]
         np.save(cache / "stream.npy", np.array(stream, dtype=np.uint16))
 
-    def draw_batch(
-        self,
-        seed: int,
-        step: int,
-        sequences: int,
-        T: int,
-        training: Training,
-    ) -> tuple[Tensor, Tensor]:
+    def draw_batch(self, seed: int, step: int, sequences: int, T: int, training: Training) -> tuple[Tensor, Tensor]:
         """Returns front tokens with text from random positions, [sequences, T+1], and noise in 0..1, [sequences, T+2].
         Both depend on seed and step alone: variants read the same text, and a resumed run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)

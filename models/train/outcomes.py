@@ -47,11 +47,7 @@ def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
 
 @torch.no_grad()
 def measure_outcomes(
-    recipe: Recipe,
-    arch: Architecture,
-    weights: Weights,
-    ids: Tensor,
-    longer_ids: Tensor,
+    recipe: Recipe, arch: Architecture, weights: Weights, ids: Tensor, longer_ids: Tensor
 ) -> tuple[dict[str, Any], list[list[float]]]:
     """Returns one point of the log, whose columns models/DATA.md lists, and the sink's alpha in each head, [L][H]."""
     tokens = [k - 1 for k in recipe.sink_tokens]

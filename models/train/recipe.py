@@ -205,11 +205,7 @@ def recipes() -> dict[str, Recipe]:
     return {recipe.id: recipe for recipe in all_recipes}
 
 
-def refuse_unknown(
-    parser: argparse.ArgumentParser,
-    ids: Iterable[str],
-    known_ids: Collection[str],
-) -> None:
+def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_ids: Collection[str]) -> None:
     for id in ids:
         if id not in known_ids:
             similar_ids = difflib.get_close_matches(id, known_ids, 4, 0.5)

@@ -21,15 +21,7 @@ import torch
 from safetensors.torch import load_file, save
 from tokenizers import AddedToken, Tokenizer, processors
 
-from ..reference.files import (
-    read_model,
-    to_int8,
-    to_steps,
-    widen_weights,
-    write_json,
-    write_model,
-    write_stored_model,
-)
+from ..reference.files import read_model, to_int8, to_steps, widen_weights, write_json, write_model, write_stored_model
 from ..reference.model import architecture
 from ..reference.operations import OPERATIONS
 from . import pack

@@ -200,12 +200,7 @@ def is_capturable(recipe: Recipe) -> bool:
 
 @cache
 def draw_batches(
-    corpus: Corpus,
-    seed: int,
-    sequences: int,
-    T: int,
-    options: Training,
-    device: str,
+    corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str
 ) -> tuple[Tensor, Tensor]:
     """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Cached, so that runs with the
     same arguments share them."""

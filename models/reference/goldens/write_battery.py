@@ -11,16 +11,7 @@ from collections import Counter
 from typing import Any
 
 import tokenizers
-from tokenizers import (
-    AddedToken,
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from . import GOLDEN
 from .write_tokenizers import CL100K_PATTERN, NO_HASH, cased_pattern, hash_of, utf16_offsets, without_post_processor
@@ -219,10 +210,7 @@ def bpe_cases() -> Cases:
 def byte_level_cases() -> Cases:
     return {
         "byte-level": build_tokenizer(
-            byte_bpe(),
-            split=byte_level(),
-            decoder=decoders.ByteLevel(),
-            post=processors.ByteLevel(trim_offsets=True),
+            byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), post=processors.ByteLevel(trim_offsets=True)
         ),
         "byte-level prefix space": build_tokenizer(
             byte_bpe(),
@@ -264,11 +252,7 @@ def space_run_cases() -> Cases:
             byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens()
         ),
         "byte-level, runs of spaces, NFC": build_tokenizer(
-            byte_bpe(),
-            normalizers.NFC(),
-            byte_level(),
-            decoder=decoders.ByteLevel(),
-            added_tokens=space_run_tokens(),
+            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens()
         ),
         "byte-level normalizer": build_tokenizer(
             byte_bpe(),
@@ -278,9 +262,7 @@ def space_run_cases() -> Cases:
         ),
         "byte-level truncation and padding": enable_truncation(
             build_tokenizer(
-                byte_bpe(),
-                split=byte_level(),
-                post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")]),
+                byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])
             )
         ),
     }

@@ -57,13 +57,7 @@ def recall_prompts() -> list[dict[str, Any]]:
     """Returns prompts whose last token, one of CHOICES, appeared before. Keys are evicted after this first appearance.
     The control condition never evicts the first appearance's own key."""
     return [
-        {
-            "ids": [0, 9, 22, answer, 6, 31, 9, 22, answer],
-            "from": 8,
-            "choices": CHOICES,
-            "needs": [3],
-            "lost": 4,
-        }
+        {"ids": [0, 9, 22, answer, 6, 31, 9, 22, answer], "from": 8, "choices": CHOICES, "needs": [3], "lost": 4}
         for answer in (*CHOICES, CHOICES[0])
     ]
 

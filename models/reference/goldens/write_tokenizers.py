@@ -501,17 +501,7 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor, text: str) -> list
     return spans
 
 
-REDUCED: tuple[Callable[[Path], None], ...] = (
-    gpt2,
-    opt,
-    gptneox,
-    bert,
-    zoo,
-    smollm2,
-    splits,
-    sentence_piece,
-    gemma,
-)
+REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, smollm2, splits, sentence_piece, gemma)
 
 
 def main() -> None:

@@ -149,10 +149,7 @@ CASES = {
         to_first_gpt2,
     ),
     "torch-llama-tied": Case(
-        "hf-llama-tied",
-        "lm_head.weight and model.embed_tokens.weight share a storage.",
-        torch.bfloat16,
-        check_tied,
+        "hf-llama-tied", "lm_head.weight and model.embed_tokens.weight share a storage.", torch.bfloat16, check_tied
     ),
     "torch-llama-nested": Case(
         "hf-llama-gqa",

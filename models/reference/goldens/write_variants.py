@@ -195,12 +195,7 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
     return parts
 
 
-def compute_metrics(
-    arch: Architecture,
-    weights: Weights,
-    trace: Trace,
-    tokens: Tensor,
-) -> dict[str, Tensor]:
+def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor) -> dict[str, Tensor]:
     """Returns every metric of the core's table. Shares are taken of the whole row, bias key included, even in metrics
     that list the tokens alone."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask

@@ -72,8 +72,7 @@ def _make_parser() -> argparse.ArgumentParser:
             "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
         )
         command.add_argument(
-            "--part",
-            help="the part that is recorded: a tower such as vision_model; encoder, decoder or cross",
+            "--part", help="the part that is recorded: a tower such as vision_model; encoder, decoder or cross"
         )
     for command, keep in ((record, 2), (study, 1)):
         command.add_argument(

@@ -17,15 +17,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from .files import check_target, write_bytes
-from .recording import (
-    CONDITIONS_KEY,
-    Array,
-    Recording,
-    RecordingError,
-    Table,
-    check_tensors,
-    open_tensors,
-)
+from .recording import CONDITIONS_KEY, Array, Recording, RecordingError, Table, check_tensors, open_tensors
 from .schema import parse_conditions
 
 if TYPE_CHECKING:

@@ -13,14 +13,7 @@ from torch import Tensor, nn
 from . import __version__
 from .attention import Call
 from .gather import HeadMetrics, stream_metrics
-from .probe import (
-    ROW_SUM_ROUNDING,
-    Facts,
-    key_ranges,
-    mask_of_ranges,
-    mask_ranges_of_weights,
-    window_of,
-)
+from .probe import ROW_SUM_ROUNDING, Facts, key_ranges, mask_of_ranges, mask_ranges_of_weights, window_of
 from .recorder import Assembly, Measurement, make_conditions, parse_edits, with_edits
 from .recording import Array, Recording
 from .schema import operation_names
@@ -371,11 +364,7 @@ def _parse_tokens(prompt_tokens: Sequence[Any], T: int, i: int) -> tuple[list[in
 
 
 def from_maps(
-    att: Any,
-    tokens: Sequence[Any],
-    model_id: str = "maps",
-    eps: Sequence[float] = (0.1, 0.2, 0.3),
-    **options: Any,
+    att: Any, tokens: Sequence[Any], model_id: str = "maps", eps: Sequence[float] = (0.1, 0.2, 0.3), **options: Any
 ) -> Recording:
     """Makes a recording of one prompt from its maps, att [L, H, T, T], and its T tokens, like `record_maps`."""
     return record_maps([att], [tokens], eps, 1, model_id=model_id, **options)

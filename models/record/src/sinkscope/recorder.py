@@ -788,8 +788,7 @@ def _sample_logits(out: Any) -> tuple[Tensor, int]:
     usual_outputs = [getattr(out, name, None) for name in ("logits", "last_hidden_state")]
     values = list(out.values()) if isinstance(out, Mapping) else list(out) if isinstance(out, tuple | list) else [out]
     logits = next(
-        (x for x in usual_outputs + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2),
-        None,
+        (x for x in usual_outputs + values if isinstance(x, Tensor) and x.is_floating_point() and x.dim() >= 2), None
     )
     if logits is None:
         raise UnsupportedModel(f"expected a model that returns a tensor of numbers, found {type(out).__name__}")

@@ -129,11 +129,7 @@ class WatchedSequences:
         return [[layer.map(T) for layer in layers] for layers, T in zip(self._sequences, lengths, strict=True)]
 
     def recording(
-        self,
-        tokens: Iterable[Sequence[Any]],
-        *,
-        edits: Sequence[Mapping[str, Any] | str] = (),
-        **options: Any,
+        self, tokens: Iterable[Sequence[Any]], *, edits: Sequence[Mapping[str, Any] | str] = (), **options: Any
     ) -> Recording:
         """Makes a recording of all sequences, cut to the length of the shortest.
 

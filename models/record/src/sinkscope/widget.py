@@ -207,12 +207,7 @@ def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
     return share[..., first].sum(-1) / (att.shape[-2] - (0 if is_bidirectional else first))
 
 
-def _select_head(
-    recording: Recording,
-    alpha: Array | None,
-    layer: int | None,
-    head: int | None,
-) -> tuple[int, int]:
+def _select_head(recording: Recording, alpha: Array | None, layer: int | None, head: int | None) -> tuple[int, int]:
     """Returns the layer's index in the recording and the head that `layer` and `head` of `picture` choose."""
     layers, H = list(recording.layers), recording.model["H"]
     if layer is not None and layer not in layers:
