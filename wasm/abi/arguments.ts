@@ -46,9 +46,8 @@ export function checkOptions(
 ) {
   check(options, 'object', where);
   const values = options as Record<string, unknown>;
-  for (const [key, kind] of Object.entries(kinds)) {
+  for (const [key, kind] of Object.entries(kinds))
     if (values[key] !== undefined) check(values[key], kind, key);
-  }
 }
 
 export function checkList(list: unknown, kind: string, where: string) {

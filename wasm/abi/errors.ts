@@ -21,9 +21,8 @@ export class SinkscopeError extends Error {
 
 /** Converts an error to a plain value, because postMessage drops `code` and `where` of an Error. */
 export function packError(error: unknown) {
-  if (error instanceof SinkscopeError) {
+  if (error instanceof SinkscopeError)
     return { code: error.code, where: error.where, text: error.text };
-  }
   return { code: 'internal', where: '', text: String(error) };
 }
 
@@ -44,9 +43,8 @@ export function expect(holds: boolean, where: string, expected: string, actual: 
 /** An error of a file, a path or an answer that is not what it should be. */
 export const readError = (where: string, text: string) => new SinkscopeError('read', where, text);
 
-export function closedError(kind: string) {
-  return new SinkscopeError('closed', kind, `this ${kind} has been closed`);
-}
+export const closedError = (kind: string) =>
+  new SinkscopeError('closed', kind, `this ${kind} has been closed`);
 
 export function argumentError(where: string, expected: string, actual: unknown) {
   const text = `expected ${expected}, got ${describeValue(actual)}`;

@@ -11,8 +11,8 @@ import {
   withText,
   generateText,
 } from './loaded.ts';
-import { measureModelOrRecording } from './measure.ts';
-import { readArguments, refuse, usage, withDefaults } from './options.ts';
+import { measureModelOrRecording, type MeasureResult } from './measure.ts';
+import { readArguments, refuse, usage, withDefaults, type GivenOptions } from './options.ts';
 import { oneLine, escapeControls } from './output.ts';
 import { compare, differencesText, recordModel } from './recording.ts';
 import { promptsText, toCsv } from './sheet.ts';
@@ -22,10 +22,7 @@ import { runTasks, tasksText } from './tasks.ts';
 import { codeOf } from './text_file.ts';
 import { train } from './train.ts';
 import { unmaskModel, unmaskText } from './unmask.ts';
-import { parseOptional, parsePositive } from './values.ts';
-import type { MeasureResult } from './measure.ts';
-import type { GivenOptions } from './options.ts';
-import type { CommandInput, Values } from './values.ts';
+import { parseOptional, parsePositive, type CommandInput, type Values } from './values.ts';
 import type { Engine } from '../load/types.ts';
 
 type Runner = (

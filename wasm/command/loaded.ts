@@ -5,12 +5,11 @@ import { csvOf } from '../study/csv.ts';
 import { percentText } from './tasks.ts';
 import { missingError } from './options.ts';
 import { openNamedModel, specialOf } from './open.ts';
-import { parseCount, parseNumber, parseOptional } from './values.ts';
+import { parseCount, parseNumber, parseOptional, type CommandInput } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
 import { readText } from './text_file.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { TextMeasures, Engine } from '../load/types.ts';
-import type { CommandInput } from './values.ts';
 
 type OneTextOptions = NonNullable<
   Parameters<LoadedModel['measure']>[1] & Parameters<LoadedModel['generate']>[1]
@@ -110,9 +109,8 @@ export function ablationText(result: Awaited<ReturnType<typeof measureAblation>>
   return `${oneLine(model)} on one text\n${formatLine('baseline', before)}${formatLine(condition, after)}${changeLine}${note}`;
 }
 
-function rowsOf({ shape: [T], data }: Tensor) {
-  return Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
-}
+const rowsOf = ({ shape: [T], data }: Tensor) =>
+  Array.from({ length: T }, (_, t) => [...data.slice(t * T, (t + 1) * T)]);
 
 export const withText =
   <Result>(use: (model: LoadedModel, text: string, options: OneTextOptions) => Promise<Result>) =>

@@ -7,10 +7,9 @@ import { openModel } from './open.ts';
 import { refuse } from './options.ts';
 import { readRecording, recordingAt } from './recording.ts';
 import { createStatusLine } from './status_line.ts';
-import { parseThresholds } from './values.ts';
+import { parseThresholds, type CommandInput, type Values } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Edit, Model } from '../engine/types.ts';
-import type { CommandInput, Values } from './values.ts';
 import type { Engine } from '../load/types.ts';
 
 export type MeasureResult =

@@ -422,9 +422,7 @@ random one.`,
     names: [],
     usage: ['[--json]'],
     meaning: 'lists every metric, field, edit and attention operation',
-    options: () => ({
-      json: { meaning: 'prints the tables as JSON' },
-    }),
+    options: () => ({ json: { meaning: 'prints the tables as JSON' } }),
   },
 };
 
@@ -523,9 +521,8 @@ export function readArguments(args: readonly string[], describe: Describe) {
   return { command, givenOptions: values, names };
 }
 
-export function missingError(where: string, expected: string) {
-  return new SinkscopeError('argument', where, `expected ${expected}, found none`);
-}
+export const missingError = (where: string, expected: string) =>
+  new SinkscopeError('argument', where, `expected ${expected}, found none`);
 
 function unknownOptionError(rawName: string, command: string, describe: Describe) {
   const name = rawName.replace(/^--?/, '');

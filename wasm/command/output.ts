@@ -8,11 +8,7 @@ const CONTROL_PATTERN =
 const escapeCharacter = (character: string) =>
   `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-export function escapeControls(text: string) {
-  return text.replace(CONTROL_PATTERN, escapeCharacter);
-}
+export const escapeControls = (text: string) => text.replace(CONTROL_PATTERN, escapeCharacter);
 
 /** Returns a text that is safe and on one line, so that a name cannot imitate a line of a table. */
-export function oneLine(text: string) {
-  return escapeControls(text).replace(/[\t\n]/g, escapeCharacter);
-}
+export const oneLine = (text: string) => escapeControls(text).replace(/[\t\n]/g, escapeCharacter);

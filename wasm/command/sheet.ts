@@ -93,9 +93,8 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   return csvOf(facts, COLUMNS, records);
 }
 
-function columnsOf({ metrics }: MeasureResult, describe: Describe) {
-  return describe.metrics.filter(({ name }) => name in metrics);
-}
+const columnsOf = ({ metrics }: MeasureResult, describe: Describe) =>
+  describe.metrics.filter(({ name }) => name in metrics);
 
 /** Reduces a metric of one prompt to the mean over layers and heads, at key and index 0. */
 function promptValue(

@@ -1,11 +1,9 @@
 /** Searches for a suffix on the first sequence and tests it on the others. */
 import { expect, argumentError } from '../abi/errors.ts';
 import { searchSuffix } from '../study/suffix.ts';
-import { openModel } from './open.ts';
-import { parseCount, parseOptional, parsePositive } from './values.ts';
-import type { OpenedModel } from './open.ts';
+import { openModel, type OpenedModel } from './open.ts';
+import { parseCount, parseOptional, parsePositive, type CommandInput } from './values.ts';
 import type { SuffixGoal } from '../study/types.ts';
-import type { CommandInput } from './values.ts';
 import type { Engine } from '../load/types.ts';
 
 /** The quantity that each goal changes, and the sign that turns a score into this quantity. */

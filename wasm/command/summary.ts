@@ -61,9 +61,7 @@ function weightsFirst(rows: readonly Metric[]): Metric[] {
 }
 
 /** Returns the position of the token that counts as the first: 0, except in some recordings. */
-function firstPosition(result: MeasureResult) {
-  return 'position' in result ? result.position : 0;
-}
+const firstPosition = (result: MeasureResult) => ('position' in result ? result.position : 0);
 
 function sizeText(architecture: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layers'>) {
   const { L, H, blocks = L, layers = [] } = architecture;
@@ -157,9 +155,8 @@ export function metricText(
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */
-function roundToFloat32(numbers: readonly (number | null)[]) {
-  return numbers.map((x) => (x === null ? null : Math.fround(x)));
-}
+const roundToFloat32 = (numbers: readonly (number | null)[]) =>
+  numbers.map((x) => (x === null ? null : Math.fround(x)));
 
 function indexOfLargest(values: readonly (number | null)[]) {
   let best = -1;

@@ -1,8 +1,7 @@
 /** Measures how evicting the first key changes the accuracy of tasks, compared with another key. */
 import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
-import { parseCount, parsePositive } from './values.ts';
-import type { CommandInput, SpecialTokens } from './values.ts';
+import { parseCount, parsePositive, type CommandInput, type SpecialTokens } from './values.ts';
 import type { Model } from '../engine/types.ts';
 import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';

@@ -62,6 +62,5 @@ export function parseTextList(path: string, text: string): string[] | undefined 
   }
 }
 
-export function codeOf(error: unknown) {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
-}
+export const codeOf = (error: unknown) =>
+  error instanceof Error && 'code' in error ? String(error.code) : String(error);

@@ -16,12 +16,11 @@ import { expectSameStamp } from '../loading/stamp.ts';
 import { openTimeline } from '../loading/timeline.ts';
 import { cutText } from '../study/cut.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
-import { optionName, refuse } from './options.ts';
+import { optionName, refuse, type GivenOptions } from './options.ts';
 import { Stop, listenForStop } from './stop.ts';
 import { JSON_BYTES_MAX, parseTextList, readBytes, readText } from './text_file.ts';
 import { STATE_FILE, checkpointFolderOf, openTrainedFolder, stepOf } from './trained_folder.ts';
 import { parseNumber } from './values.ts';
-import type { GivenOptions } from './options.ts';
 import type { LogEntry, Training } from '../lab/types.ts';
 import type { Engine } from '../load/types.ts';
 import type { TrainedFolder, TrainingPlan } from './trained_folder.ts';
@@ -163,9 +162,8 @@ async function cutHeldSequences(
   return sequences.map((ids) => [...prefix, ...ids]);
 }
 
-function parseSetting(text: string) {
-  return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
-}
+const parseSetting = (text: string) =>
+  text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 
 type Choices = Record<'model' | 'recipe', TrainingPlan['recipe']>;
 

@@ -3,10 +3,9 @@ import { measureUnmasking } from '../study/unmasking.ts';
 import { expect } from '../abi/errors.ts';
 import { percentText } from './tasks.ts';
 import { openModel } from './open.ts';
-import { parseCount, parseNumber, parsePositive } from './values.ts';
+import { parseCount, parseNumber, parsePositive, type CommandInput } from './values.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
-import type { CommandInput } from './values.ts';
 import type { Engine } from '../load/types.ts';
 
 export async function unmaskModel(engine: Engine, { names: [name], values }: CommandInput) {

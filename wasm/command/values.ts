@@ -56,9 +56,8 @@ export type CommandInput = {
   args: readonly string[];
 };
 
-export function parseThresholds(list: string) {
-  return list.split(',').map((text) => parseNumber(text, 0, 1, '--eps'));
-}
+export const parseThresholds = (list: string) =>
+  list.split(',').map((text) => parseNumber(text, 0, 1, '--eps'));
 
 export function parseIds(list: string) {
   const tokens = readIds(list, '--ids');
@@ -67,9 +66,8 @@ export function parseIds(list: string) {
 }
 
 /** Returns the bound that a number exceeds: the upper one of more than 9 digits, else `other`. */
-function boundOf(text: string, other: string) {
-  return /^[1-9]\d{9,}$/.test(text) ? ' below 1000000000' : other;
-}
+const boundOf = (text: string, other: string) =>
+  /^[1-9]\d{9,}$/.test(text) ? ' below 1000000000' : other;
 
 export function parsePositive(text: string, name: string) {
   expect(/^[1-9]\d{0,8}$/.test(text), name, `a whole number${boundOf(text, ' above 0')}`, text);

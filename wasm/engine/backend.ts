@@ -14,13 +14,12 @@ import {
 } from '../abi/errors.ts';
 import { nameOf, readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { expectSameStamp } from '../loading/stamp.ts';
-import { transfer } from './messages.ts';
+import { transfer, type MetricRead, type ReadMessage } from './messages.ts';
 import { loadModule } from './load_module.ts';
 import type { Module } from '../abi/module.ts';
 import type { Architecture, Tensor, Describe } from '../abi/types.ts';
 import type { Job } from './job.ts';
 import type { ThreadOptions, ThreadPool } from './thread_pool.ts';
-import type { MetricRead, ReadMessage } from './messages.ts';
 import type { FieldWhere, RunOptions } from './types.ts';
 import type { Trainer } from './trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';

@@ -1,6 +1,5 @@
 import { closedError } from '../abi/errors.ts';
-import { QUIET_JOB } from './job.ts';
-import type { Job } from './job.ts';
+import { QUIET_JOB, type Job } from './job.ts';
 import type { BackendApi, JobOptions, Link } from './link.ts';
 
 /** A model or a recording at one backend, opened at first use and again at a new backend. */

@@ -5,16 +5,13 @@ import { argumentError, closedError, expect, expectInteger } from '../abi/errors
 import { expectHead } from '../abi/head.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { Chain, runInTurn } from './chain.ts';
-import { QUIET_JOB } from './job.ts';
-import { Link } from './link.ts';
-import { transfer } from './messages.ts';
+import { QUIET_JOB, type Job } from './job.ts';
+import { Link, type BackendApi } from './link.ts';
+import { transfer, type ReadMessage } from './messages.ts';
 import { BackendResource } from './backend_resource.ts';
 import { randomBits } from './random.ts';
 import type { Bytes, Describe, Options, Tensor } from '../abi/types.ts';
 import type { RunRequest } from './backend.ts';
-import type { ReadMessage } from './messages.ts';
-import type { Job } from './job.ts';
-import type { BackendApi } from './link.ts';
 import type {
   Model as ModelShape,
   Run as RunShape,

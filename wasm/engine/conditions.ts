@@ -8,9 +8,8 @@ import type { Conditions } from './types.ts';
 
 export const FORMAT_VERSION = '1';
 
-function conditionError(key: string, expected: string) {
-  return new SinkscopeError('bad_config', key, `recording: expected ${expected}`);
-}
+const conditionError = (key: string, expected: string) =>
+  new SinkscopeError('bad_config', key, `recording: expected ${expected}`);
 
 /** For the core a key or a text ends with its NUL, so that it has checked another than this; it reads no token strings. */
 function refuseNul(key: string, value: unknown) {

@@ -3,9 +3,8 @@ import { request } from '#host';
 import { simd } from 'wasm-feature-detect';
 import { SinkscopeError, readError } from '../abi/errors.ts';
 import { createSharedMemory } from '../abi/memory.ts';
-import { Module } from '../abi/module.ts';
+import { Module, type Exports } from '../abi/module.ts';
 import { readRenewing } from '../loading/renew.ts';
-import type { Exports } from '../abi/module.ts';
 
 const ABI_VERSION = 10;
 
@@ -14,9 +13,8 @@ export async function loadModule(address: URL, isShared: boolean = false) {
   const memory = isShared ? createSharedMemory() : undefined;
   const { module: binary, instance } = await instantiate(address, memory);
   const exports = instance.exports as Exports;
-  if (typeof exports.ss_wasm_abi_version !== 'function') {
+  if (typeof exports.ss_wasm_abi_version !== 'function')
     throw new SinkscopeError('abi', address.href, 'this is not a Sinkscope binary');
-  }
   exports._initialize();
   const version = exports.ss_wasm_abi_version();
   if (version !== ABI_VERSION) {

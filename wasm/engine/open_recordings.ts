@@ -1,9 +1,8 @@
 /** Stores recordings by number in the memory of the module. */
 import { closedError, parseJson } from '../abi/errors.ts';
-import { utf8 } from '../abi/module.ts';
+import { utf8, type Module } from '../abi/module.ts';
 import { readConditions } from './conditions.ts';
 import { checkImageTensors } from './images.ts';
-import type { Module } from '../abi/module.ts';
 
 /** `prompts` maps the index of a prompt to the number of the run that reads it. */
 type OpenRecording = {

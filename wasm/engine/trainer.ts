@@ -4,11 +4,10 @@
  * depend on the number of backends.
  */
 import { SinkscopeError } from '../abi/errors.ts';
-import { QUIET_JOB } from './job.ts';
+import { QUIET_JOB, type Job } from './job.ts';
 import { Helper, BatchParts, help } from './share.ts';
 import type { Module } from '../abi/module.ts';
 import type { Tensor } from '../abi/types.ts';
-import type { Job } from './job.ts';
 import type { ReadMessage } from './messages.ts';
 
 /** `ownParts` of a batch are computed here; `lastCall` settles when the last call has ended. */

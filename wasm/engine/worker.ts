@@ -1,8 +1,7 @@
 /** The worker holds a backend and answers messages. */
 import { holdLivenessLock, workerPort } from '#host';
-import { openBackend } from './backend.ts';
+import { openBackend, type Backend } from './backend.ts';
 import { answerCalls } from './messages.ts';
-import type { Backend } from './backend.ts';
 import type { ThreadOptions } from './thread_pool.ts';
 
 export type Starter = typeof starter;

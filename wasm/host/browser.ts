@@ -37,13 +37,9 @@ export const canShareMemory = () => globalThis.crossOriginIsolated === true;
 export const cores = () => navigator.hardwareConcurrency || 1;
 
 /** Returns a Blob that can be posted: in a browser, the Blob itself. */
-export function toPortable(blob: Blob): Blob | StreamSource {
-  return blob;
-}
+export const toPortable = (blob: Blob): Blob | StreamSource => blob;
 
-export function request(address: URL, init?: RequestInit) {
-  return fetch(address, init);
-}
+export const request = (address: URL, init?: RequestInit) => fetch(address, init);
 
 /** Waits until messages are handled: by a port, since browsers delay nested timers by 4 ms. */
 export function pause() {
@@ -60,6 +56,4 @@ export function pause() {
 export const subfolders = async (_path: string): Promise<string[]> => [];
 
 /** Returns undefined: a browser opens no paths. */
-export async function diskFiles(_path: string): Promise<DiskFile[] | null | undefined> {
-  return undefined;
-}
+export const diskFiles = async (_path: string): Promise<DiskFile[] | null | undefined> => undefined;

@@ -21,9 +21,7 @@ export function workerPort() {
 }
 
 /** Returns true without a lock: Node.js reports the end of every thread. */
-export async function holdLivenessLock(_name: string) {
-  return true;
-}
+export const holdLivenessLock = async (_name: string) => true;
 
 export const packageUrl = (): string | undefined => new URL('..', import.meta.url).href;
 
@@ -73,9 +71,7 @@ function withClose(stream: ReadableStream<Uint8Array>, close: () => Promise<void
   });
 }
 
-export function pause() {
-  return new Promise((resolve) => setImmediate(resolve));
-}
+export const pause = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The file of an unfinished training, the reason why its folder may have no weights yet. */
 const TRAINING_STATE = join('checkpoint', 'training.state');

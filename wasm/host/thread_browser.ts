@@ -22,8 +22,5 @@ export function startThread(onReady: () => void, onEnd: (reason: string) => void
   );
   worker.onmessage = onReady;
   worker.onerror = ({ message }) => onEnd(message || 'it could not be started');
-  return {
-    give: (task: unknown) => worker.postMessage(task),
-    end: () => worker.terminate(),
-  };
+  return { give: (task: unknown) => worker.postMessage(task), end: () => worker.terminate() };
 }

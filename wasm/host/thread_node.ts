@@ -8,8 +8,5 @@ export function startThread(onReady: () => void, onEnd: (reason: string) => void
   worker.once('message', onReady);
   worker.on('error', (error) => onEnd(String(error)));
   worker.on('exit', (code) => onEnd(`exit code ${code}`));
-  return {
-    give: (task: unknown) => worker.postMessage(task),
-    end: () => void worker.terminate(),
-  };
+  return { give: (task: unknown) => worker.postMessage(task), end: () => void worker.terminate() };
 }

@@ -35,11 +35,7 @@ function firstTokenProcessor(id: number) {
 
 /** Makes a tokenizer whose tokens are characters. `first` is the id of <s>; -1: no start token. */
 export function labTokenizer(
-  shape: {
-    readonly vocabulary?: number;
-    readonly triggers?: number;
-    readonly first?: number;
-  } = {},
+  shape: { readonly vocabulary?: number; readonly triggers?: number; readonly first?: number } = {},
 ): LabTokenizer {
   check(shape, 'object', 'shape');
   const { vocabulary = 64, triggers = 8, first = 0 } = shape;

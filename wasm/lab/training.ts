@@ -1,10 +1,9 @@
 /** Implements `Training` of types.ts: one training run, shared among the engine's backends. */
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.ts';
-import { transfer } from '../engine/messages.ts';
+import { transfer, type ReadMessage } from '../engine/messages.ts';
 import { fieldsFor } from '../study/measure.ts';
 import type { Describe, Tensor, Options } from '../abi/types.ts';
-import type { ReadMessage } from '../engine/messages.ts';
 import type { Link, BackendApi } from '../engine/link.ts';
 import type { RunRead } from '../engine/types.ts';
 import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.ts';

@@ -18,9 +18,8 @@ import type { Engine as EngineShape } from './types.ts';
 const recordRun: RecordRun = async (...args) =>
   (await import('../recording/run.ts')).recordRun(...args);
 
-export async function createEngine(options: EngineOptions = {}): Promise<EngineShape> {
-  return new Engine(await startEngine(options));
-}
+export const createEngine = async (options: EngineOptions = {}): Promise<EngineShape> =>
+  new Engine(await startEngine(options));
 
 class Engine extends ModelEngine implements EngineShape {
   constructor(parts: EngineParts) {

@@ -64,9 +64,8 @@ export async function ask(
     const response = await sendOnce(address, init, options);
     if (response instanceof Response && (response.ok || response.status === 416)) return response;
     const wait = retryWait(response, tryCount, options);
-    if (!mayRetry(address, response) || tryCount >= tries || wait > LONGEST_WAIT_MS) {
+    if (!mayRetry(address, response) || tryCount >= tries || wait > LONGEST_WAIT_MS)
       throw refusalError(address, response, token !== undefined);
-    }
     await reportAndWait(wait, failureText(response), options);
   }
 }
@@ -84,9 +83,8 @@ export function reportAndWait(wait: number, reason: string, { signal, onRetry }:
   return sleep(wait, signal);
 }
 
-export function backoffWait(failures: number, { wait = FIRST_WAIT_MS }: RequestOptions) {
-  return Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT_MS);
-}
+export const backoffWait = (failures: number, { wait = FIRST_WAIT_MS }: RequestOptions) =>
+  Math.min(wait * 2 ** (failures - 1), LONGEST_WAIT_MS);
 
 async function sendOnce(
   address: URL,
@@ -116,9 +114,7 @@ function mayRetry(address: URL, answer: Response | Error) {
   return address.protocol !== 'file:' && !isOffline() && reasonOf(answer) !== ENDLESS_REDIRECT;
 }
 
-function isOffline() {
-  return globalThis.navigator?.onLine === false;
-}
+const isOffline = () => globalThis.navigator?.onLine === false;
 
 function retryWait(answer: Response | Error, failures: number, options: RequestOptions) {
   const header = answer instanceof Response ? requestedWait(answer) : undefined;
@@ -135,9 +131,8 @@ function requestedWait({ headers }: Response) {
   return value !== undefined && /^(\d{1,9}$|[A-Z][a-z]{2,8}, )/.test(value) ? value : undefined;
 }
 
-function failureText(answer: Response | Error) {
-  return answer instanceof Response ? `the server answered ${answer.status}` : reasonOf(answer);
-}
+const failureText = (answer: Response | Error) =>
+  answer instanceof Response ? `the server answered ${answer.status}` : reasonOf(answer);
 
 /** Describes why an answer broke off or did not come: Node.js has the reason in `cause`. */
 export function reasonOf(error: unknown) {
@@ -188,9 +183,8 @@ function noAnswerHint({ protocol, host, origin }: URL) {
 }
 
 function noAccessHint(status: number, hasToken: boolean) {
-  if (!hasToken) {
+  if (!hasToken)
     return 'needs an access token: the model is gated or private, or there is none of this name';
-  }
   return status === 401
     ? 'expected a valid access token, this one was not accepted'
     : 'expected a token whose account has access; a gated model asks for it on its own page';

@@ -7,7 +7,7 @@
  */
 import { openStore } from '#store';
 import { placeOf } from './ask.ts';
-import { fetchFile } from './download.ts';
+import { fetchFile, type DownloadOptions } from './download.ts';
 import { readError } from '../abi/errors.ts';
 import { checksumOf } from './hash.ts';
 import {
@@ -20,7 +20,6 @@ import {
   readStoredJson,
   removeKey,
 } from './parts.ts';
-import type { DownloadOptions } from './download.ts';
 import type { Store } from '../host/types.ts';
 import type { Card, Part } from './parts.ts';
 import type { Plan, CachedFile } from './types.ts';
@@ -87,9 +86,8 @@ export async function cacheClear(id?: string): Promise<void> {
     const card = await readCard(cache, key);
     if (card && (card.id === id || card.url === id)) await removeKey(cache, key);
   }
-  for (const name of names.filter((name) => name.endsWith('.plan'))) {
+  for (const name of names.filter((name) => name.endsWith('.plan')))
     if ((await readPlan(cache, name))?.id === id) await cache.remove(name);
-  }
 }
 
 /** Caches a plan by the requested address, so that a cached model opens without a network. */

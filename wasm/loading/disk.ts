@@ -175,9 +175,7 @@ const makeMissingHandler = (entry: FileSystemEntry) => (error: unknown) => {
   throw readError(entry.fullPath, `${text}; drop it again`);
 };
 
-function isFile(entry: FileSystemEntry): entry is FileSystemFileEntry {
-  return entry.isFile;
-}
+const isFile = (entry: FileSystemEntry): entry is FileSystemFileEntry => entry.isFile;
 
 async function collectFiles(entry: FileSystemEntry, droppedFiles: DiskFile[], depth: number) {
   if (droppedFiles.length >= FILES_MAX) {

@@ -141,13 +141,11 @@ class Download {
       const text = tag ? `expected to go on with ${this.tag}, found ${tag}` : NO_TAG_TEXT;
       throw this.#makeError(`broke off after ${this.#position} bytes: ${text}`);
     }
-    if (this.total !== undefined && total !== undefined && total !== this.total) {
+    if (this.total !== undefined && total !== undefined && total !== this.total)
       throw this.#makeError(`expected ${this.total} bytes as announced, found ${total}`);
-    }
     // `>` would accept NaN, which a refused range may leave in both numbers.
-    if (!(start <= this.#position && this.#position <= (total ?? Infinity))) {
+    if (!(start <= this.#position && this.#position <= (total ?? Infinity)))
       throw this.#makeError(`expected byte ${this.#position}, found ${start} of ${total}`);
-    }
     this.#skipCount = this.#position - start;
     this.#hasResponse = true;
     this.tag ??= tag;
@@ -218,9 +216,8 @@ class Download {
 
   /** Accepts more bytes than announced if that may be a compressed size; else throws. */
   #acceptExcess() {
-    if (!this.#mayBeCompressed || this.#options.bytes !== undefined) {
+    if (!this.#mayBeCompressed || this.#options.bytes !== undefined)
       throw this.#makeError(`${this.total} bytes were announced, more came`);
-    }
     this.total = undefined;
   }
 

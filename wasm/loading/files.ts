@@ -1,6 +1,6 @@
 /** Reads the files of a model from any source into the module's memory. */
 import { MEMORY_BYTES } from '../abi/memory.ts';
-import { placeOf, reasonOf } from './ask.ts';
+import { placeOf, reasonOf, type RequestOptions } from './ask.ts';
 import { fetchFile } from './download.ts';
 import { SinkscopeError, readError } from '../abi/errors.ts';
 import { createSha256 } from './hash.ts';
@@ -8,7 +8,6 @@ import { createMeter } from './meter.ts';
 import { piecesOf } from './pieces.ts';
 import type { Module } from '../abi/module.ts';
 import type { StreamSource } from '../host/types.ts';
-import type { RequestOptions } from './ask.ts';
 import type { OpenedFile } from './cache.ts';
 import type { ReadFacts, RemoteFile } from './types.ts';
 export type { ReadFacts } from './types.ts';
@@ -197,9 +196,8 @@ async function readKnownLength(
   let count = 0;
   try {
     for await (const chunk of pieces) {
-      if (count + chunk.length > length) {
+      if (count + chunk.length > length)
         throw readError(where, `${length} bytes were announced, more came`);
-      }
       module.bytes(address + count, chunk.length).set(chunk);
       count += chunk.length;
       await onBytes?.(address, count);

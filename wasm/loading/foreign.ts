@@ -223,9 +223,8 @@ function fromFramework(name: string) {
   return `python -c "from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER', from_${name}=True).save_pretrained('OUT')", with transformers 4`;
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
-}
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
 
 /** Returns a test for a method, an algorithm or a format of quantization in a config. */
 function quantizedAs(pattern: RegExp) {

@@ -160,9 +160,8 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
   const address = new URL(path, endpoint);
   const { token, signal } = options;
   const json = jsonOf(await readUtf8({ url: address, token }, signal, options));
-  if (!Array.isArray(json?.siblings)) {
+  if (!Array.isArray(json?.siblings))
     throw readError(address.href, 'expected a list of files, found none');
-  }
   const sha = String(json.sha);
   const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
   const files = json.siblings.flatMap((sibling) => {

@@ -70,9 +70,8 @@ export async function makePlan(files: readonly PlanFile[], options: PlanOptions)
     return file ? [[role, file]] : [];
   });
   const byRole: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
-  if (format !== 'gguf' && !byRole.config && !(await mayBeNanoGpt(weights[0]))) {
+  if (format !== 'gguf' && !byRole.config && !(await mayBeNanoGpt(weights[0])))
     throw missingError(id, `config.json beside ${weights[0].name}`, files);
-  }
   const config = byRole.config && (await readJson(byRole.config, readText));
   if (config) refuseForeignConfig(id, config);
   if (config && !config.quantization_config && format !== 'gguf')
@@ -181,9 +180,8 @@ async function readJson(file: PlanFile, readText: ReadText): Promise<Record<stri
   throw readError(file.name, `expected a JSON object, found ${actual}`);
 }
 
-function totalBytes(files: readonly PlanFile[]) {
-  return files.reduce((bytes, file) => bytes + (file.bytes ?? 0), 0);
-}
+const totalBytes = (files: readonly PlanFile[]) =>
+  files.reduce((bytes, file) => bytes + (file.bytes ?? 0), 0);
 
 /**
  * Estimates the bytes of a run of T tokens with the default fields, at 4 bytes a number: hidden

@@ -8,9 +8,8 @@ import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readRenewing } from './renew.ts';
 import { readAll, readUtf8 } from './files.ts';
 import { sha256 } from './hash.ts';
-import { parseIndex } from './timeline_index.ts';
+import { parseIndex, type Index, type PackedCheckpoint } from './timeline_index.ts';
 import type { Options } from '../abi/types.ts';
-import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
 type FileDownload = { bytes: Promise<Uint8Array>; controller: AbortController; callers: number };
@@ -186,17 +185,11 @@ class Timeline implements TimelineShape {
   }
 }
 
-function abortError() {
-  return new DOMException('', 'AbortError');
-}
+const abortError = () => new DOMException('', 'AbortError');
 
-function placeOf({ pathname }: URL) {
-  return pathname.split('/').filter(Boolean).slice(-2).join('/');
-}
+const placeOf = ({ pathname }: URL) => pathname.split('/').filter(Boolean).slice(-2).join('/');
 
-function damageError(where: string, text: string) {
-  return new SinkscopeError('bad_file', where, text);
-}
+const damageError = (where: string, text: string) => new SinkscopeError('bad_file', where, text);
 
 /** Makes an array of the size that an index claims, which may exceed this machine's memory. */
 function makeArray<Numbers extends Float32Array | Uint8Array>(
@@ -281,9 +274,8 @@ async function checkHash(bytes: Uint8Array, expected: string, where: string) {
     throw damageError(where, `expected sha256 ${expected}, found ${digest}`);
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array) {
-  return new Uint8Array(buffer, byteOffset, byteLength);
-}
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array) =>
+  new Uint8Array(buffer, byteOffset, byteLength);
 
 /** Makes a safetensors file: the header's length in eight bytes, its JSON, all tensors' numbers. */
 export function toSafetensors(

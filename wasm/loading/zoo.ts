@@ -16,6 +16,5 @@ const VERSION = '1.0.0';
 const ZOO_ADDRESS = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/`;
 
 /** Returns a model's folder in the zoo, or in a copy at `base`; undefined for another name. */
-export function folderInZoo(name: string, base: string | URL = ZOO_ADDRESS): URL | undefined {
-  return ZOO_NAMES.includes(name) ? new URL(`${name}/`, base) : undefined;
-}
+export const folderInZoo = (name: string, base: string | URL = ZOO_ADDRESS): URL | undefined =>
+  ZOO_NAMES.includes(name) ? new URL(`${name}/`, base) : undefined;

@@ -233,6 +233,5 @@ export class Recording implements RecordingShape {
   }
 }
 
-function missingError(where: string, name: string) {
-  return new SinkscopeError('bad_request', where, `expected ${name} in the recording, found none`);
-}
+const missingError = (where: string, name: string) =>
+  new SinkscopeError('bad_request', where, `expected ${name} in the recording, found none`);

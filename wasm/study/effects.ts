@@ -1,12 +1,11 @@
 /** Measures how much each head contributes: the rise of the loss without it. */
 import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
-import { commonLength, meansOf, addUp } from './measure.ts';
+import { commonLength, meansOf, addUp, type Sums } from './measure.ts';
 import { spread } from './spread.ts';
 import { expectHead } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Describe, Options } from '../abi/types.ts';
 import type { Replica, Edit } from '../engine/types.ts';
-import type { Sums } from './measure.ts';
 import type { StudyModel, MeasureOptions, MetricMean } from './types.ts';
 
 /**

@@ -101,9 +101,8 @@ export function leastTokens(eps: number, seen: SeenKeys = {}): number {
  */
 export function judge(measures: SinkMeasures): Judgment {
   check(measures, 'object', 'measures');
-  for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
+  for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const)
     expect(typeof measures[key] === 'number', key, 'a number', measures[key]);
-  }
   const { eps, even, normalizes, signed, sink, sinkRaw } = measures;
   const verdict =
     normalizes || !signed
@@ -119,9 +118,8 @@ export function judge(measures: SinkMeasures): Judgment {
  */
 export function labelHead(head: KnownHead): HeadLabel {
   check(head, 'object', 'head');
-  for (const key of ['eps', 'share', 'contribution'] as const) {
+  for (const key of ['eps', 'share', 'contribution'] as const)
     expect(typeof head[key] === 'number', key, 'a number', head[key]);
-  }
   const { eps, share, contribution, effect } = head;
   if (effect !== undefined) expect(typeof effect === 'number', 'effect', 'a number', effect);
   const attendsFirst = share > eps;

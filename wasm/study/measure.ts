@@ -220,9 +220,8 @@ function streamedMetrics({ metrics, fields }: Describe) {
   );
 }
 
-function needsNoRows({ accumulated, fields }: Metric) {
-  return accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
-}
+const needsNoRows = ({ accumulated, fields }: Metric) =>
+  accumulated || !fields.some((field) => SUMMED_FIELDS.includes(field));
 
 export const needsBase = (row: Metric) => row.arguments.includes('base');
 
@@ -262,10 +261,7 @@ export function addUp(sums: Sums, name: string, { shape, data }: Tensor) {
 }
 
 /** Returns the standard deviation across sequences, with n - 1; NaN for one sequence. */
-function deviationOf(mean: number, meanSquare: number, n: number) {
-  return Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
-}
+const deviationOf = (mean: number, meanSquare: number, n: number) =>
+  Math.sqrt((Math.max(0, meanSquare - mean * mean) * n) / (n - 1));
 
-export function finiteOrNull(x: number) {
-  return Number.isFinite(x) ? x : null;
-}
+export const finiteOrNull = (x: number) => (Number.isFinite(x) ? x : null);

@@ -30,10 +30,7 @@ const GOALS: Record<SuffixGoal, Goal> = {
     read: { field: 'loss' },
     scoreOf: (loss, { continuationStart }) => mean(loss.subarray(continuationStart)),
   },
-  away: {
-    read: { field: 'att' },
-    scoreOf: (att, layout) => -attentionReceived(att, layout, 0),
-  },
+  away: { read: { field: 'att' }, scoreOf: (att, layout) => -attentionReceived(att, layout, 0) },
   steal: {
     read: { field: 'att' },
     scoreOf: (att, layout) => {
@@ -185,9 +182,8 @@ function attentionReceived(att: Float32Array, { continuationStart, T, L, H }: La
   return sum / (L * H * (T - continuationStart));
 }
 
-function argmax(values: readonly number[]) {
-  return values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
-}
+const argmax = (values: readonly number[]) =>
+  values.reduce((best, value, i) => (value > values[best] ? i : best), 0);
 
 function mean(values: ArrayLike<number>) {
   let sum = 0;

@@ -223,9 +223,8 @@ function evictionEdits(key: number, { ids, from, lost = from - 1 }: TaskPrompt):
 }
 
 /** Lists the keys that the control may evict: not the first, and none that holds the answer. */
-function controlKeys({ from, lost = from - 1, needs = [] }: TaskPrompt) {
-  return Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
-}
+const controlKeys = ({ from, lost = from - 1, needs = [] }: TaskPrompt) =>
+  Array.from({ length: lost - 1 }, (_, i) => i + 1).filter((i) => !needs.includes(i));
 
 async function scorePrompt(
   replica: Replica,
@@ -271,9 +270,7 @@ function checkPrompt(prompt: TaskPrompt, where: string, V: number, context: numb
   expect(choices.includes(answer), `${where}.choices`, `the answer ${answer} among them`, choices);
 }
 
-function drawIndex(n: number, random: () => number) {
-  return Math.floor((random() * n) / 2 ** 32);
-}
+const drawIndex = (n: number, random: () => number) => Math.floor((random() * n) / 2 ** 32);
 
 /** Draws different items of a list in random order (Fisher and Yates 1938, from the front). */
 export function drawItems(list: readonly number[], n: number, random: () => number) {
@@ -285,9 +282,7 @@ export function drawItems(list: readonly number[], n: number, random: () => numb
   return copy.slice(0, n);
 }
 
-function mean(values: readonly number[]) {
-  return values.reduce((a, b) => a + b, 0) / values.length;
-}
+const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
 
 export function meanWithError(values: readonly number[]): TaskMean {
   const n = values.length;

@@ -1,10 +1,9 @@
 /** Finds the `added_tokens` of a tokenizer.json in a text, before the text is split. */
 import { AlignedText, widthAt } from './aligned.ts';
-import { countTrailingSpaces } from './normalizers.ts';
+import { countTrailingSpaces, type Normalizer } from './normalizers.ts';
 import { isWord } from './pre_tokenizers.ts';
 import { checkId, refuse } from './vocabulary.ts';
 import type { Model } from './models.ts';
-import type { Normalizer } from './normalizers.ts';
 import type { AddedToken } from './shapes.ts';
 
 type SearchedToken = { token: AddedToken; text: string };
@@ -22,9 +21,8 @@ export function readAddedTokens(
   let nextId = ids.count;
   addedTokens.forEach((token, i) => {
     const content = token?.content;
-    if (typeof content !== 'string' || content === '') {
+    if (typeof content !== 'string' || content === '')
       refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
-    }
     checkId(token.id, `added_tokens ${i} id`);
     const id = idOf(content) ?? byContent.get(content)?.id ?? nextId++;
     byContent.set(content, { ...token, id });
@@ -46,9 +44,7 @@ export function searchedTokensOf(
   });
 }
 
-function isNormalized({ normalized, special }: AddedToken) {
-  return normalized ?? !special;
-}
+const isNormalized = ({ normalized, special }: AddedToken) => normalized ?? !special;
 
 /** Returns a function that splits a text into added tokens and normalized sections between them. */
 export function createAddedTokenSplitter(

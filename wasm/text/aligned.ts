@@ -136,9 +136,8 @@ export class AlignedText {
   }
 }
 
-export function widthAt(text: string, index: number) {
-  return Number(text.codePointAt(index)) > 0xffff ? 2 : 1;
-}
+export const widthAt = (text: string, index: number) =>
+  Number(text.codePointAt(index)) > 0xffff ? 2 : 1;
 
 /** For each behavior of a splitter, makes pieces from matches and the text between them. */
 export const BEHAVIORS: Record<string, (pieces: MatchPiece[]) => MatchPiece[]> = {

@@ -73,9 +73,8 @@ class Unpickler {
   }
 }
 
-function badPickle(expected: string, actual: string) {
-  return new SinkscopeError('bad_tokenizer', PLACE, `expected ${expected}, found ${actual}`);
-}
+const badPickle = (expected: string, actual: string) =>
+  new SinkscopeError('bad_tokenizer', PLACE, `expected ${expected}, found ${actual}`);
 
 export function readCharacters(bytes: Uint8Array): readonly string[] {
   const meta = new Unpickler(bytes).read();

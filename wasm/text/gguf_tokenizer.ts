@@ -285,13 +285,11 @@ function readStrings(read: GgufReader, key: string): string[] {
 
 function readNumbers(read: GgufReader, key: string, n: number): number[] {
   const value = read(key);
-  if (!Array.isArray(value) && !ArrayBuffer.isView(value)) {
+  if (!Array.isArray(value) && !ArrayBuffer.isView(value))
     return refuse(key, `expected an array of numbers, got ${typeof value}`);
-  }
   const numbers = Array.from(value as ArrayLike<unknown>);
-  if (numbers.length !== n) {
+  if (numbers.length !== n)
     refuse(key, `expected ${n} numbers, one a token, got ${numbers.length}`);
-  }
   const wrongIndex = numbers.findIndex((item) => !Number.isFinite(item));
   if (wrongIndex >= 0)
     refuse(`${key} ${wrongIndex}`, `expected a number, got ${String(numbers[wrongIndex])}`);
@@ -318,9 +316,7 @@ function createIds(tokens: readonly string[]) {
   });
 }
 
-function isAddedType(type: number) {
-  return type === UNKNOWN || type === CONTROL || type === USER_DEFINED;
-}
+const isAddedType = (type: number) => type === UNKNOWN || type === CONTROL || type === USER_DEFINED;
 
 function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
   const ids = [...tokens.keys()].filter((id) => isAddedType(types[id]));
@@ -338,9 +334,8 @@ function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean
     const key = `tokenizer.ggml.${role}_token_id`;
     const id = read(key);
     if (id === undefined) return null;
-    if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < tokens.length) {
+    if (Number.isInteger(id) && Number(id) >= 0 && Number(id) < tokens.length)
       return tokens[Number(id)];
-    }
     return refuse(key, `expected an id below ${tokens.length}, got ${JSON.stringify(id)}`);
   };
   const bos = readName('bos');

@@ -40,9 +40,8 @@ export class TokenIds {
     let hash = 0;
     for (let i = start; i < end; i++) hash = Math.imul(hash ^ text.charCodeAt(i), HASH_FACTOR);
     let slot = Math.imul(hash ^ (hash >>> 15), HASH_FACTOR) >>> Math.clz32(this.#lastSlot);
-    while (this.#slots[slot] && !this.#isAt(this.#slots[slot] - 1, text, start, end)) {
+    while (this.#slots[slot] && !this.#isAt(this.#slots[slot] - 1, text, start, end))
       slot = slot === 0 ? this.#lastSlot : slot - 1;
-    }
     return slot;
   }
 
@@ -78,9 +77,8 @@ export class MergeRanks {
     const hash = Math.imul(Math.imul(left, HASH_FACTOR) ^ right, HASH_FACTOR);
     // The slot comes from the upper bits of the product, which are mixed best.
     let at = 3 * (hash >>> Math.clz32(this.#lastSlot));
-    while (this.#slots[at + 2] && (this.#slots[at] !== left || this.#slots[at + 1] !== right)) {
+    while (this.#slots[at + 2] && (this.#slots[at] !== left || this.#slots[at + 1] !== right))
       at = at === 0 ? 3 * this.#lastSlot : at - 3;
-    }
     return at;
   }
 
@@ -133,9 +131,8 @@ export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[]
     enqueue(i);
   }
   const mergedPieces: Piece[] = [];
-  for (let i = 0; i < n; i = nextIndices[i]) {
+  for (let i = 0; i < n; i = nextIndices[i])
     mergedPieces.push({ id: ids[i], start: pieces[i].start, end: pieces[nextIndices[i] - 1].end });
-  }
   return mergedPieces;
 }
 

@@ -22,9 +22,8 @@ const CACHED_LENGTH_MAX = 256;
 
 export function createModel(file: ModelFile | undefined): Model {
   const { vocab } = file ?? {};
-  if (!file || !vocab || typeof vocab !== 'object') {
+  if (!file || !vocab || typeof vocab !== 'object')
     return refuse('model.vocab', 'expected a table of tokens');
-  }
   const type = modelTypeOf(file);
   const ids = type === 'Unigram' ? new TokenIds(readScoredPieces(vocab)) : readVocabTable(vocab);
   const idOf = (token: string) => ids.idOf(token);
@@ -108,9 +107,8 @@ const MODELS: Record<
 
   BPE(file, idOf, ids) {
     const { merges, unk_token, fuse_unk, byte_fallback, ignore_merges, dropout } = file;
-    if (!Array.isArray(merges)) {
+    if (!Array.isArray(merges))
       return refuse('model.merges', `expected an array, got ${typeof merges}`);
-    }
     if (dropout) refuse('model.dropout', `expected none: tokens would be random; got ${dropout}`);
     const prefix = prefixOf(file) ?? '';
     const suffix = file.end_of_word_suffix ?? '';
@@ -158,9 +156,8 @@ const MODELS: Record<
 
   Unigram({ vocab, unk_id: unknownId, byte_fallback }, idOf, ids) {
     const scores = (vocab as readonly (readonly [string, number])[]).map(([, score]) => score);
-    if (typeof unknownId === 'number' && !(unknownId in scores)) {
+    if (typeof unknownId === 'number' && !(unknownId in scores))
       refuse('model.unk_id', `expected the number of a token, got ${unknownId}`);
-    }
     // Math.min(...scores) would exceed the number of arguments that a call may have.
     const lowestScore = scores.reduce((lowest, score) => Math.min(lowest, score), Infinity);
     let maxLength = 0;
@@ -181,9 +178,8 @@ const MODELS: Record<
 };
 
 function prefixOf({ continuing_subword_prefix: prefix }: ModelFile) {
-  if (typeof (prefix ?? '') !== 'string') {
+  if (typeof (prefix ?? '') !== 'string')
     refuse('model.continuing_subword_prefix', `expected a string, got ${typeof prefix}`);
-  }
   return prefix;
 }
 

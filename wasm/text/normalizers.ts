@@ -118,9 +118,8 @@ function createCountTaker(list: readonly Change[]) {
 /** The first part replaces a character, the others are inserted, marks in Unicode's order. */
 function listParts(text: string, form: 'NFD' | 'NFKD'): Change[] {
   const list: Change[] = [];
-  for (const character of text) {
+  for (const character of text)
     [...character.normalize(form)].forEach((part, i) => list.push([part, i > 0 ? 1 : 0]));
-  }
   const takeCount = createCountTaker(list);
   return [...text.normalize(form)].map((part) => [part, takeCount(part)]);
 }

@@ -1,9 +1,8 @@
 /** Compiles the patterns of a tokenizer.json, of Oniguruma, by @huggingface/tokenizers. */
 // @ts-expect-error: the declarations of this package name their own files without an extension.
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
-import { widthAt } from './aligned.ts';
+import { widthAt, type MatchPiece, type Pattern } from './aligned.ts';
 import { refuse } from './vocabulary.ts';
-import type { MatchPiece, Pattern } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
 export function compile(pattern: Stage['pattern'], where: string): Pattern {
@@ -13,9 +12,8 @@ export function compile(pattern: Stage['pattern'], where: string): Pattern {
   return refuse(`${where}.pattern`, text);
 }
 
-export function createLiteralMatcher(text: string) {
-  return createMatcher(new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gu'));
-}
+export const createLiteralMatcher = (text: string) =>
+  createMatcher(new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gu'));
 
 /** Compiles a pattern, with the long s for (?i:'s), which the library lacks and Oniguruma has. */
 export function compileRegex(source: string) {
@@ -55,9 +53,7 @@ export function createMatcher(regex: RegExp): Pattern {
 }
 
 /** Returns whether an index is inside a surrogate pair, where V8 also finds empty matches. */
-function isInsidePair(text: string, index: number) {
-  return index > 0 && widthAt(text, index - 1) === 2;
-}
+const isInsidePair = (text: string, index: number) => index > 0 && widthAt(text, index - 1) === 2;
 
 export function invertPattern(pattern: Pattern): Pattern {
   return (text) => pattern(text).map(([start, end, isMatch]) => [start, end, !isMatch]);

@@ -35,13 +35,11 @@ const POST_PROCESSORS: Record<
     );
   },
   TemplateProcessing({ single, special_tokens }, idOf, where) {
-    if (!Array.isArray(single)) {
+    if (!Array.isArray(single))
       return refuse(`${where}.single`, `expected an array, got ${JSON.stringify(single)}`);
-    }
     const textIndices = single.flatMap((item, i) => (item?.Sequence ? [i] : []));
-    if (textIndices.length !== 1) {
+    if (textIndices.length !== 1)
       refuse(`${where}.single`, `expected the text once, got it ${textIndices.length} times`);
-    }
     const readItemIds = (item: unknown, i: number) => {
       const name = (item as { SpecialToken?: { id?: unknown } } | null)?.SpecialToken?.id;
       const vocabularyIds = typeof name === 'string' ? [idOf(name)] : [];

@@ -1,5 +1,5 @@
 /** The pre-tokenizers of a tokenizer.json, which split a text into the words of the model. */
-import { BEHAVIORS, widthAt } from './aligned.ts';
+import { BEHAVIORS, widthAt, type AlignedText } from './aligned.ts';
 import { spellLetters } from './normalizers.ts';
 import {
   compile,
@@ -9,7 +9,6 @@ import {
   createMatcher,
 } from './patterns.ts';
 import { createStages, refuse, findRow } from './vocabulary.ts';
-import type { AlignedText } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
 type PreTokenizer = (text: AlignedText) => AlignedText[];
@@ -32,9 +31,8 @@ const WORDS_OR_SIGNS = createMatcher(
 );
 const WORD_CHARACTER = new RegExp(`[${WORD_CHARACTERS}]`, 'u');
 
-export function isWord(character: string | undefined): boolean {
-  return character !== undefined && WORD_CHARACTER.test(character);
-}
+export const isWord = (character: string | undefined): boolean =>
+  character !== undefined && WORD_CHARACTER.test(character);
 
 export function createPreTokenizer(
   stage: Stage | null | undefined,
@@ -82,9 +80,8 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
     return (text) => text.split(match, behavior);
   },
   FixedLength({ length = 5 }, where) {
-    if (!Number.isInteger(length) || Number(length) <= 0) {
+    if (!Number.isInteger(length) || Number(length) <= 0)
       refuse(`${where}.length`, `expected a length above 0, got ${JSON.stringify(length)}`);
-    }
     return (text) => splitEvenly(text, Number(length));
   },
   Metaspace(stage, where) {

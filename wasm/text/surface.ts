@@ -21,9 +21,7 @@ const ASCII_LETTERS = /^[!-~\u0120]*$/;
 const encoder = new TextEncoder();
 
 /** Returns a token in byte letters; some vocabularies hold a few tokens as plain text instead. */
-export function spellToken(token: string) {
-  return BYTE_LETTERS.test(token) ? token : spellBytes(token);
-}
+export const spellToken = (token: string) => (BYTE_LETTERS.test(token) ? token : spellBytes(token));
 
 export function spellBytes(text: string) {
   if (text.length === 1 && text < '\x80') return lettersOfBytes[text.charCodeAt(0)];

@@ -61,9 +61,8 @@ export function parseObject(json: string | object, name: string): Record<string,
   } catch (error) {
     refuse(name, `is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-  if (value && typeof value === 'object' && !Array.isArray(value)) {
+  if (value && typeof value === 'object' && !Array.isArray(value))
     return value as Record<string, unknown>;
-  }
   return refuse(name, 'expected an object');
 }
 

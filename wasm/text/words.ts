@@ -28,9 +28,8 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
     tokenNameOf(settings, key) ?? defaultName,
   ]);
   const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
-  for (const name of [unk_token, sep_token, cls_token]) {
+  for (const name of [unk_token, sep_token, cls_token])
     if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);
-  }
   const specialTokens = roles.filter(([, name]) => Object.hasOwn(vocab, name));
   const json = {
     version: '1.0',
