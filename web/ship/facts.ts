@@ -8,11 +8,7 @@ import { studentT } from '../src/timeline/student.ts';
 const models = join(import.meta.dirname, '../../models');
 const readJson = (file: string): unknown => JSON.parse(readFileSync(join(models, file), 'utf8'));
 
-interface TableRow {
-  readonly id?: string;
-  readonly model?: string;
-  readonly seed?: number;
-}
+type TableRow = { readonly id?: string; readonly model?: string; readonly seed?: number };
 
 /** Indexes rows by their id, model or seed. A row that has none of these is indexed by its place. */
 function indexByName(rows: readonly TableRow[]): Record<string, unknown> {

@@ -32,10 +32,7 @@ export interface StepFacts {
 /** How well a number represents the model. */
 export type NumberClass = 'measured' | 'counterfactual' | 'edited';
 
-export interface Head {
-  readonly layer: number;
-  readonly head: number;
-}
+export type Head = { readonly layer: number; readonly head: number };
 
 /** Exact rows of a map that is otherwise pooled into blocks; `query` and `key` are the first ones to show. */
 interface Rows {
@@ -134,14 +131,11 @@ export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
 }
 
 /** Returns the key that counts as the first token, which is 0 except in some recordings. */
-export function firstKey({ firstAt }: Pick<Frame, 'firstAt'>): number {
-  return firstAt?.key ?? 0;
-}
+export const firstKey = ({ firstAt }: Pick<Frame, 'firstAt'>): number => firstAt?.key ?? 0;
 
 /** Returns the model's number of a layer with attention; a hybrid model also counts layers without attention. */
-export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer: number): number {
-  return architecture.layers?.[layer] ?? layer;
-}
+export const layerNumber = ({ architecture }: Pick<Frame, 'architecture'>, layer: number): number =>
+  architecture.layers?.[layer] ?? layer;
 
 /** Whether all prompts have the same token at a position; of recorded ones this is known of the first token alone. */
 export function isCommonToken(
@@ -160,23 +154,19 @@ export const promptCountOf = (
 ): number => (name in spread ? sequences : 1);
 
 /** Whether every token sees all others, so that the model predicts no next token. */
-export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): boolean {
-  return architecture.mask.kind === 'bidirectional';
-}
+export const isBidirectional = ({ architecture }: Pick<Frame, 'architecture'>): boolean =>
+  architecture.mask.kind === 'bidirectional';
 
 /** Whether the file has no output head, as files of base models: the model has maps and states, but no logits. */
-export function isHeadless({ architecture }: Pick<Frame, 'architecture'>): boolean {
-  return architecture.head === false;
-}
+export const isHeadless = ({ architecture }: Pick<Frame, 'architecture'>): boolean =>
+  architecture.head === false;
 
 /** Whether the model gives each token a probability from the tokens before it. */
-export function predictsNext(frame: Pick<Frame, 'architecture'>): boolean {
-  return !isBidirectional(frame) && !isHeadless(frame);
-}
+export const predictsNext = (frame: Pick<Frame, 'architecture'>): boolean =>
+  !isBidirectional(frame) && !isHeadless(frame);
 
-export function isMasked(frame: Pick<Frame, 'architecture' | 'maskToken'>): boolean {
-  return isBidirectional(frame) && !isHeadless(frame) && frame.maskToken !== undefined;
-}
+export const isMasked = (frame: Pick<Frame, 'architecture' | 'maskToken'>): boolean =>
+  isBidirectional(frame) && !isHeadless(frame) && frame.maskToken !== undefined;
 
 /** Returns one more than the last key that a query sees, which can be after the query. */
 export function visibleKeyEnd(
@@ -189,9 +179,8 @@ export function visibleKeyEnd(
 }
 
 /** Returns the side of a map that has at most `cells` cells a side; undefined if it need not be pooled. */
-export function pooledSide(T: number, cells: number): number | undefined {
-  return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
-}
+export const pooledSide = (T: number, cells: number): number | undefined =>
+  T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 
 /** Returns columns and rows of a map, and tokens that each stands for; of cross-attention a row is a query. */
 export function gridOf({ pooled, T, queries }: Pick<Frame, 'pooled' | 'T' | 'queries'>) {
@@ -406,9 +395,8 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
 const MIN_QUERIES = 8;
 
 /** Returns how many keys, counted from the first, are seen by enough queries to be compared. */
-export function comparableKeyCount(frame: Pick<Frame, 'T' | 'architecture'>): number {
-  return isBidirectional(frame) ? frame.T : Math.max(1, frame.T - MIN_QUERIES + 1);
-}
+export const comparableKeyCount = (frame: Pick<Frame, 'T' | 'architecture'>): number =>
+  isBidirectional(frame) ? frame.T : Math.max(1, frame.T - MIN_QUERIES + 1);
 
 export function indexOfMax(values: ArrayLike<number>): number {
   let best = 0;
@@ -417,9 +405,7 @@ export function indexOfMax(values: ArrayLike<number>): number {
   return best;
 }
 
-export function headAt(i: number, H: number): Head {
-  return { layer: Math.floor(i / H), head: i % H };
-}
+export const headAt = (i: number, H: number): Head => ({ layer: Math.floor(i / H), head: i % H });
 
 /** Returns a head as links and edits name it, with the model's number of its layer. */
 export function modelHead(frame: Pick<Frame, 'architecture'>, { layer, head }: Head): Head {
@@ -442,10 +428,7 @@ export const isHeadNamed = ({ layer, head }: Head): boolean => layer >= 0 && hea
 export function selectedHead(frame: Frame, requested: Head): Head {
   const { H } = frame.architecture;
   if (isHeadNamed(requested))
-    return {
-      layer: layerIndex(frame, requested.layer),
-      head: Math.min(requested.head, H - 1),
-    };
+    return { layer: layerIndex(frame, requested.layer), head: Math.min(requested.head, H - 1) };
   // A study of other metrics has no alpha.
   const best = frame.tensors.alpha ? indexOfMax(firstTokenWeights(frame)) : 0;
   return headAt(best, H);

@@ -5,10 +5,7 @@
 
 import type { Difference } from './ask/zoo';
 
-interface Source {
-  readonly title: string;
-  readonly url: string;
-}
+type Source = { readonly title: string; readonly url: string };
 
 interface Family {
   readonly name: string;

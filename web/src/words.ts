@@ -89,9 +89,7 @@ const shortToken = (text: string): string => shorten(text, MAX_TOKEN_LENGTH);
 export const lengthWords = ({ length }: string): string =>
   length > MAX_TOKEN_LENGTH ? `, ${length.toLocaleString('en')} characters` : '';
 
-export function tokenWord(text: string): string {
-  return makeReadable(text.replace(/^ (?=\S)/, ''));
-}
+export const tokenWord = (text: string): string => makeReadable(text.replace(/^ (?=\S)/, ''));
 
 export function quote(frame: Frame, t: number): string {
   return `“${isolate(tokenWord(frame.tokens[t]?.text ?? ''))}”`;
@@ -190,9 +188,8 @@ export const tokenText = (frame: Frame, t: number): string =>
 export const firstTokenText = (frame: Frame): string => tokenText(frame, firstKey(frame));
 
 /** Says where a hidden state is: 0 is before all layers, which count from 0. */
-export function stateWords(hidden: number): string {
-  return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
-}
+export const stateWords = (hidden: number): string =>
+  hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 
 /** Names a head by the model's number of its layer, as TransformerLens and the papers do: both count from 0. */
 export const modelHeadName = ({ layer, head }: Head): string => `L${layer}H${head}`;
@@ -404,9 +401,8 @@ export const percentBeside = (share: number, bound: number): string =>
   wholePercent(share) === wholePercent(bound) ? formatPercent(share, 1) : wholePercent(share);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
-export function isBelowUniform({ isShare, isStrongest, attention, uniform }: Claim): boolean {
-  return !isShare && isStrongest && attention < uniform;
-}
+export const isBelowUniform = ({ isShare, isStrongest, attention, uniform }: Claim): boolean =>
+  !isShare && isStrongest && attention < uniform;
 
 /** Formats the number of a claim: the weight of rows that sum to little has a decimal, as the sum has. */
 export const amountOf = ({ attention, isShare, rowSum }: Claim): string =>
@@ -642,6 +638,4 @@ export function listWords(items: readonly string[], joiner = 'and'): string {
   return items.length < 2 ? last : `${items.slice(0, -1).join(', ')} ${joiner} ${last}`;
 }
 
-export function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

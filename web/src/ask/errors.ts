@@ -10,9 +10,8 @@ export function errorSentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export function isTimeout(error: unknown): boolean {
-  return error instanceof SinkscopeError && error.code === 'too_slow';
-}
+export const isTimeout = (error: unknown): boolean =>
+  error instanceof SinkscopeError && error.code === 'too_slow';
 
 /** Fetches a file; an error names the file, since the browser's own message does not. */
 export async function fetchNamed(

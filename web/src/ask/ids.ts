@@ -5,13 +5,9 @@ import { hashOfEnds, isRecordingId, isDiskRecording, nameOfRecording } from './r
 const HUB_PREFIX = 'hub:';
 const DISK_PREFIX = 'disk:';
 
-export function isHubId(id: string): boolean {
-  return id.startsWith(HUB_PREFIX);
-}
+export const isHubId = (id: string): boolean => id.startsWith(HUB_PREFIX);
 
-export function hubName(id: string): string {
-  return id.slice(HUB_PREFIX.length);
-}
+export const hubName = (id: string): string => id.slice(HUB_PREFIX.length);
 
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
@@ -22,14 +18,12 @@ export function idOfPlan(plan: Plan): string {
 }
 
 /** Whether the subject is a model or a recording from the reader's disk, which no other reader can open. */
-export function isOnDisk(subject: string): boolean {
-  return subject.startsWith(DISK_PREFIX) || isDiskRecording(subject);
-}
+export const isOnDisk = (subject: string): boolean =>
+  subject.startsWith(DISK_PREFIX) || isDiskRecording(subject);
 
 /** Whether an id names a model or a recording that is not a model of the zoo. */
-export function isOutsideZoo(id: string): boolean {
-  return isHubId(id) || isOnDisk(id) || isRecordingId(id);
-}
+export const isOutsideZoo = (id: string): boolean =>
+  isHubId(id) || isOnDisk(id) || isRecordingId(id);
 
 export function nameOfId(id: string): string {
   if (isRecordingId(id)) return nameOfRecording(id);
@@ -37,9 +31,8 @@ export function nameOfId(id: string): string {
   return isHubId(id) ? hubName(id) : id;
 }
 
-export function fingerprintOf(id: string): string {
-  return id.slice(id.indexOf(DISK_PREFIX) + DISK_PREFIX.length, id.indexOf('/'));
-}
+export const fingerprintOf = (id: string): string =>
+  id.slice(id.indexOf(DISK_PREFIX) + DISK_PREFIX.length, id.indexOf('/'));
 
 /**
  * Returns the id of a plan for files on the reader's disk; equal files have equal ids. The fingerprint in the id is the
@@ -69,6 +62,5 @@ export function isolate(text: string): string {
     : plainText;
 }
 
-export function titleOfFiles({ id, files }: Plan): string {
-  return isolate(id === 'files' ? (files.weights[0]?.name ?? id) : id);
-}
+export const titleOfFiles = ({ id, files }: Plan): string =>
+  isolate(id === 'files' ? (files.weights[0]?.name ?? id) : id);

@@ -48,9 +48,7 @@ const NO_TEXT = 'Type a sentence: there is no text yet.';
 const NO_FILE = 'Choose a file of prompts: links do not contain files.';
 
 /** Whether the reader has given no input yet, so that trying again does not help. */
-export function isInputMissing(error: string): boolean {
-  return error === NO_TEXT || error === NO_FILE;
-}
+export const isInputMissing = (error: string): boolean => error === NO_TEXT || error === NO_FILE;
 
 /** Returns a generator of random numbers from 0 to 1 (mulberry32), whose seed gives the same draws on every machine. */
 export function randomGenerator(seed: number): () => number {

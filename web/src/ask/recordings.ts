@@ -10,18 +10,13 @@ import { idWithoutStep } from './steps';
 const RECORDING_PREFIX = 'recording:';
 const DISK_PREFIX = `${RECORDING_PREFIX}disk:`;
 
-export function isRecordingId(id: string): boolean {
-  return id.startsWith(RECORDING_PREFIX);
-}
+export const isRecordingId = (id: string): boolean => id.startsWith(RECORDING_PREFIX);
 
 /** Whether all shown subjects are recordings, for which the lab's engine suffices. */
-export function areRecordings(shown: readonly string[]): boolean {
-  return shown.length > 0 && shown.every(isRecordingId);
-}
+export const areRecordings = (shown: readonly string[]): boolean =>
+  shown.length > 0 && shown.every(isRecordingId);
 
-export function isDiskRecording(id: string): boolean {
-  return id.startsWith(DISK_PREFIX);
-}
+export const isDiskRecording = (id: string): boolean => id.startsWith(DISK_PREFIX);
 
 export const fileIdOf = idWithoutStep;
 
@@ -50,9 +45,7 @@ export function addressOfRecording(id: string): URL | undefined {
   return /^https?:/.test(path) ? new URL(path) : new URL(RECORDINGS + path, base);
 }
 
-export function isOnThisSite(id: string): boolean {
-  return addressOfRecording(id)?.origin === base.origin;
-}
+export const isOnThisSite = (id: string): boolean => addressOfRecording(id)?.origin === base.origin;
 
 export function nameOfRecording(id: string): string {
   const fileId = fileIdOf(id);

@@ -189,9 +189,8 @@ export const defaults = Object.fromEntries(
 ) as unknown as State;
 
 /** Returns the keys in which two states differ, joined by commas. */
-export function differingKeys(state: State, other: State): string {
-  return rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
-}
+export const differingKeys = (state: State, other: State): string =>
+  rows.flatMap(([name]) => (Object.is(state[name], other[name]) ? [] : name)).join();
 
 /** Keys that, with the subjects, decide which runs are measured. */
 export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;

@@ -32,10 +32,7 @@ export const PYTHIA_STEPS: readonly number[] = [
   ...Array.from({ length: 143 }, (_, i) => 1000 * (i + 1)),
 ];
 
-interface Checkpoint {
-  readonly repository: string;
-  readonly step: number;
-}
+type Checkpoint = { readonly repository: string; readonly step: number };
 
 /** Returns the checkpoint that an id names; undefined unless the model is a Pythia on the hub. */
 export function checkpointOf(id: string): Checkpoint | undefined {

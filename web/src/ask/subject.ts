@@ -17,10 +17,7 @@ import { InputError } from './errors';
 
 export const MAX_SUBJECTS = 6;
 
-export interface SubjectEdit {
-  readonly name: string;
-  readonly values: readonly string[];
-}
+export type SubjectEdit = { readonly name: string; readonly values: readonly string[] };
 
 export interface Subject {
   readonly id: string;
@@ -55,9 +52,8 @@ export function printSubject({ edits, ...model }: Subject): string {
   return [modelIdOf(model), ...edits.map(printEdit)].join('~');
 }
 
-export function splitSubjects(list: string): string[] {
-  return list.split(/,(?![^()]*\))/).filter(Boolean);
-}
+export const splitSubjects = (list: string): string[] =>
+  list.split(/,(?![^()]*\))/).filter(Boolean);
 
 /** Returns the id of the model that a subject opens; edits apply to its runs only. */
 export function modelIdOf({ id, step }: Omit<Subject, 'edits'>): string {
@@ -65,9 +61,8 @@ export function modelIdOf({ id, step }: Omit<Subject, 'edits'>): string {
 }
 
 /** Returns the subject at another step of its training, or with the trained weights if no step is given. */
-export function atStep({ step: _, ...subject }: Subject, step: number | undefined): Subject {
-  return step === undefined ? subject : { ...subject, step };
-}
+export const atStep = ({ step: _, ...subject }: Subject, step: number | undefined): Subject =>
+  step === undefined ? subject : { ...subject, step };
 
 export function withoutEdits(text: string): string {
   const parsedSubject = parseSubject(text);
@@ -95,9 +90,8 @@ export function choicesOf(
 }
 
 /** Returns the edit that replaces the operation; the last one if there are several. */
-export function operationOf(edits: readonly Edit[]): OperationEdit | undefined {
-  return edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
-}
+export const operationOf = (edits: readonly Edit[]): OperationEdit | undefined =>
+  edits.findLast((edit): edit is OperationEdit => edit.kind === 'operation');
 
 /** Whether a later edit sets the operation or the mask of all heads in which an earlier one sets it. */
 function replaces(later: Edit, earlier: Edit): boolean {

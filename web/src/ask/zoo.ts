@@ -94,10 +94,7 @@ export interface OpenModels {
   readonly models: readonly (Readonly<Record<string, number>> & { readonly model: unknown })[];
 }
 
-interface Files {
-  readonly config: string;
-  readonly weights: Uint8Array;
-}
+type Files = { readonly config: string; readonly weights: Uint8Array };
 
 export interface Zoo {
   readonly cards: readonly Card[];
@@ -112,13 +109,10 @@ export interface Zoo {
   readonly heldOut: (tokens: number) => Promise<readonly string[]>;
 }
 
-function fetchFile(path: string, cache: RequestCache = 'default'): Promise<Response> {
-  return fetchNamed(zooAddress(path), path, { cache });
-}
+const fetchFile = (path: string, cache: RequestCache = 'default'): Promise<Response> =>
+  fetchNamed(zooAddress(path), path, { cache });
 
-export async function fetchText(path: string): Promise<string> {
-  return (await fetchFile(path)).text();
-}
+export const fetchText = async (path: string): Promise<string> => (await fetchFile(path)).text();
 
 /** Reads files of the zoo; if they are damaged, again past the browser's cache, which may hold a login page instead. */
 export async function readWithRetry<Result>(
@@ -149,9 +143,8 @@ function fetchJson<T>(path: string): Promise<T> {
   return readWithRetry([path], read, (error) => (error as Error).cause instanceof SyntaxError);
 }
 
-async function fetchBytes(path: string): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await (await fetchFile(path)).arrayBuffer());
-}
+const fetchBytes = async (path: string): Promise<Uint8Array<ArrayBuffer>> =>
+  new Uint8Array(await (await fetchFile(path)).arrayBuffer());
 
 async function fetchPlain({ id }: Card): Promise<Files> {
   const [config, weights] = await Promise.all([
@@ -182,25 +175,21 @@ export async function unpack(bytes: Uint8Array<ArrayBuffer>, where: string): Pro
   return new Uint8Array(content);
 }
 
-export function zooAddress(path: string): URL {
-  return new URL(ZOO + path, base);
-}
+export const zooAddress = (path: string): URL => new URL(ZOO + path, base);
 
 const [SHORT_TOKENS, LONG_TOKENS] = [100, 150];
 
 /** Passages from children's books in the public domain, outside the training data of the zoo's models. */
 export const PASSAGE_FILES = ['heldout.json', 'heldout-long.json'] as const;
 
-export function corpusName(tokens: number): string {
-  return tokens <= SHORT_TOKENS ? '100 short passages' : '40 long passages';
-}
+export const corpusName = (tokens: number): string =>
+  tokens <= SHORT_TOKENS ? '100 short passages' : '40 long passages';
 
 export const passagesPerPrompt = (tokens: number): number =>
   tokens <= SHORT_TOKENS ? 1 : Math.ceil(tokens / LONG_TOKENS);
 
-export function heldOutFile(tokens: number): string {
-  return PASSAGE_FILES[tokens <= SHORT_TOKENS ? 0 : 1];
-}
+export const heldOutFile = (tokens: number): string =>
+  PASSAGE_FILES[tokens <= SHORT_TOKENS ? 0 : 1];
 
 export async function openZoo(): Promise<Zoo> {
   const jsonFiles = new Map<string, Promise<unknown>>();

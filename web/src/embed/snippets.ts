@@ -9,10 +9,7 @@ interface Snippet {
 }
 
 /** In CSS pixels; without a width the embed is as wide as the host's text. */
-export interface Size {
-  readonly width?: number;
-  readonly height: number;
-}
+export type Size = { readonly width?: number; readonly height: number };
 const DEFAULT_SIZE: Size = { height: 520 };
 
 const ENTITIES: Readonly<Record<string, string>> = {
@@ -27,9 +24,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 const quoteAttribute = (text: string) =>
   `"${text.replace(/[&"<>\n\r]/g, (letter) => ENTITIES[letter]!)}"`;
 
-function embedState(state: State): State {
-  return { ...state, room: 'start', why: 0 };
-}
+const embedState = (state: State): State => ({ ...state, room: 'start', why: 0 });
 
 /** Returns the keys to write even at their defaults, so that a change of defaults does not change a teacher's page. */
 function pinnedKeys({ input }: State): readonly (keyof State)[] {

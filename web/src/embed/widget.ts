@@ -3,9 +3,7 @@
  * copies this file to its own site, so the file imports nothing by a relative path; the model names the element's
  * script.
  */
-interface AnyModel {
-  get(name: 'script' | 'attributes' | 'content'): unknown;
-}
+type AnyModel = { get(name: 'script' | 'attributes' | 'content'): unknown };
 
 /** The placeholder until the figure is drawn, or if its script cannot be loaded. */
 interface Content {

@@ -6,10 +6,7 @@ const TERM = /^(?:(\d+(?:\.\d+)?)%?|(?:(\d+(?:\.\d+)?) )?([a-z]\w*))$/;
 const COMPARISON = /^(.+?) (<|>) (.+)$/;
 
 /** Without a name the term is `factor` itself, otherwise `factor` times the run's value of this name. */
-interface Term {
-  readonly factor: number;
-  readonly name?: string;
-}
+type Term = { readonly factor: number; readonly name?: string };
 
 function parseTerm(text: string): Term {
   const [, number, factor = '1', name] = TERM.exec(text.trim()) ?? [];

@@ -13,16 +13,9 @@ export interface Result {
 }
 
 /** The detail of the event `run`. */
-export interface Run {
-  readonly view: string;
-  readonly results: readonly Result[];
-}
+export type Run = { readonly view: string; readonly results: readonly Result[] };
 
-export interface HeadScore {
-  readonly layer: number;
-  readonly head: number;
-  readonly alpha: number;
-}
+export type HeadScore = { readonly layer: number; readonly head: number; readonly alpha: number };
 
 const quantityOf = (result: Result | undefined, name: string) =>
   result?.numbers.find((quantity) => quantity.name === name);

@@ -1,10 +1,7 @@
 /** Judges the reader's guesses, stores the verdicts in this browser, and counts them. */
 type Verdict = 'right' | 'near' | 'wrong';
 
-export interface Judgment {
-  readonly verdict: Verdict;
-  readonly sentence: string;
-}
+export type Judgment = { readonly verdict: Verdict; readonly sentence: string };
 
 /** A guess is right or near up to these errors, as shares of the range of guesses. */
 const RIGHT_ERROR = 0.03;

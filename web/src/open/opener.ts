@@ -427,9 +427,8 @@ export class Opener {
 }
 
 /** Returns the address of a recording that the reader typed or agreed to; undefined for a model's name. */
-function recordingAddress(text: string): URL | undefined {
-  return /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
-}
+const recordingAddress = (text: string): URL | undefined =>
+  /^https?:\/\/\S+$/.test(text) && URL.canParse(text) ? new URL(text) : undefined;
 
 async function cachedFiles() {
   const { cacheList } = await outside();

@@ -59,9 +59,7 @@ export function sharedLink(hash: string): string {
   return absoluteAddress(hash, room === defaults.room ? '' : `${room}/index.html`);
 }
 
-export function address(): string {
-  return absoluteAddress(linkTo(state.peek()));
-}
+export const address = (): string => absoluteAddress(linkTo(state.peek()));
 
 /** The hash that the page wrote or read last; while the browser's differs, a `hashchange` event is about to arrive. */
 let lastHash = location.hash;

@@ -20,14 +20,11 @@ function shellQuote(word: string): string {
   return /^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-function shellLine(words: readonly string[]): string {
-  return words.map(shellQuote).join(' ');
-}
+const shellLine = (words: readonly string[]): string => words.map(shellQuote).join(' ');
 
 /** Returns an option and its value, joined if the value looks like an option. */
-function optionWords(name: string, value: string): string[] {
-  return value.startsWith('-') ? [`${name}=${value}`] : [name, value];
-}
+const optionWords = (name: string, value: string): string[] =>
+  value.startsWith('-') ? [`${name}=${value}`] : [name, value];
 
 /** Returns the path of a reader's file; a name that begins with a dash gets ./ before it. */
 const pathWord = (name: string) => (name.startsWith('-') ? `./${name}` : name);

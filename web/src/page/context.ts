@@ -205,9 +205,8 @@ export function hideUntilDrawn(
   });
 }
 
-export function framesOf(entries: readonly SubjectEntry[]): Frame[] {
-  return entries.flatMap(({ frame }) => frame ?? []);
-}
+export const framesOf = (entries: readonly SubjectEntry[]): Frame[] =>
+  entries.flatMap(({ frame }) => frame ?? []);
 
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
   const id = idWithoutStep(model.id);

@@ -14,9 +14,7 @@ import { excerptOf, rememberedText, rememberText } from './my_text';
 import { addElement } from './view';
 
 /** Whether a link lets a part of the page show. */
-export function allows(state: State, part: HideablePart): boolean {
-  return !state.hide.includes(part);
-}
+export const allows = (state: State, part: HideablePart): boolean => !state.hide.includes(part);
 
 export const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
 

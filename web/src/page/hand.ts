@@ -25,10 +25,7 @@ import { commonQuote, headWords, stateWords } from '../words';
 
 type EditScope = State['scope'];
 
-interface Intervention {
-  readonly label: string;
-  readonly edit: SubjectEdit;
-}
+type Intervention = { readonly label: string; readonly edit: SubjectEdit };
 
 function makeEdit(name: string, ...values: readonly (number | string)[]): SubjectEdit {
   return { name, values: values.map(String) };

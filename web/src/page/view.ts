@@ -117,9 +117,8 @@ export function hasNumbersOf(
 }
 
 /** Returns how many prompts a view's numbers are of, unless a quantity has a number of its own. */
-export function sequencesOf({ conditions, reads }: View, frame: Frame, state: State): number {
-  return conditions?.(frame, state).sequences ?? promptCountOf(frame, reads[0] ?? '');
-}
+export const sequencesOf = ({ conditions, reads }: View, frame: Frame, state: State): number =>
+  conditions?.(frame, state).sequences ?? promptCountOf(frame, reads[0] ?? '');
 
 /** Returns the view's numbers; a quantity states how many prompts it is of if that is not `sequences`. */
 export function numbersOf(

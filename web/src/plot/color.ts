@@ -77,13 +77,11 @@ function cachedScale(
   return result;
 }
 
-export function sequential(theme: Theme, high = 1, isSquareRoot = false): Scale {
-  return cachedScale(SEQUENTIAL, theme, { low: 0, high, isSquareRoot });
-}
+export const sequential = (theme: Theme, high = 1, isSquareRoot = false): Scale =>
+  cachedScale(SEQUENTIAL, theme, { low: 0, high, isSquareRoot });
 
-export function diverging(theme: Theme, size: number): Scale {
-  return cachedScale(DIVERGING, theme, { low: -size, high: size, isSquareRoot: false });
-}
+export const diverging = (theme: Theme, size: number): Scale =>
+  cachedScale(DIVERGING, theme, { low: -size, high: size, isSquareRoot: false });
 
 /** Returns the index of a value in the table of colors; -1 for NaN, the value of masked cells. */
 export function stepOf({ low, high, isSquareRoot }: Scale, value: number): number {

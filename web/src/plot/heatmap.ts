@@ -6,10 +6,7 @@
 import { html, render } from 'lit';
 import { stepOf, type Scale } from './color';
 
-export interface Cell {
-  readonly row: number;
-  readonly col: number;
-}
+export type Cell = { readonly row: number; readonly col: number };
 
 interface HeatmapData {
   readonly rows: number;

@@ -250,9 +250,8 @@ export class Models {
   }
 }
 
-function isBadFileError(error: unknown): error is SinkscopeError {
-  return error instanceof SinkscopeError && error.code.startsWith('bad_');
-}
+const isBadFileError = (error: unknown): error is SinkscopeError =>
+  error instanceof SinkscopeError && error.code.startsWith('bad_');
 
 async function closeModel({ model, tokenizer }: OpenModel): Promise<void> {
   if ('close' in tokenizer) tokenizer.close();

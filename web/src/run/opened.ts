@@ -2,11 +2,7 @@
 import type { AnyTokenizer, Model, Progress } from 'sinkscope';
 import type { Source, StepFacts } from '../frame';
 
-export interface Choice {
-  readonly id: string;
-  readonly title: string;
-  readonly source: Source;
-}
+export type Choice = { readonly id: string; readonly title: string; readonly source: Source };
 
 export interface OpenModel extends Choice {
   readonly model: Model;

@@ -56,11 +56,7 @@ const subjectOf = (task: Task): string | undefined =>
   typeof task === 'string' ? task : isGeneration(task) ? undefined : task.subject;
 
 /** A subject's last frame, with the key of the subject and question that it answers, and the model that was measured. */
-interface Answer {
-  readonly key: string;
-  readonly frame: Frame;
-  readonly openModel: OpenModel;
-}
+type Answer = { readonly key: string; readonly frame: Frame; readonly openModel: OpenModel };
 
 export class Queue {
   readonly #models: Dependencies['models'];

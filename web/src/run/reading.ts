@@ -87,9 +87,8 @@ export function namesFor(
 }
 
 /** Returns the side to which maps are pooled. The maps of a recording have a fixed side. */
-function mapSide({ recording, pooled, T }: Frame, { cells = Infinity }: ReadRequest) {
-  return recording ? pooled : pooledSide(T, cells);
-}
+const mapSide = ({ recording, pooled, T }: Frame, { cells = Infinity }: ReadRequest) =>
+  recording ? pooled : pooledSide(T, cells);
 
 /** Returns where the exact rows of a long map begin, moved into the text; undefined if none are wanted. */
 function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: ReadRequest) {

@@ -73,9 +73,8 @@ function architectureOf(
   };
 }
 
-function queriesOf({ conditions: { cross } }: Recording): Token[] | undefined {
-  return cross?.tokens[0]?.map((text) => ({ id: 0, text, start: 0, end: 0, special: false }));
-}
+const queriesOf = ({ conditions: { cross } }: Recording): Token[] | undefined =>
+  cross?.tokens[0]?.map((text) => ({ id: 0, text, start: 0, end: 0, special: false }));
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
@@ -171,9 +170,8 @@ async function imageOf(recording: Recording): Promise<Pick<Frame, 'image'>> {
   return { image: { ...image, ...picture } };
 }
 
-function classOf({ conditions }: Recording): NumberClass {
-  return CLASSES.find((name) => name === conditions.class.toLowerCase()) ?? 'measured';
-}
+const classOf = ({ conditions }: Recording): NumberClass =>
+  CLASSES.find((name) => name === conditions.class.toLowerCase()) ?? 'measured';
 
 export async function recordedFrame(
   describe: Describe,
@@ -236,9 +234,8 @@ export async function recordedFrame(
 }
 
 /** Returns the side of the pooled maps of a long text; undefined if the file has exact maps. */
-function pooledOf({ tensors }: Recording): number | undefined {
-  return tensors.has('0.att') ? undefined : tensors.get('0.att_pooled')?.shape.at(-1);
-}
+const pooledOf = ({ tensors }: Recording): number | undefined =>
+  tensors.has('0.att') ? undefined : tensors.get('0.att_pooled')?.shape.at(-1);
 
 function reasonOf(read: RunRead, error: unknown): string {
   if (!(error instanceof SinkscopeError) || error.code !== 'bad_request') throw error;
@@ -286,11 +283,5 @@ export function recordedRun(id: string, recording: Recording, describe: Describe
     tokenizer: { piece: String },
   } as unknown as OpenModel;
   const fields = new Set(describe.fields.map(({ name }) => name));
-  return {
-    run,
-    capacity: recording.tokens.length,
-    openModel,
-    fields,
-    lacks: reasons,
-  };
+  return { run, capacity: recording.tokens.length, openModel, fields, lacks: reasons };
 }

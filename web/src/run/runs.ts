@@ -32,9 +32,8 @@ function close({ run }: CachedRun): void {
   void run.close().catch(() => {});
 }
 
-export function hasTokens(run: Run, ids: readonly number[]): boolean {
-  return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
-}
+export const hasTokens = (run: Run, ids: readonly number[]): boolean =>
+  run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 
 export class CachedRuns extends Map<string, CachedRun> {
   /** Removes and returns a subject's run; one that is not usable is closed, since memory may not hold two. */

@@ -73,10 +73,7 @@ async function measureTasks(
 }
 
 /** `result` has the losses of the masked model; `causal` is the title of the causal model that it is compared with. */
-export interface MaskedLoss {
-  readonly result: UnmaskResult;
-  readonly causal?: string;
-}
+export type MaskedLoss = { readonly result: UnmaskResult; readonly causal?: string };
 
 /** Measures the loss at masked tokens with every key and without one, and that of a causal twin in the zoo. */
 async function measureMaskedLoss(

@@ -9,10 +9,7 @@ export interface Condition {
   readonly edits: (prompt: number, count: number) => readonly Edit[];
 }
 
-export interface Continuation {
-  readonly text: string;
-  readonly tokens: readonly number[];
-}
+export type Continuation = { readonly text: string; readonly tokens: readonly number[] };
 
 export const distinctShare = ({ tokens }: Pick<Continuation, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;

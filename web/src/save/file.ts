@@ -59,9 +59,8 @@ export function metadataOf({
   };
 }
 
-function pictureOf(figure: Figure): SVGSVGElement {
-  return figure.drawOnPaper(() => figureOf(figure.place, metadataOf(figure)));
-}
+const pictureOf = (figure: Figure): SVGSVGElement =>
+  figure.drawOnPaper(() => figureOf(figure.place, metadataOf(figure)));
 
 export async function fileOf(kind: Kind, figure: Figure): Promise<Blob> {
   const { name, numbers, facts } = figure;

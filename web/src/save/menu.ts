@@ -77,10 +77,7 @@ export function makeMenu(menu: HTMLDetailsElement): void {
   });
 }
 
-interface RecordingFile {
-  readonly name: string;
-  readonly bytes: Uint8Array<ArrayBuffer>;
-}
+type RecordingFile = { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> };
 
 function sizeWords(bytes: number): string {
   return bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;

@@ -46,9 +46,8 @@ export function factsOf(frame: Frame, sequences = frame.sequences) {
 }
 
 /** Replaces NaN, which JSON lacks, by null. */
-export function nullForNaN(data: ArrayLike<number>): (number | null)[] {
-  return Array.from(data, (value) => (Number.isFinite(value) ? value : null));
-}
+export const nullForNaN = (data: ArrayLike<number>): (number | null)[] =>
+  Array.from(data, (value) => (Number.isFinite(value) ? value : null));
 
 export function placesOf(i: number, { shape, from, places }: Quantity): number[] {
   if (places) return [places[i]!];

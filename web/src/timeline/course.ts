@@ -79,10 +79,7 @@ export const COURSE_AXIS = 'training step, as log(1 + step/100)';
 
 export const SINK_QUANTITY = QUANTITIES.find(({ name }) => name === 'sink_1')!;
 
-export interface Point {
-  readonly step: number;
-  readonly value: number;
-}
+export type Point = { readonly step: number; readonly value: number };
 
 /** The style of a run's line. Dashes are for readers who cannot distinguish its color. */
 interface Style {
@@ -100,9 +97,7 @@ const STYLES: readonly Style[] = [
   { color: '--run-6', dash: '4,2,1,2,1,2' },
 ];
 
-export function styleOf(index: number): Style {
-  return STYLES[index % STYLES.length]!;
-}
+export const styleOf = (index: number): Style => STYLES[index % STYLES.length]!;
 
 /** The models with a timeline, in the order of the zoo. Each has the same style in every picture. */
 export const STYLED_MODELS = [

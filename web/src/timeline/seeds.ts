@@ -50,9 +50,8 @@ export function statisticsByStep(runs: readonly SeedRun[], name: string) {
 }
 
 /** Returns the statistics at the steps that at least MIN_RANGE_SEEDS runs reached. */
-export function bandOf(runs: readonly SeedRun[], name: string) {
-  return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
-}
+export const bandOf = (runs: readonly SeedRun[], name: string) =>
+  statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 
 export type Outcome = Pick<Quantity, 'name' | 'title' | 'unit' | 'digits' | 'possibleRange'>;
 

@@ -52,9 +52,8 @@ function missingWords(frame: Frame): string {
 }
 
 /** Returns the loss of each token with the edits minus the loss without; NaN for the first token. */
-export function lossChange(frame: Frame, base: Frame): Float32Array {
-  return subtract(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
-}
+export const lossChange = (frame: Frame, base: Frame): Float32Array =>
+  subtract(frame.tensors.loss_at!.data, base.tensors.loss_at!.data);
 
 /** Returns the difference of the chosen head's maps; undefined while only one of the runs has this head's map. */
 function mapChange(frame: Frame, base: Frame): Float32Array | undefined {

@@ -145,9 +145,8 @@ export const views: readonly View[] = [
 ];
 
 /** Returns the views that apply to at least one of the frames; all of them if there are no frames. */
-function fittingViews(list: readonly View[], frames: readonly Frame[]): readonly View[] {
-  return list.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
-}
+const fittingViews = (list: readonly View[], frames: readonly Frame[]): readonly View[] =>
+  list.filter(({ fits }) => !fits || !frames.length || frames.some(fits));
 
 /**
  * Returns the tabs of a question that apply to at least one of the frames.

@@ -5,11 +5,7 @@ import type { Frame } from '../frame';
 import { elapsed } from '../page/elapsed';
 import { addElement, setText, type DrawOptions, type ViewApi } from '../page/view';
 
-export interface Job {
-  isRunning(): boolean;
-  readonly toggle: () => void;
-  readonly draw: () => void;
-}
+export type Job = { isRunning(): boolean; readonly toggle: () => void; readonly draw: () => void };
 
 interface JobDefinition<T> {
   /** The result of each frame, by the frame's tokens. The view's sentence and saved numbers read it. */

@@ -11,10 +11,7 @@ import { formatPercent } from '../words';
 import { createJobDraw, createJobParts } from './job';
 
 /** The finished share of the work, and the result once the work is complete. */
-interface Measurement {
-  readonly share: number;
-  readonly result?: MaskedLoss;
-}
+type Measurement = { readonly share: number; readonly result?: MaskedLoss };
 
 const results = new WeakMap<Frame['tokens'], Measurement>();
 

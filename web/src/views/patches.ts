@@ -1,7 +1,6 @@
 /** Draws attention over the patches of an image, in their rows and columns, with the picture itself if a recording has it. */
 import { render } from 'lit';
-import type { State } from '../ask/state';
-import { defaults } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import {
   isBidirectional,
   largestMagnitude,

@@ -6,11 +6,7 @@ import { addElement } from '../page/view';
 /** How much a patch that receives nothing is covered; the cover falls with the square root of what it receives. */
 const COVER = 0.75;
 
-interface Grid {
-  readonly rows: number;
-  readonly cols: number;
-  readonly data: ArrayLike<number>;
-}
+type Grid = { readonly rows: number; readonly cols: number; readonly data: ArrayLike<number> };
 
 function paintPixels(
   canvas: HTMLCanvasElement,

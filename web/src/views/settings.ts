@@ -46,9 +46,8 @@ const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFie
     `${matrix} (${row}, ${column}) × ${factor}`,
 };
 
-export function editFields(frame: Frame, kind: string): EditFields | undefined {
-  return frame.edits.find((edit) => edit.kind === kind) as EditFields | undefined;
-}
+export const editFields = (frame: Frame, kind: string): EditFields | undefined =>
+  frame.edits.find((edit) => edit.kind === kind) as EditFields | undefined;
 
 export function choiceLabels(
   { edits, choices }: Frame,
@@ -73,9 +72,8 @@ export function settingName(frame: Frame): string {
   return `${repeatedWords}, ${frame.T - frame.first.length} times`;
 }
 
-export function isUnedited({ edits, question }: Frame): boolean {
-  return !edits.length && !question.window;
-}
+export const isUnedited = ({ edits, question }: Frame): boolean =>
+  !edits.length && !question.window;
 
 /** Returns how far above a run's loss a model is that holds all tokens of the vocabulary equally likely. */
 export const blindRise = ({ tensors, architecture: { V } }: Frame): number =>

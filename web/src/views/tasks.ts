@@ -8,10 +8,7 @@ import { capitalize, formatPercent } from '../words';
 import { createJobDraw, createJobParts } from './job';
 
 /** The tasks measured so far, and the finished share of the work. */
-interface Measurement {
-  readonly results: readonly TaskResult[];
-  readonly share: number;
-}
+type Measurement = { readonly results: readonly TaskResult[]; readonly share: number };
 
 const results = new WeakMap<Frame['tokens'], Measurement>();
 

@@ -32,10 +32,7 @@ export function addMasks({ tokens, architecture, maskToken }: Frame, count: numb
   return [...visibleTokens, ...Array.from({ length: maskCount }, () => maskedToken), ...endTokens];
 }
 
-interface Filling {
-  readonly step: number;
-  readonly probability: number;
-}
+type Filling = { readonly step: number; readonly probability: number };
 
 /** Returns the step that filled each position, and the probability of the token there. */
 const fillingsOf = ({ steps }: Course): ReadonlyMap<number, Filling> =>
@@ -64,9 +61,8 @@ export function positionStates(course: Course, s: number, tokenizer: Pieces) {
   });
 }
 
-export function countMoves(steps: readonly UnmaskStep[]): number {
-  return steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
-}
+export const countMoves = (steps: readonly UnmaskStep[]): number =>
+  steps.filter(({ sink }, i) => i > 0 && sink.place !== steps[i - 1]!.sink.place).length;
 
 /** Names a position by its token in the text that the model reads in step s. */
 export function positionWords(course: Course, s: number, place: number, tokenizer: Pieces) {
