@@ -11,7 +11,7 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [26, 117],
   training: [21, 103],
-  purpose: [19, 92],
+  purpose: [19, 91],
   lab: [16, 64],
 };
 

@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import {
   MODEL_PATH,
-  measureReading,
   openWriter,
   RECORDED_PATH,
   writeBeginning,
@@ -41,12 +40,12 @@ test(
 );
 
 test(
-  'the script writes and measures the recorded recipe and the passages again, with an edit of each kind',
+  'the script writes and measures the recorded recipe again, with an edit of each kind',
   { skip },
   async () => {
     await withEngine({}, async (engine) => {
       const writer = await openWriter(engine);
-      const conditions = ['second', 'tova', 'exact8', 'weight', 'channel', 'tag'];
+      const conditions = ['second', 'tova', 'exact8', 'weight', 'channel', 'tag', 'repeat'];
       const written = await writeBeginning(writer, 'recipe', conditions);
       const { recipe } = recorded.texts;
       for (const key of ['sinks', 'looks', 'kept', 'written'])
@@ -59,7 +58,6 @@ test(
           assert.equal(shares.length, pieces.length);
           assert.ok(Math.abs(shares.reduce((sum, share) => sum + share) - 100) < 2);
         }
-      assert.deepEqual(await measureReading(writer), recorded.reading);
     });
   },
 );

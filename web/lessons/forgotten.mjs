@@ -8,14 +8,13 @@
  * - A rule chooses the 24 tokens: each rule of the room.
  * - Hidden states are rounded to 8 bits, the most that the edit has and the most common width. One scale serves a layer,
  *   as in the room; the prompt sets it. All tokens are rounded, or all but the first.
- * - The sink is broken in the three ways of the room: one weight zeroed, one channel zeroed, the tag of the first token
- *   removed from later ones. Controls are the weight half the matrix away, the channel half the width away, and random
+ * - The sink is broken in the ways of the room: one weight zeroed, one channel zeroed, the tag of the first token removed
+ *   from later ones, all tokens replaced by copies of the first. Controls are the weight half the matrix away, the channel half the width away, and random
  *   directions. The weight and the channel are those of the largest activations of the story. The room opens with the way
  *   that leaves the fewest heads a sink, whatever the model writes.
  *
  * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. The losses
- * after 10 passages of books say how often the first word matters; those of 8 passages compare the model with the small ones
- * of the room. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'` writes the same. All
+ * after 10 passages of books say how often the first word matters. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'` writes the same. All
  * takes about a quarter of an hour of an idle processor; the names of conditions renew those alone:
  *
  *     models/fetch/smollm2 && tests/node web/lessons/forgotten.mjs [CONDITION ...]
@@ -32,8 +31,8 @@ const FILE = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 export const MODEL_PATH = join(root, 'models/.fetched', FILE);
 export const RECORDED_PATH = join(import.meta.dirname, 'pictures/forgotten.json');
 const [EPS, COUNT, BUDGET, PASSAGES, PASSAGE_TOKENS] = [0.3, 60, 24, 10, 64];
-/** The room's passages, and how many tokens of each it measures. */
-const READ = { passages: 8, tokens: 120 };
+/** The steps of 8 bits on either side of 0, and how many first words have their largest number in the record. */
+const [STEPS, PEAKS] = [2 ** 7 - 1, 5];
 
 /**
  * The story was tried before this script was written; the news and the recipe were written down before the model read
@@ -47,6 +46,7 @@ const BEGINNINGS = {
     'To make a simple tomato soup, heat some oil in a large pot and cook one chopped onion until it is soft. Add two cloves of garlic, a kilogram of ripe tomatoes and a glass of water. Let the soup simmer for half an hour, stir it now and then, and season it with salt. Then',
 };
 
+const round = (value) => Number(value.toFixed(3));
 /** How many rows and columns of a matrix are half of it. */
 const half = (i, n) => (i + n / 2) % n;
 const zeroed = (layer, row, column) => [`scale_weight(down,${layer},${row},${column},0)`];
@@ -74,11 +74,15 @@ const CONDITIONS = {
   otherChannel: (_, { channel, D }) => [`clamp_channel(${half(channel, D)})`],
   tag: () => ['project'],
   otherTag: () => ['project(random,seed=1)'],
+  repeat: () => [],
 };
-/** Conditions whose attention the page does not show, and those of the texts after the passages. */
-const [UNSEEN, REPEATED] = [['middle'], ['last', 'first', 'all', 'round8', 'exact8']];
-/** Conditions whose texts may repeat a word: how many different ones the texts after the passages have is recorded, too. */
-const COUNTED = ['all', 'round8', 'exact8'];
+/** The beginning itself, or as many copies of its first token. */
+const promptUnder = (name, prompt) => (name === 'repeat' ? prompt.map(() => prompt[0]) : prompt);
+/** Conditions whose attention the page does not show, and controls of which no text after the passages is written. */
+const [UNSEEN, UNREPEATED] = [
+  ['middle'],
+  ['middle', 'second', 'otherWeight', 'otherChannel', 'repeat'],
+];
 
 /** Opens the model, and finds what the ways to break the sink change. @param {Awaited<ReturnType<typeof createEngine>>} engine */
 export async function openWriter(engine) {
@@ -90,14 +94,16 @@ export async function openWriter(engine) {
 }
 
 /**
- * Returns the largest activation of a prompt, its channel and token, and the median beside it; and the weight that adds
- * most to the largest output of a layer.
+ * Returns the largest activation of a prompt, its channel and token, and the weight that adds most to the largest output of
+ * a layer. Beside it, after the same layer: the largest number of each of the first words and of all other tokens, and
+ * which share of the others' numbers 8 bits round to 0, first with the largest activation in the scale, then without.
  */
 async function largestOf({ model }, prompt) {
   const run = await model.run(prompt, { fields: ['hidden', 'spikes'] });
   const [sizes, places, weights] = await Promise.all(
     ['massive', 'massive_at', 'super_weight'].map(async (name) => (await run.metric(name)).data),
   );
+  const hidden = (await run.field('hidden')).data;
   await run.close();
   const indexOfMax = (count, sizeAt) =>
     Array.from({ length: count }, (_, l) => l).reduce((a, b) => (sizeAt(b) > sizeAt(a) ? b : a));
@@ -105,28 +111,38 @@ async function largestOf({ model }, prompt) {
   const state = indexOfMax(L + 1, (l) => sizes[4 * l]);
   const layer = indexOfMax(L, (l) => Math.abs(weights[6 * l + 5]));
   const [row, column] = weights.subarray(6 * layer);
+  const [size, channel, token] = [sizes[4 * state], places[6 * state], places[6 * state + 1]];
+  const numbers = prompt.map((_, t) =>
+    Array.from(hidden.subarray((state * prompt.length + t) * D).subarray(0, D), Math.abs),
+  );
+  const peaks = numbers.map((all) => round(Math.max(...all)));
+  const others = numbers.filter((_, t) => t !== token).flat();
+  const rest = Math.max(...others);
+  const zeros = [size, rest].map(
+    (top) => others.filter((number) => number <= top / STEPS / 2).length / others.length,
+  );
   return {
-    ...{ size: round(sizes[4 * state]), median: round(sizes[4 * state + 3]) },
-    ...{ channel: places[6 * state], token: places[6 * state + 1] },
-    ...{ layer, row, column, D, F },
+    ...{ size: round(size), channel, token, layer, row, column, D, F },
+    ...{ state, peaks: peaks.slice(0, PEAKS), rest: round(rest) },
+    zeros: zeros.map((share) => Number((100 * share).toFixed(2))),
   };
 }
 
-const round = (value) => Number(value.toFixed(3));
 const editsOf = ({ describe, largest }, name, T) =>
   CONDITIONS[name](T, largest).map((text) => readEdit(text, describe));
 const passages = JSON.parse(readFileSync(join(root, 'models/zoo/heldout-long.json'), 'utf8'));
 
 /** Writes a text under each condition, and measures it: its loss under the unedited model. */
-async function writeOn(writer, prompt, names) {
-  const job = { prompt, count: COUNT, seed: 1, sampling: { temperature: 0, topK: 1 } };
+async function writeOn(writer, beginning, names) {
+  const job = { count: COUNT, seed: 1, sampling: { temperature: 0, topK: 1 } };
   const written = {};
   for (const name of names) {
+    const prompt = promptUnder(name, beginning);
     const edits = () => editsOf(writer, name, prompt.length);
-    const continuation = await continuePrompt(writer, { title: name, edits }, job);
+    const continuation = await continuePrompt(writer, { title: name, edits }, { ...job, prompt });
     written[name] = {
       text: continuation.text,
-      loss: round(await measureLoss(writer, job, continuation)),
+      loss: round(await measureLoss(writer, { ...job, prompt }, continuation)),
     };
   }
   return written;
@@ -137,7 +153,8 @@ async function writeOn(writer, prompt, names) {
  * as a mean over all heads, and how many percent of the heads have the token in their cache; and how many heads give the
  * first token more than EPS of their attention.
  */
-async function looksOf(writer, prompt, name) {
+async function looksOf(writer, beginning, name) {
+  const prompt = promptUnder(name, beginning);
   const run = await writer.model.run(prompt, {
     ...{ edits: editsOf(writer, name, prompt.length), fields: ['att'] },
     capacity: prompt.length + COUNT,
@@ -174,37 +191,19 @@ export async function writeBeginning(writer, name, conditions = Object.keys(COND
   return text;
 }
 
-/** Returns the losses of texts after passages, and how many different words some have, as lists by condition. */
+/** Returns the losses of texts after passages, and how many different words they have, as lists by condition. */
 async function measurePassages(writer, conditions) {
-  const names = conditions.filter((one) => REPEATED.includes(one));
+  const names = conditions.filter((one) => !UNREPEATED.includes(one));
   const [losses, words] = [{}, {}];
   for (const passage of passages.slice(0, PASSAGES)) {
     const prompt = await promptOf(writer, passage, PASSAGE_TOKENS);
     const written = await writeOn(writer, prompt, names);
     for (const [name, { text, loss }] of Object.entries(written)) {
       (losses[name] ??= []).push(loss);
-      if (COUNTED.includes(name))
-        (words[name] ??= []).push(new Set(text.split(/\s+/).filter(Boolean)).size);
+      (words[name] ??= []).push(new Set(text.split(/\s+/).filter(Boolean)).size);
     }
   }
   return { passages: losses, passageWords: words };
-}
-
-/** Returns the mean loss of the room's passages under each condition, as the room measures it. */
-export async function measureReading(writer) {
-  const losses = { last: 0, first: 0, all: 0 };
-  for (const passage of passages.slice(0, READ.passages)) {
-    const prompt = await promptOf(writer, passage, READ.tokens);
-    for (const name of Object.keys(losses)) {
-      const run = await writer.model.run(prompt, {
-        edits: editsOf(writer, name, prompt.length),
-        fields: ['loss'],
-      });
-      losses[name] += (await run.metric('loss_mean')).data[0] / READ.passages;
-      await run.close();
-    }
-  }
-  return { ...READ, ...Object.fromEntries(Object.entries(losses).map(([k, v]) => [k, round(v)])) };
 }
 
 /** Returns the old record with new numbers in it. */
@@ -225,13 +224,12 @@ if (import.meta.main) {
   const recorded = {
     ...{ model: 'SmolLM2-135M-Instruct', file: FILE },
     sha256: createHash('sha256').update(readFileSync(MODEL_PATH)).digest('hex'),
-    ...{ version: engine.describe.version, eps: EPS, heads: L * H },
+    ...{ version: engine.describe.version, eps: EPS, layers: L, heads: L * H },
     ...{ count: COUNT, budget: BUDGET, passageTokens: PASSAGE_TOKENS, texts: {} },
   };
   for (const name of Object.keys(BEGINNINGS))
     recorded.texts[name] = await writeBeginning(writer, name, conditions);
   Object.assign(recorded, await measurePassages(writer, conditions));
-  if (!names.length) recorded.reading = await measureReading(writer);
   await engine.close();
   const old = names.length ? JSON.parse(readFileSync(RECORDED_PATH, 'utf8')) : {};
   const merged = merge(old, recorded);

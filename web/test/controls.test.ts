@@ -195,19 +195,15 @@ describe('the list of subjects', () => {
 });
 
 describe('the text field and the file input', () => {
-  it('update as the reader types, also in an experiment', () => {
+  it('update as the reader types', () => {
     const page = context();
     mount(textField(as(page), 3)).enter('textarea', 'Some words', 'input');
-    mount(textField(as(page), 3, 'source')).enter('textarea', 'Others', 'input');
-    expect(page.set.mock.calls).toEqual([
-      [{ prompt: 'Some words', input: 'text' }],
-      [{ prompt: 'Others', source: 'text' }],
-    ]);
+    expect(page.set.mock.calls).toEqual([[{ prompt: 'Some words', input: 'text' }]]);
     const { all } = mount(textField(as(page), 5));
     expect([
       all<HTMLTextAreaElement>('textarea')[0]!.value,
       all('textarea')[0]!.getAttribute('rows'),
-    ]).toEqual(['Others', '5']);
+    ]).toEqual(['Some words', '5']);
   });
 
   it('show how the prompt file is split, which the reader can change', async () => {

@@ -112,6 +112,7 @@ function draw(experiment: Experiment, change: Partial<State> = {}, groups: Group
   document.body.replaceChildren(root);
   render(
     [
+      experiment.menu?.(context as unknown as Context),
       experiment.controls(context as unknown as Context),
       settingsTable(experiment, groups, undefined),
     ],
@@ -182,6 +183,22 @@ describe('the streaming experiment', () => {
     ];
     for (const [groups, change = state] of cases) expect(says(groups, change)).toMatchSnapshot();
     expect(notesOf(says(three, state), three)).toMatchSnapshot();
+    // A model without a sink is compared unharmed, too, if both predict the same tokens.
+    const sinkless = (V: number) => {
+      const architecture = { ...frameOf().architecture, V };
+      const tensors = { sink_ratio: tensor([1], [0]), sink_ratio_raw: tensor([1], [0]) };
+      const [window_, first_] = [settingFrame(2.25, window), settingFrame(2.125, first)];
+      return groupOf(
+        'C',
+        settingFrame(2.0625, undefined, { architecture }, tensors),
+        window_,
+        first_,
+      );
+    };
+    for (const V of [100, 99]) {
+      const two = [lossGroup(3, 2.25), sinkless(V)];
+      expect(notesOf(says(two, state), two)).toMatchSnapshot();
+    }
     // Of two changes that are both small none is said to be more.
     const small = [lossGroup(2.001, 2.0005), lossGroup(2.009, 2.0005, 'B')];
     expect(notesOf(says(small, state), small)).toMatchSnapshot();

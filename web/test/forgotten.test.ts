@@ -2,7 +2,7 @@
 /** The recorded texts that open each question of “Why it matters”: their titles, their cards, and the reader's choices. */
 import { describe, expect, it } from 'vitest';
 import recorded from '../lessons/pictures/forgotten.json';
-import { defaults, type State } from '../src/ask/state';
+import type { State } from '../src/ask/state';
 import { addForgotten, EXHIBITS, titleOf } from '../src/rooms/forgotten';
 import { pageOf, roomOf } from './page';
 
@@ -11,30 +11,34 @@ const texts = Object.values(recorded.texts);
 
 /** Returns the titles of an experiment's first case with these losses. */
 const titleAt = (experiment: State['experiment'], bad: number, good: number, all: number) => {
-  const { cases } = EXHIBITS[experiment];
-  const [, broken, repaired] = cases[0]!;
+  const [first] = Object.values(EXHIBITS[experiment].cases);
+  const [, broken, repaired] = first!;
   const { text } = texts[0]!.written.all;
   const written = {
     ...texts[0]!.written,
     [broken]: { text, loss: bad },
     [repaired]: { text, loss: good },
   };
-  return titleOf({ ...texts[0]!, written: { ...written, all: { text, loss: all } } }, cases[0]!);
+  const whole = { ...texts[0]!, written: { ...written, all: { text, loss: all } } };
+  return titleOf(whole, experiment, first!);
 };
 
+/** Opens a question at its first case. */
 function openAt(experiment: State['experiment']) {
-  const room = roomOf(addForgotten, pageOf({ experiment }));
+  const room = roomOf(addForgotten, pageOf({ experiment, perturbation: 'tag' }));
   return { ...room, words: () => room.texts('h1, .opening, .forgotten-card > *, details > .hint') };
 }
 
-describe('recorded texts', () => {
-  it('have the number that Compare states', () => {
-    expect(recorded.sinks).toBe(recorded.texts.story.sinks.all);
-  });
+const choose = ({ state }: ReturnType<typeof openAt>, choice: string) =>
+  (state.value = { ...state.value, policy: choice, perturbation: choice as 'tag' });
 
-  it('are of as many tokens and passages as the room measures', () => {
-    const { reading } = recorded;
-    expect([reading.passages, reading.tokens]).toEqual([defaults.runs, defaults.length]);
+describe('recorded texts', () => {
+  it('have the number that Compare states, and their largest number at the first word', () => {
+    expect(recorded.sinks).toBe(recorded.texts.story.sinks.all);
+    for (const { largest } of texts) {
+      const { token, size, rest, peaks } = largest;
+      expect([token, peaks[0], size > 100 * rest]).toEqual([0, size, true]);
+    }
   });
 
   it.each(EXPERIMENTS)(
@@ -49,7 +53,9 @@ describe('recorded texts', () => {
       expect(titles).toMatchSnapshot();
       expect(titles.map((title) => /nonsense|gets worse/.test(title)).at(-1)).toBe(false);
       expect(
-        EXHIBITS[experiment].cases.flatMap((one) => texts.map((text) => titleOf(text, one))),
+        Object.values(EXHIBITS[experiment].cases).flatMap((one) =>
+          texts.map((text) => titleOf(text, experiment, one)),
+        ),
       ).toMatchSnapshot();
     },
   );
@@ -59,11 +65,20 @@ describe('recorded texts', () => {
     expect(room.words()).toMatchSnapshot();
     room.enter('[aria-label="text"]', 'recipe');
     expect(room.words()).toMatchSnapshot();
-    const { label, cases } = EXHIBITS[experiment];
-    for (const one of label ? cases.slice(1) : []) {
-      room.enter(`[aria-label="${label}"]`, String(cases.indexOf(one)));
-      expect(room.texts('h1, .forgotten-card h2, .writing')).toMatchSnapshot();
+    for (const choice of Object.keys(EXHIBITS[experiment].cases).slice(1)) {
+      choose(room, choice);
+      expect(
+        room.texts('h1, .forgotten-card h2, .writing, .opening:last-of-type'),
+      ).toMatchSnapshot();
     }
+  });
+
+  it('give way to a sentence where the reader chooses what is not recorded, by the menu of the measured model', () => {
+    const room = openAt('fragility');
+    room.enter('[aria-label="break it"]', 'channel');
+    expect([room.state.value.perturbation, room.text('h1')]).toMatchSnapshot();
+    room.state.value = { ...room.state.value, experiment: 'cache', policy: 'random' };
+    expect([room.all('.forgotten-card'), room.texts('h1, .opening')]).toMatchSnapshot();
   });
 
   it('have a first word that is taken away and put back', () => {

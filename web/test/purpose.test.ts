@@ -267,11 +267,15 @@ describe('the room', () => {
     ).toMatch(/^Only 40 tokens ran without eviction: /);
     expect(createRoom().text('.question-controls > .hint')).toBe('1 prompt.');
     expect(createRoom({}, () => undefined).text('.question-controls > .hint')).toBe('');
-    expect(all('textarea')).toEqual([]);
+    // The field above the figures is empty until its text is what runs.
+    const written = () => (all('textarea') as HTMLTextAreaElement[]).map(({ value }) => value);
+    expect(written()).toEqual(['']);
     enter('[aria-label="prompts from"]', 'text');
-    expect(state.value.source).toBe('text');
+    expect(written()).toEqual([state.value.prompt]);
     enter('textarea', 'My own.', 'input');
     expect(state.value).toMatchObject({ prompt: 'My own.', source: 'text' });
+    enter('textarea', '', 'input');
+    expect([state.value.source, written()]).toEqual(['heldout', ['']]);
     enter('[aria-label="tokens ≤"]', '7');
     expect(state.value.length).toBe(8);
     enter('[aria-label="tokens ≤"]', '65537');

@@ -45,8 +45,10 @@ import { attention, weightScale } from '../views/attention';
 import { EXPERIMENT } from '../views/index';
 import { queryWithoutFirst } from '../views/loss';
 import { isUnedited, settingName } from '../views/settings';
-import { firstName, headWords, wholePercent } from '../words';
+import { firstName, headWords, modelName, wholePercent } from '../words';
 
+/** The model of the recorded texts, and its parameters in millions. */
+const [LARGER, LARGER_SIZE] = ['SmolLM2-135M', 135];
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
 /** Returns the fields of the prompts, and says what ran of them. */
@@ -64,7 +66,7 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
       SOURCES.map((name) => [name, INPUTS[name]] as const),
       (value) => context.set({ source: value as State['source'] }),
     )}
-    ${source === 'text' ? textField(context, 3, 'source') : source === 'file' ? fileField(context) : nothing}
+    ${source === 'file' ? fileField(context) : nothing}
     <div class="numbers">
       ${numberField('tokens ≤', 'length', context)} ${numberField('prompts ≤', 'runs', context)}
       ${startTokenField(context, frames)}
@@ -73,6 +75,22 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
       ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${promptCountText === '1' ? '1 prompt.' : promptCountText ? `${promptCountText} prompts; means ± standard deviation.` : ''}
     </p>
   </div>`;
+}
+
+/** Says which model is measured, and offers a field for the reader's text: empty, other texts are measured. */
+function liveTemplate({ state, set }: Context, frame: Frame | undefined): TemplateResult {
+  const { source, prompt } = state.value;
+  const times = LARGER_SIZE / ((frame?.architecture.parameters ?? Infinity) / 1e6);
+  const size = times > 2 ? `, ${Math.round(times)} times smaller than ${LARGER}` : '';
+  const own = {
+    state: { value: { prompt: source === 'text' ? prompt : '' } },
+    set: ({ prompt: text }: Partial<State>) =>
+      set(text ? { prompt: text, source: 'text' } : { source: 'heldout' }),
+  };
+  return html`<p>
+      Here, live in your browser: ${frame ? modelName(frame.model) : 'a small model'}${size}
+    </p>
+    ${textField(own, 2, 'Type your own text, of more than 24 words')}`;
 }
 
 /** What a chosen experiment shows first: all its numbers are losses, and both its maps are of one model. */
@@ -148,9 +166,9 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const experimentList = addElement(addElement(sideRoot, 'rail'), 'experiments', 'nav');
   experimentList.setAttribute('aria-label', 'Experiments');
   const middle = addElement(root, 'middle');
+  const live = addElement(isEmbed ? sideRoot : middle, 'live');
   const heading = addElement(middle, 'room-head');
-  const bar = addElement(middle, 'experiment-bar');
-  const controls = addElement(bar, 'experiment-controls');
+  const controls = addElement(middle, 'experiment-controls');
   const chart = addElement(middle, 'experiment-picture');
   const detail = addElement(isEmbed ? sideRoot : middle, 'experiment-detail');
   const legend = addElement(detail, 'map-legend');
@@ -164,7 +182,7 @@ function createPlaces(root: HTMLElement, isEmbed: boolean) {
   const table = addElement(middle, 'experiment-table');
   const footer = isEmbed ? addElement(root, 'figure-foot') : addElement(settings, '');
   return {
-    ...{ experimentList, modelList, question, heading, chart, notes, controls, moreControls },
+    ...{ experimentList, modelList, live, question, heading, chart, notes, controls, moreControls },
     ...{ table, detail, scale, legendWords, footer },
   };
 }
@@ -353,8 +371,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     render(modelsTemplate(context, plans), places.modelList);
     const allFrames = all.flatMap(({ frames }) => frames);
     render(questionTemplate(context, allFrames), places.question);
+    render(liveTemplate(context, plans.chosen(all)[0]?.frames[0]), places.live);
     const [controls, moreControls] = experiment.controls(context);
-    render(controls, places.controls);
+    render(html`${isEmbed ? experiment.menu?.(context) : nothing}${controls}`, places.controls);
     render(moreControls, places.moreControls);
     render(footerTemplate(context, isEmbed), places.footer);
     const runs = engine ? entriesOf(context, plans.runSubjects(engine)) : [];

@@ -140,20 +140,19 @@ export const cache: Experiment = {
       valueOfFrame: (frame) => formatPercent(keptShare(frame), 0),
     },
   ],
+  menu: (context) => {
+    const { policy } = context.state.value;
+    // In the room the rule stands beside that of the last tokens.
+    const choices = choicesIn(context, 'evict', 'policy', policy)
+      .filter(([name]) => name === policy || name !== 'window')
+      .map(([name, label]) => [name, policyWords(name, label)[0]] as const);
+    return choiceField('rule', policy, choices, (value) => context.set({ policy: value }));
+  },
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
     const [, keeps] = policyWords(policy);
-    const main = html`${choiceField(
-        'rule',
-        policy,
-        choicesIn(context, 'evict', 'policy', policy).map(([name, label]) => [
-          name,
-          policyWords(name, label)[0],
-        ]),
-        (value) => set({ policy: value }),
-      )}
-      <span class="hint">${keeps ? `keeps ${keeps}` : ''}</span>
+    const main = html`<span class="hint">${keeps ? `keeps ${keeps}` : ''}</span>
       ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
     const more = html`${
       sweepSize === 'all'

@@ -248,7 +248,7 @@ const PERTURBATIONS = {
 
 const CHOICES = [
   ['repeat', 'repeat a token'],
-  ['tag', 'remove what the first token writes (its tag)'],
+  ['tag', 'remove the first token’s tag'],
   ['weight', 'zero one weight'],
   ['channel', 'zero one channel'],
 ] as const;
@@ -297,14 +297,15 @@ export const fragility: Experiment = {
         tensors.hidden_ratio && Math.max(...tensors.hidden_ratio.data).toFixed(1),
     },
   ],
+  menu: ({ state, set }) =>
+    choiceField('break it', state.value.perturbation, CHOICES, (value) =>
+      set({ perturbation: value as State['perturbation'] }),
+    ),
   controls: (context) => {
-    const { state, set } = context;
-    const { perturbation, length } = state.value;
+    const { perturbation, length } = context.state.value;
+    const isRepeat = perturbation === 'repeat';
     return [
-      html`${choiceField('break it', perturbation, CHOICES, (value) =>
-        set({ perturbation: value as State['perturbation'] }),
-      )}
-      ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
+      html`${isRepeat ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
     ];
   },
   reported: ({ perturbation }) =>

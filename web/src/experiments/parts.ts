@@ -138,15 +138,25 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
         : !isSmall && Math.expm1(cost) > 1.25 * Math.expm1(mainCost)
           ? 'more'
           : 'about as much';
-    const baseline = baselineOf(group.frames);
+    const [baseline, mainBaseline] = [group, main!].map(({ frames }) => baselineOf(frames));
     const sinkNote = baseline && sinkShare(baseline) === 0 ? 'without a sink, ' : '';
+    const [loss, mainLoss] = [baseline, mainBaseline].map(
+      (frame) => frame?.tensors.loss_mean?.data[0] ?? NaN,
+    );
+    const isComparable = baseline?.architecture.V === mainBaseline?.architecture.V;
+    const unharmed =
+      sinkNote && isComparable && Number.isFinite(loss! - mainLoss!)
+        ? ` With nothing changed it predicts ${worseWords(loss! - mainLoss!)} than ${modelName(main!)}.`
+        : '';
     const numbers = `${worst.title} ${isSmall || /about/.test(rank) ? `${worseWords(cost)} and ${worseWords(mainCost)}` : changeWords(cost, mainCost)}.`;
-    const lead = capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`);
+    const question = unharmed ? 'Good or bad? ' : '';
+    const lead = `${question}${capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`)}`;
     const limit =
       sinkNote && rank !== 'less'
         ? ' The cost is that of the damage: a model without a sink pays it, too.'
         : '';
-    return html`<p><strong>${explainTerms(lead)}</strong> ${numbers}${limit}</p>`;
+    const rest = `${numbers}${limit}${unharmed}`;
+    return html`<p><strong>${explainTerms(lead)}</strong> ${rest}</p>`;
   });
 }
 

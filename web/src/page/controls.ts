@@ -71,22 +71,25 @@ export function addEmbedButton(
   return button;
 }
 
-/** @param input the key of the state that names the source of the prompts */
+/** A field for a text of the state, or of a part of it. */
 export function textField(
-  { state, set }: Context,
+  {
+    state,
+    set,
+  }: Pick<Context, 'set'> & { readonly state: { readonly value: Pick<State, 'prompt'> } },
   rows: number,
-  input: 'input' | 'source' = 'input',
+  placeholder = 'Type a sentence',
 ): TemplateResult {
   return html`<label class="text"
     ><span class="unseen">Text</span
     ><textarea
       rows=${rows}
       spellcheck="false"
-      placeholder="Type a sentence"
+      placeholder=${placeholder}
       .value=${live(state.value.prompt)}
       @input=${(event: Event) => {
         rememberText(valueOf(event));
-        set({ prompt: valueOf(event), [input]: 'text' });
+        set({ prompt: valueOf(event), input: 'text' });
       }}
     ></textarea>
   </label>`;

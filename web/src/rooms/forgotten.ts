@@ -10,20 +10,21 @@ import type { State } from '../ask/state';
 import { mean } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { choiceField } from '../page/controls';
+import { barCell } from '../page/tables';
+import { experiments } from '../experiments/index';
 import { explainTerms } from '../page/terms';
 import { cssColor, inkOn, sequential, type Theme } from '../plot/color';
-import { percentWorse } from '../views/settings';
 
 const {
   budget,
   count,
   file,
   heads,
+  layers,
   model,
   passages,
   passageTokens,
   passageWords,
-  reading,
   sha256,
   version,
 } = recorded;
@@ -33,6 +34,7 @@ type Recorded = (typeof recorded.texts)[Name];
 type Written = Recorded['written'];
 /** A condition that cards show. */
 type Condition = Exclude<keyof Written, 'middle'>;
+type Lists = Partial<Record<Condition, readonly number[]>>;
 type Texts = Readonly<Record<keyof Written, { readonly text: string; readonly loss: number }>>;
 
 const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] as const);
@@ -40,20 +42,19 @@ const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] 
 const [WRITTEN_LENGTH, END_WORDS] = [118, 3];
 /** A text whose loss is this many nats per token above another's is called nonsense beside it, and one of so few words. */
 const [NONSENSE_RISE, STUCK_WORDS] = [1, 5];
+/** The steps of 8 bits on either side of 0. */
+const STEPS = 2 ** 7 - 1;
 /** A card with more tokens than this has smaller letters. */
 const FEW_TOKENS = 30;
 
-/** What the texts of the broken case and of the repaired one say: under the unedited model, nonsense is unlikely. */
-type Verdict = 'repaired' | 'better' | 'broken' | 'same';
+const losses: Lists = passages;
+const wordCounts: Lists = passageWords;
 
-function verdictOf(written: Texts, broken: Condition, repaired: Condition): Verdict {
-  const isNonsense = (one: keyof Texts, beside: keyof Texts) =>
-    written[one].loss - written[beside].loss >= NONSENSE_RISE ||
-    new Set(wordsOf(written[one].text)).size <= STUCK_WORDS;
-  const isBroken = isNonsense(repaired, 'all');
-  if (isNonsense(broken, repaired)) return isBroken ? 'better' : 'repaired';
-  return isBroken ? 'broken' : 'same';
-}
+/** Whether a text is nonsense: under the unedited model it is far less likely than the text written unchanged. */
+const isNonsense = (loss: number, unchanged: number, words: number) =>
+  loss - unchanged >= NONSENSE_RISE || words <= STUCK_WORDS;
+const writesNonsense = (written: Texts, one: Condition) =>
+  isNonsense(written[one].loss, written.all.loss, new Set(wordsOf(written[one].text)).size);
 
 /** A case of an exhibit: what is done, its broken condition and its repaired one, and what repairs it. */
 type Case = readonly [deed: string, broken: Condition, repaired: Condition, repair?: string];
@@ -61,13 +62,12 @@ type Case = readonly [deed: string, broken: Condition, repaired: Condition, repa
 /** The words of a question, in which {first} and {second} stand for the first words of the text. */
 interface Exhibit {
   readonly intro: string;
-  /** The label of the choice of cases. */
-  readonly label?: string;
-  readonly cases: readonly Case[];
+  /** The cases by the choice of the experiment's menu; '' without a menu. */
+  readonly cases: Readonly<Record<string, Case>>;
   /** How many first words of the broken case the reader presses, and for what: the first one leads to the repaired case. */
   readonly presses?: readonly [count: number, to: string];
   readonly headings: Readonly<Partial<Record<Condition, string>>>;
-  /** A sentence about the shading and its cause. */
+  /** A sentence about the picture and its cause. */
   readonly causeOf: (text: Recorded, shown: Case) => string;
 }
 
@@ -78,21 +78,13 @@ const percentOf = ({ looks }: Recorded, condition: Condition, t = 0) =>
   `${Math.round(looks[condition][t]!)}%`;
 const keptIn = ({ kept }: Recorded, condition: Condition) =>
   (kept as Partial<Record<Condition, readonly number[]>>)[condition];
-const numberWords = (x: number) => x.toLocaleString('en', { maximumSignificantDigits: 2 });
+const wholeWords = (x: number) => Math.round(x).toLocaleString('en');
 const SHADED = `Shaded: attention, mean of ${heads} heads`;
-
-const TITLES: Readonly<Record<Verdict, (deed: string, repair: string) => string>> = {
-  repaired: (deed, repair) =>
-    repair ? `${deed}: nonsense. ${repair}: English` : `${deed} and the model writes nonsense`,
-  better: (deed) => `${deed} and the model’s text gets worse`,
-  broken: (deed, repair) => `${deed}: nonsense${repair && `, also if you ${repair.toLowerCase()}`}`,
-  same: (deed) => `${deed}: the model writes on`,
-};
 
 export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   streaming: {
     intro: `Long chats outgrow a model’s memory, and old words are dropped. ${model}, a real model, may keep ${budget} tokens here.`,
-    cases: [['Forget the first word', 'last', 'first']],
+    cases: { '': ['Forget the first word', 'last', 'first'] },
     presses: [2, 'keep it'],
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
     causeOf: (text) =>
@@ -104,67 +96,69 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   },
   cache: {
     intro: `The memory of ${model}, a real model, holds ${budget} tokens here. A rule decides which of them stay.`,
-    label: 'rule on the right',
-    cases: [
-      ['Keep the last words', 'last', 'h2o', 'Keep the most attended'],
-      ['Keep the last words', 'last', 'tova', 'Keep what was attended last'],
-      ['Keep the last words', 'last', 'lru', 'Keep the recently used'],
-    ],
+    cases: {
+      h2o: ['Keep the last words', 'last', 'h2o', 'Keep the most attended'],
+      first: ['Keep the last words', 'last', 'first', 'Keep the first word, too'],
+      tova: ['Keep the last words', 'last', 'tova', 'Keep what was attended last'],
+      lru: ['Keep the last words', 'last', 'lru', 'Keep the recently used'],
+    },
     headings: {
       last: `The last ${budget} tokens`,
+      first: `The first token and the last ${budget - 1}`,
       h2o: `The ${budget} most attended`,
       tova: `The ${budget} attended last`,
       lru: `The ${budget} recently used`,
     },
-    causeOf: (text, [, , repaired]) =>
-      fill(
-        `${SHADED}; struck: forgotten by most. {first} gets ${percentOf(text, repaired)} by this rule, and ${keptIn(text, repaired)![0]}% of the heads keep it.`,
+    causeOf: (text, [, , repaired]) => {
+      const kept = keptIn(text, repaired)!;
+      const alike = kept.every((share) => share === 0 || share === 100);
+      const shown = kept.filter((share) => share >= 50).length;
+      return fill(
+        `${SHADED}. ${alike ? 'All heads keep the same tokens' : `Each head keeps its own ${budget}: the ${shown} that at least half of them keep are not struck`}. ` +
+          `{first} gets ${percentOf(text, repaired)} on the right, and ${kept[0]}% of the heads keep it.`,
         text,
-      ),
+      );
+    },
   },
   quantization: {
-    intro: `Rounded numbers save memory and time. ${model}, a real model, rounds its hidden states here, with one scale per layer.`,
-    cases: [['Round to 8 bits', 'round8', 'exact8', 'Keep {first} exact']],
+    intro: `Rounded numbers, as 3 for 3.1416, save memory. ${model}, a real model, rounds its hidden states here.`,
+    cases: { '': ['Round to 8 bits', 'round8', 'exact8', 'Keep {first} exact'] },
     presses: [1, 'keep it exact'],
     headings: {
       round8: 'All words rounded',
       exact8: '{first} exact, others rounded',
     },
-    causeOf: ({ largest, pieces, written }) => {
-      const step = largest.size / (2 ** 7 - 1);
-      const zeros =
-        largest.median < step / 2 ? ', and at least half of that layer’s numbers become 0' : '';
-      return (
-        `Nothing rounded, it writes: ${quoted(shortened(written.all.text, WRITTEN_LENGTH / 2))} ${quoted(pieces[largest.token]!)} has the largest number, ` +
-        `${numberWords(largest.size)}: 8 bits reach it in steps of ${numberWords(step)}${zeros}. ${SHADED}.`
-      );
-    },
+    causeOf: (text) =>
+      fill(
+        `The sink {first} has by far the largest number, a massive activation: steps that reach it are too coarse for all others. ` +
+          `Nothing rounded, the model writes: ${quoted(shortened(text.written.all.text, WRITTEN_LENGTH / 2))}`,
+        text,
+      ),
   },
   fragility: {
     intro: `All words stay. ${model}, a real model, is changed in one way.`,
-    label: 'change',
-    cases: [
-      ['Remove the first word’s tag', 'tag', 'all'],
-      ['Remove random directions', 'otherTag', 'all'],
-      ['Zero one channel', 'channel', 'all'],
-      ['Zero another channel', 'otherChannel', 'all'],
-      ['Zero one weight', 'weight', 'all'],
-      ['Zero another weight', 'otherWeight', 'all'],
-    ],
+    cases: {
+      tag: ['Remove the first word’s tag', 'tag', 'all'],
+      channel: ['Zero one channel', 'channel', 'all'],
+      weight: ['Zero one weight', 'weight', 'all'],
+      repeat: ['Repeat the first word', 'repeat', 'all'],
+    },
     headings: {
       all: 'Unchanged',
       tag: 'Without the tag of {first}',
-      otherTag: 'Without random directions',
       channel: 'Without its largest channel',
-      otherChannel: 'Without another channel',
       weight: 'Without one weight',
-      otherWeight: 'Without another weight',
+      repeat: 'Copies of {first}',
     },
-    causeOf: (text, [, broken]) =>
-      fill(
-        `${SHADED}. {first} is a sink in ${text.sinks[broken]} heads, ${text.sinks[broken] === text.sinks.all ? 'as before' : `not ${text.sinks.all}`}.${CONTROLS[broken] ? controlWords(text, CONTROLS[broken]) : ''}`,
-        text,
-      ),
+    causeOf: (text, [, broken]) => {
+      const [control, words] = CONTROLS[broken] ?? [];
+      const count = control && nonsenseCount(control);
+      const after = count === undefined ? '' : `, nonsense after ${count} of the passages`;
+      const told = control
+        ? ` ${words}: ${text.sinks[control]} heads keep it${after}; here: ${quoted(shortened(text.written[control].text, WRITTEN_LENGTH / 3))}`
+        : '';
+      return fill(`${SHADED}. The sink is the first word, {first}.${told}`, text);
+    },
   },
 };
 
@@ -178,25 +172,35 @@ const CONTROLS: Readonly<Partial<Record<Condition, readonly [Condition, words: s
   weight: ['otherWeight', 'Another weight zeroed'],
 };
 
-/** Says how many sinks a control leaves, and what it makes of the text. */
-function controlWords(
-  { sinks, written }: Recorded,
-  [control, words]: readonly [Condition, string],
-) {
-  const kind = verdictOf(written, control, 'all') === 'same' ? 'sentences' : 'nonsense, too';
-  return ` ${words}: ${sinks[control]} heads; it writes ${kind}.`;
-}
-
 export function titleOf(
   text: Pick<Recorded, 'pieces' | 'sinks'> & { readonly written: Texts },
+  experiment: State['experiment'],
   [deed, broken, repaired, repair = '']: Case,
 ): string {
-  const verdict = verdictOf(text.written, broken, repaired);
-  const [control] = CONTROLS[broken] ?? [];
-  // What is written says little where the control writes nonsense, too.
-  if (control && verdict === 'repaired' && verdictOf(text.written, control, 'all') !== 'same')
-    return `${deed}: ${text.sinks[broken]} of ${heads} heads keep a sink, not ${text.sinks.all}`;
-  return fill(TITLES[verdict](deed, repair), text);
+  if (experiment === 'fragility')
+    return `${deed}: ${text.sinks[broken]} of ${heads} heads keep a sink, ${text.sinks[broken] === text.sinks.all ? 'as before' : `not ${text.sinks.all}`}`;
+  const [isBroken, isStill] = [broken, repaired].map((one) => writesNonsense(text.written, one));
+  const title = !isBroken
+    ? `${deed}: the model writes on`
+    : isStill
+      ? `${deed}: nonsense${repair && `, also if you ${repair.toLowerCase()}`}`
+      : repair
+        ? `${deed}: nonsense. ${repair}: English`
+        : `${deed} and the model writes nonsense`;
+  return fill(title, text);
+}
+
+/** Returns after how many of the passages a text is nonsense. */
+const nonsenseCount = (one: Condition) =>
+  wordCounts[one]?.filter((words, i) => isNonsense(losses[one]![i]!, passages.all[i]!, words))
+    .length;
+
+/** States it of both cases. */
+function passagesWords([, broken, repaired]: Case): string {
+  const [left, right] = [broken, repaired].map(nonsenseCount);
+  return left === undefined
+    ? ''
+    : `Nonsense after ${left} of ${passages.all.length} passages; right: ${right}`;
 }
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
@@ -223,9 +227,21 @@ interface Press {
   readonly press: (t: number) => void;
 }
 
+const wordButton = (
+  { isPressed, press }: Press,
+  t: number,
+  content: unknown,
+  style: unknown = nothing,
+) =>
+  html`<button type="button" aria-pressed=${isPressed(t)} style=${style} @click=${() => press(t)}>
+    ${content}
+  </button>`;
+
 /** Draws the tokens, shaded by the attention that they get, with struck ones where most heads forgot them. */
 function strip(text: Recorded, condition: Condition, theme: Theme, press?: Press) {
-  const { pieces, looks } = text;
+  const { looks } = text;
+  const pieces =
+    condition === 'repeat' ? text.pieces.map(() => ` ${text.pieces[0]!}`) : text.pieces;
   const kept = keptIn(text, condition);
   const isKept = (t: number) => (kept?.[t] ?? 100) >= 50;
   const scale = sequential(theme, 1, true);
@@ -243,14 +259,7 @@ function strip(text: Recorded, condition: Condition, theme: Theme, press?: Press
       : html`<s>${piece}</s>`;
     const style = isKept(t) ? shade(t) : nothing;
     return press && t < press.words
-      ? html`<button
-          type="button"
-          aria-pressed=${press.isPressed(t)}
-          style=${style}
-          @click=${() => press.press(t)}
-        >
-          ${content}
-        </button> `
+      ? html`${wordButton(press, t, content, style)} `
       : html`<span style=${style}>${content}</span> `;
   };
   const runs: number[][] = [];
@@ -270,35 +279,60 @@ function strip(text: Recorded, condition: Condition, theme: Theme, press?: Press
   </p>`;
 }
 
-/** States how the texts were recorded, their losses, and how often forgetting the first word matters. */
+/** Draws the largest number of each of the first words, exact and rounded. */
+function rounding({ pieces, largest }: Recorded, condition: Condition, press?: Press) {
+  const isKept = condition !== 'round8';
+  const top = isKept ? largest.rest : largest.size;
+  const step = top / STEPS;
+  const line = (size: number, t: number) => {
+    const isExact = isKept && t === 0;
+    return html`<tr class=${isExact ? 'exact' : ''}>
+      <th scope="row">
+        ${press && !t ? wordButton(press, t, pieces[t]!.trim()) : pieces[t]!.trim()}
+      </th>
+      ${barCell(Math.min(1, size / top), wholeWords(size))}
+      <td>→ <strong>${isExact ? 'exact' : wholeWords(Math.round(size / step) * step)}</strong></td>
+    </tr>`;
+  };
+  return html`<table class="bars rounding">
+    <caption>
+      Largest numbers at layer ${largest.state} of ${layers}. 8 bits: ${STEPS} steps of
+      ${step.toPrecision(3)}
+    </caption>
+    ${largest.peaks.map(line)}
+    <tr>
+      <td colspan="3">
+        … all but ${quoted(pieces[0]!)}:
+        <strong>${Math.floor(10 * largest.zeros[Number(isKept)]!) / 10}%</strong> of the numbers
+        become 0
+      </td>
+    </tr>
+  </table>`;
+}
+
+/** States how the texts were recorded, and their losses. */
 function recordedNote(text: Recorded, experiment: State['experiment'], [, broken, repaired]: Case) {
   const lossOf = (name: keyof Written) => text.written[name].loss.toFixed(2);
-  const worse = (name: 'last' | 'first') => percentWorse(reading[name] - reading.all);
   const middle = quoted(text.pieces[Math.floor(text.pieces.length / 2)]!);
-  const meanOf = (name: keyof typeof passages) => mean(passages[name]).toFixed(2);
-  const nonsenseOf = (name: keyof typeof passageWords, beside: keyof typeof passages) =>
-    passages[name].filter(
-      (loss, i) =>
-        loss - passages[beside][i]! >= NONSENSE_RISE || passageWords[name][i]! <= STUCK_WORDS,
-    ).length;
-  const higher = passages.last.filter((loss, i) => loss > passages.first[i]!).length;
+  const meansOf = (names: readonly Condition[]) =>
+    names.map((name) => mean(losses[name]!).toFixed(2)).join(', ');
+  const means =
+    losses[broken] && losses[repaired]
+      ? `; after ${passageTokens} tokens of ${passages.all.length} passages of books its means are ${meansOf([broken, repaired, 'all'])}`
+      : '';
   const own =
     experiment === 'streaming'
-      ? ` With {second} in place of {first} it is ${lossOf('second')}, where only ${middle} in the middle goes ${lossOf('middle')}. ` +
-        `After ${passageTokens} tokens of ${passages.last.length} passages of books its mean is ${meanOf('last')} with the last ${budget} tokens, ` +
-        `${meanOf('first')} with the first kept, ${meanOf('all')} with all; in ${higher} of ${passages.last.length} it is higher without the first. ` +
-        `On ${reading.passages} passages of ${reading.tokens} tokens the model predicts ${worse('last')} worse with the last ${budget}, ${worse('first')} with the first kept.`
+      ? ` With {second} in place of {first} it is ${lossOf('second')}, where only ${middle} in the middle goes ${lossOf('middle')}.`
       : experiment === 'quantization'
-        ? ` After ${passageTokens} tokens of ${passages.round8.length} passages of books its mean is ${meanOf('round8')} with all words rounded, ${meanOf('exact8')} with the first exact, ` +
-          `${meanOf('all')} unchanged; by the same rule ${nonsenseOf('round8', 'exact8')} of the rounded texts are nonsense, ${nonsenseOf('exact8', 'all')} with the first exact, ${nonsenseOf('all', 'all')} unchanged.`
+        ? ' The numbers are those of the unchanged model, rounded at this layer alone.'
         : '';
   return html`<details class="more">
     <summary>How recorded</summary>
     <p class="hint">
       ${fill(
         `Recorded from ${file} (sha256 ${sha256.slice(0, 12)}…) by Sinkscope ${version}: the likeliest token each time, ${count} tokens. ` +
-          `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged. ` +
-          `Nonsense: at least ${NONSENSE_RISE} nat more than beside it, or at most ${STUCK_WORDS} different words. ` +
+          `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. ` +
+          `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words. ` +
           `The story was tried first; news text, recipe and cases were chosen before the model read them.${own}`,
         text,
       )}
@@ -306,17 +340,16 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
   </details>`;
 }
 
-/** Draws the cards of the beginning that the reader chooses, above each experiment. */
-export function addForgotten(place: HTMLElement, { state, theme }: Context, scope: Scope): void {
+/** Draws the cards of the beginning and the case that the reader chooses, above each experiment. */
+export function addForgotten(place: HTMLElement, context: Context, scope: Scope): void {
   const chosenText = signal<Name>('story');
-  /** The chosen case of each question, and the word that the reader pressed. */
-  const chosenCase = signal<Partial<Record<State['experiment'], number>>>({});
+  /** The word that the reader pressed, and the question of it. */
   const pressed = signal<{ experiment?: string; word: number }>({ word: -1 });
   scope.effect(() => {
-    const { experiment } = state.value;
-    const { cases, causeOf, headings, intro, label, presses } = EXHIBITS[experiment];
-    const shown = cases[chosenCase.value[experiment] ?? 0]!;
-    const [, broken, repaired] = shown;
+    const { experiment, policy, perturbation } = context.state.value;
+    const { cases, causeOf, headings, intro, presses } = EXHIBITS[experiment];
+    const { menu, title } = experiments.find(({ name }) => name === experiment)!;
+    const shown = cases[{ cache: policy, fragility: perturbation }[experiment as string] ?? ''];
     const text = recorded.texts[chosenText.value];
     const word = pressed.value.experiment === experiment ? pressed.value.word : -1;
     const press: Press = {
@@ -324,50 +357,54 @@ export function addForgotten(place: HTMLElement, { state, theme }: Context, scop
       isPressed: (t) => t === word,
       press: (t) => (pressed.value = { experiment, word: t === word ? -1 : t }),
     };
+    const isRounded = experiment === 'quantization';
     const hint =
       word >= 0
         ? `Press ${['{first}', '{second}'][word]} to undo. `
         : presses
           ? `Press ${presses[0] > 1 ? '{first} or {second}' : '{first}'} to ${presses[1]}. `
           : '';
-    const isMended = (one: Condition) =>
-      one !== broken && verdictOf(text.written, one, 'all') === 'same';
+    const isGood = (one: Condition) => one !== shown![1] && !writesNonsense(text.written, one);
+    const writes = isRounded
+      ? `After “… ${wordsOf(text.beginning).slice(-END_WORDS).join(' ')}” the model writes:`
+      : 'The model writes:';
     const card = (one: Condition, isLeft: boolean) =>
-      html`<div class="forgotten-card ${isMended(one) ? 'repaired' : ''}">
+      html`<div class="forgotten-card ${isGood(one) ? 'repaired' : ''}">
         <h2>${fill(headings[one]!, text)}</h2>
-        ${strip(text, one, theme.value, isLeft ? press : undefined)}
-        <p class="hint">${isLeft ? fill(hint, text) : ''}The model writes:</p>
+        ${
+          isRounded
+            ? rounding(text, one, isLeft ? press : undefined)
+            : strip(text, one, context.theme.value, isLeft ? press : undefined)
+        }
+        <p class="hint">${isLeft ? fill(hint, text) : ''}${writes}</p>
         <p class="text-strip writing" data-written=${one} title=${text.written[one].text}>
           ${shortened(text.written[one].text)}
         </p>
       </div>`;
-    // A choice names what differs.
-    const isByRepair = cases.every(([deed]) => deed === shown[0]);
-    const nameOf = ([deed, , , repair]: Case) => fill(isByRepair ? repair! : deed, text);
     render(
-      html`<h1>${titleOf(text, shown)}</h1>
+      html`<h1>${shown ? titleOf(text, experiment, shown) : title}</h1>
         <p class="opening">
-          ${explainTerms(intro, true)}
+          ${shown ? explainTerms(intro, true) : `Of ${model}, a real model, this is not recorded: the small model below shows it.`}
           <span class="fields">
+            ${menu?.(context) ?? nothing}
             ${
-              label
-                ? choiceField(
-                    label,
-                    String(cases.indexOf(shown)),
-                    cases.map((one, i) => [String(i), nameOf(one)] as const),
-                    (i) => (chosenCase.value = { ...chosenCase.value, [experiment]: Number(i) }),
-                  )
+              shown
+                ? html`${choiceField('text', chosenText.value, NAMES, (one) => (chosenText.value = one as Name))}
+                    <span class="hint">${passagesWords(shown)}</span>`
                 : nothing
             }
-            ${choiceField('text', chosenText.value, NAMES, (one) => (chosenText.value = one as Name))}
           </span>
         </p>
-        <div class="forgotten-cards">
-          ${card(word < 0 ? broken : word ? 'second' : repaired, true)}${card(repaired, false)}
-        </div>
-        <p class="opening">${explainTerms(causeOf(text, shown), true)}</p>
-        ${recordedNote(text, experiment, shown)}
-        <p class="eyebrow">Here, live, on a small model</p>`,
+        ${
+          shown
+            ? html`<div class="forgotten-cards">
+                  ${card(word < 0 ? shown[1] : word ? 'second' : shown[2], true)}
+                  ${card(shown[2], false)}
+                </div>
+                <p class="opening">${explainTerms(causeOf(text, shown), true)}</p>
+                ${recordedNote(text, experiment, shown)}`
+            : nothing
+        }`,
       place,
     );
   });
