@@ -152,8 +152,8 @@ export const cache: Experiment = {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
     const [, keeps] = policyWords(policy);
-    const main = html`<span class="hint">${keeps ? `keeps ${keeps}` : ''}</span>
-      ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
+    const main = html`${keeps ? html`<span class="hint">keeps ${keeps}</span>` : ''}
+    ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
     const more = html`${
       sweepSize === 'all'
         ? checkbox('also KL to the baseline', measure === 'kl', (isOn) =>

@@ -15,19 +15,7 @@ import { experiments } from '../experiments/index';
 import { explainTerms } from '../page/terms';
 import { cssColor, inkOn, sequential, type Theme } from '../plot/color';
 
-const {
-  budget,
-  count,
-  file,
-  heads,
-  layers,
-  model,
-  passages,
-  passageTokens,
-  passageWords,
-  sha256,
-  version,
-} = recorded;
+const { budget, heads, model, passages } = recorded;
 
 type Name = keyof typeof recorded.texts;
 type Recorded = (typeof recorded.texts)[Name];
@@ -40,7 +28,7 @@ type Texts = Readonly<Record<keyof Written, { readonly text: string; readonly lo
 const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] as const);
 /** The characters that a card shows of a written text, and the words at each end of the forgotten ones. */
 const [WRITTEN_LENGTH, END_WORDS] = [118, 3];
-/** A text whose loss is this many nats per token above another's is called nonsense beside it, and one of so few words. */
+/** Nonsense: a text whose loss is so many nats per token above that of the unchanged one, or of so few different words. */
 const [NONSENSE_RISE, STUCK_WORDS] = [1, 5];
 /** The steps of 8 bits on either side of 0. */
 const STEPS = 2 ** 7 - 1;
@@ -48,7 +36,7 @@ const STEPS = 2 ** 7 - 1;
 const FEW_TOKENS = 30;
 
 const losses: Lists = passages;
-const wordCounts: Lists = passageWords;
+const wordCounts: Lists = recorded.passageWords;
 
 /** Whether a text is nonsense: under the unedited model it is far less likely than the text written unchanged. */
 const isNonsense = (loss: number, unchanged: number, words: number) =>
@@ -136,7 +124,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
       ),
   },
   fragility: {
-    intro: `All words stay. ${model}, a real model, is changed in one way.`,
+    intro: `${model}, a real model, with one change and without.`,
     cases: {
       tag: ['Remove the first word’s tag', 'tag', 'all'],
       channel: ['Zero one channel', 'channel', 'all'],
@@ -296,7 +284,7 @@ function rounding({ pieces, largest }: Recorded, condition: Condition, press?: P
   };
   return html`<table class="bars rounding">
     <caption>
-      Largest numbers at layer ${largest.state} of ${layers}. 8 bits: ${STEPS} steps of
+      Largest numbers at layer ${largest.state} of ${recorded.layers}. 8 bits: ${STEPS} steps of
       ${step.toPrecision(3)}
     </caption>
     ${largest.peaks.map(line)}
@@ -318,7 +306,7 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
     names.map((name) => mean(losses[name]!).toFixed(2)).join(', ');
   const means =
     losses[broken] && losses[repaired]
-      ? `; after ${passageTokens} tokens of ${passages.all.length} passages of books its means are ${meansOf([broken, repaired, 'all'])}`
+      ? `; after ${recorded.passageTokens} tokens of ${passages.all.length} passages of books its means are ${meansOf([broken, repaired, 'all'])}`
       : '';
   const own =
     experiment === 'streaming'
@@ -330,7 +318,7 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
     <summary>How recorded</summary>
     <p class="hint">
       ${fill(
-        `Recorded from ${file} (sha256 ${sha256.slice(0, 12)}…) by Sinkscope ${version}: the likeliest token each time, ${count} tokens. ` +
+        `Recorded from ${recorded.file} (sha256 ${recorded.sha256.slice(0, 12)}…) by Sinkscope ${recorded.version}: the likeliest token each time, ${recorded.count} tokens. ` +
           `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. ` +
           `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words. ` +
           `The story was tried first; news text, recipe and cases were chosen before the model read them.${own}`,
