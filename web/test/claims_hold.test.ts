@@ -318,6 +318,18 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
     room.scope.end();
   });
 
+  it('the label of a map whose rows sum to far more than 100% says how far its scale goes', async () => {
+    const head = { layer: 0, head: 2 };
+    const state = { prompt: TEXTS[0]![0], ...head };
+    const [frame] = await page.framesOf(['elu1'], state, READ_VIEWS);
+    const room = roomOf(explore, page.pageOf(state, [frame!]));
+    const { data, scale } = mapsLabeled(room.root, ATTENTION)[0]!.data;
+    const label = labelOf(frame!, head, room.state.value)!.text;
+    expect(falseClaims(label, truthFrom(frame!, head, data), seenClaims)).toEqual([]);
+    expect(scale.high).toBe(Math.max(...Array.from(data).filter(Number.isFinite)));
+    room.scope.end();
+  });
+
   it('the samples contain every kind of claim', () => {
     expect([...seenClaims].sort()).toEqual(Object.keys({ ...CLAIMS, ...MODEL_CLAIMS }).sort());
   });

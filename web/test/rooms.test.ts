@@ -776,7 +776,7 @@ describe('About a model', () => {
       'A paper',
       'more about measured',
     ]);
-    expect(about.all('table.seeds.narrow')).toHaveLength(1);
+    expect(about.all('table.seeds')).toHaveLength(1);
   });
 
   it('states only what the card contains', async () => {

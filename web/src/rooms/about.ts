@@ -77,6 +77,6 @@ export function aboutModel(frame: Frame, context: Context): TemplateResult {
     <p>${until(formulaWords(frame, context, parameters.join('')), nothing)}</p>
     ${checkpointWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}
-    ${card && !frame.edits.length ? seedsTable([card], true) : nothing}
+    ${card && !frame.edits.length ? seedsTable([card]) : nothing}
   </details>`;
 }

@@ -251,6 +251,11 @@ function addCards(
     stage.update(entries);
     sinkMap.root.hidden = !isMap;
     sinkMap.update(isMap ? entries : []);
+    // The cells of both figures are in one grid.
+    for (const figure of pictures.querySelectorAll('.figure'))
+      [...figure.querySelectorAll<HTMLElement>('.cell')].forEach((cell, i) =>
+        cell.style.setProperty('--n', String(i)),
+      );
     return isMap ? frames : [];
   };
   const select = (view: string) => {
@@ -398,7 +403,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const cards = zooCards.filter(({ id }) => state.shown.includes(id));
     render(
       panel === 'seeds' && cards.length
-        ? seedsTable(cards, false)
+        ? seedsTable(cards)
         : panel === 'remedies'
           ? remedies.value?.remediesTable(zooCards, context.link)
           : nothing,

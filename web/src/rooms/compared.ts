@@ -18,7 +18,7 @@ import {
   wholePercent,
 } from '../words';
 import { hasSink } from '../claims';
-import { MAX_SHARES, timesWords } from '../views/attention';
+import { MAX_SHARES } from '../views/attention';
 import type { Side } from './chapters';
 import { pathWords, type differencesOf } from './differs';
 
@@ -128,12 +128,11 @@ function clauseOf(frame: Frame): string {
   return isUnbounded(frame) ? `${count} by raw weight` : count;
 }
 
-/** Says what rows of raw weights sum to, and how many heads have a sink by shares; empty if rows sum to at most 100%. */
+/** Says how many heads have a sink by shares; empty if rows sum to at most 100%. */
 export function rawWords(frames: readonly Frame[]): string {
   const frame = frames.find(isUnbounded);
   if (!frame) return '';
-  const sum = meanRowSum(frame);
-  return ` Raw weights sum to ${timesWords(sum)} a row on average; by shares of the row, ${headsWords(frame, verdictOf(frame).sinkByShares)} have a sink.`;
+  return ` By shares of each row, ${headsWords(frame, verdictOf(frame).sinkByShares)} have a sink.`;
 }
 
 /** More models than these are counted, not listed, in the heading. */

@@ -6,7 +6,6 @@ import { scaleLinear } from 'd3-scale';
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import { mean } from '../frame';
-import { tableRegion } from '../page/room_controls';
 import { explainTerms } from '../page/terms';
 import {
   formatNumber,
@@ -172,68 +171,31 @@ function pictureNote(lineGroups: readonly (readonly Line[])[]): TemplateResult {
   </p>`;
 }
 
-function wideTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
-  const cells = cellsOf(lineGroups.flat());
-  let lineIndex = 0;
-  return tableRegion(
-    'Across seeds, a table',
-    html`<table class="seeds">
+function tablesOf(lines: readonly Line[]): TemplateResult[] {
+  return cellsOf(lines).map((cells, i) => {
+    const { title, note } = lines[i]!;
+    const row = (cell: TemplateResult, at: number) =>
+      html`<tr>
+        <th scope="row">${explainTerms(OUTCOMES[at]!.title, true)}</th>
+        <td>${cell}</td>
+      </tr>`;
+    return html`<table class="seeds">
       <caption>
-        Across seeds
+        <strong>${title}</strong
+        ><span class="row-class">${note}</span>
       </caption>
-      <thead>
-        <tr>
-          <td></td>
-          ${OUTCOMES.map(({ title }) => html`<th scope="col">${explainTerms(title, true)}</th>`)}
-        </tr>
-      </thead>
-      ${lineGroups.map(
-        (lines) =>
-          html`<tbody>
-            ${lines.map(
-              ({ title, note }) =>
-                html`<tr>
-                  <th scope="row">${title}<span class="row-class">${note}</span></th>
-                  ${cells[lineIndex++]!.map((cell) => html`<td>${cell ?? '–'}</td>`)}
-                </tr>`,
-            )}
-          </tbody>`,
-      )}
-    </table>`,
-  );
-}
-
-function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
-  const lines = lineGroups.flat();
-  return html`${cellsOf(lines).map(
-    (cells, i) =>
-      html`<table class="seeds narrow">
-        <caption>
-          <strong>${lines[i]!.title}</strong
-          ><span class="row-class">${lines[i]!.note}</span>
-        </caption>
-        <tbody>
-          ${cells.map((cell, j) =>
-            cell
-              ? html`<tr>
-                  <th scope="row">${OUTCOMES[j]!.title}</th>
-                  <td>${cell}</td>
-                </tr>`
-              : nothing,
-          )}
-        </tbody>
-      </table>`,
-  )}`;
+      <tbody>
+        ${cells.map((cell, at) => (cell ? row(cell, at) : nothing))}
+      </tbody>
+    </table>`;
+  });
 }
 
 const tableCache = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
-/**
- * Renders the table once the logs have loaded.
- * @param isNarrow uses the layout for one model in a column
- */
-export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
-  const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
+/** Renders a table for each recipe, and one for its long runs, once the logs have loaded. */
+export function seedsTable(cards: readonly Card[]): unknown {
+  const key = cards.map(({ id }) => id).join(' ');
   const loadingTable =
     tableCache.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
@@ -243,7 +205,8 @@ export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
         const spreads = runs.map((seeds) => spreadOf(seeds, OUTCOMES, step));
         const lineGroups = linesOf(cards, spreads);
         if (!lineGroups.length) return nothing;
-        return html`${isNarrow ? narrowTable(lineGroups) : wideTable(lineGroups)}${pictureNote(lineGroups)}`;
+        return html`<div class="seed-tables">${tablesOf(lineGroups.flat())}</div>
+          ${pictureNote(lineGroups)}`;
       },
       // Without a network, for example, there is no table.
       () => nothing,

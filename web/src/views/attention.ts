@@ -383,7 +383,7 @@ function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
   return ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${cells}`;
 }
 
-export const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
+const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
 
 /**
  * Returns the label inside a map, which is about its first column and its rows: the same in every room.
