@@ -10,9 +10,12 @@ import {
   allRowsWords,
   captionWords,
   guessWords,
+  explanationWords,
   remarkWords,
+  rowNotes,
   titleWords,
   OUTCOMES,
+  questionWords,
   shortVerdictWords,
   verdictWords,
   type NamedLab,
@@ -143,12 +146,14 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, name) => name === shownHeadOf(pair[i]!).name,
   ],
   'the number of a map, the end of its curve': [
-    /^(<?[\d.]+)% on the first token, with nothing to copy, last batches/,
-    (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'first_most')),
+    /^(<?[\d.]+)% on the first token, with nothing to copy, last batches, (\d+) tokens/,
+    (pair, i, n, T) =>
+      isWritten(n!, lastOf(pair[i]!, 'first_most')) && Number(T) === pair[i]!.lab.settings.length,
   ],
   'the number of a chosen head': [
-    /^(<?[\d.]+)% on the first token, with nothing to copy of this text/,
-    (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).weight),
+    /^(<?[\d.]+)% on the first token, with nothing to copy, these (\d+) tokens/,
+    (pair, i, n, T) =>
+      isWritten(n!, shownHeadOf(pair[i]!).weight) && Number(T) === pair[i]!.lab.picture!.shape[2],
   ],
 };
 
@@ -225,6 +230,17 @@ describe('the lab', () => {
         const share = namedLab.operation!.normalizes ? 1 : shownHeadOf(namedLab).share;
         return lastOf(namedLab, 'first_most') > 0.3 && share > 0.3;
       });
+      for (const [, key, n] of short.matchAll(/Token (\d+) \(\S+\) gets (\S+)% in its map/g)) {
+        const isOf = (one: NamedLab) => isWritten(n!, shownHeadOf(one).meanOf(Number(key)));
+        if (!pair.some((one, i) => !haveSinks[i] && isOf(one))) errors.push(short);
+        seenVerdicts.add('a later token');
+      }
+      for (const { lab } of pair)
+        for (const { row, token, what } of rowNotes({ ...pair[0], lab })) {
+          const isCopy = lab.sample[row]! <= TRIGGERS && lab.sample[row - 1]! > TRIGGERS;
+          const expected = isCopy ? ['copy', `repeat w${row - 1}`] : [`w${row}`, 'nothing to copy'];
+          if (`${[token, what]}` !== `${expected}`) errors.push(`row ${row}: ${token}, ${what}`);
+        }
       const [countText] =
         /both models have|neither model has|has a sink; \S+ has none/i.exec(text) ?? [];
       if (/^(Short .*?\. )?So far/.test(text) === isOver)
@@ -267,5 +283,40 @@ describe('the lab', () => {
     expect(errors).toEqual([]);
     expect([...seenVerdicts].sort()).toMatchSnapshot();
     expect([...seenClaims].sort()).toEqual(Object.keys(CLAIMS).sort());
+  });
+
+  it('speaks of copies only where both models copy', () => {
+    for (const [task, from] of [[], ['conditional'], [undefined, 'softmax']]) {
+      const namedLab = drawnLab(0, 30, 30);
+      const settings = { ...namedLab.lab.settings, task, ...(from && { from }) };
+      const one = { ...namedLab, lab: { ...namedLab.lab, settings } as unknown as Lab };
+      const pair = [one, one] as const;
+      const said = [
+        titleWords(pair),
+        questionWords(pair),
+        captionWords(one),
+        remarkWords(one).text,
+      ];
+      const all = [...said, verdictWords(pair), explanationWords(pair)].join(' ');
+      expect(/cop(y|ies)/i.test(all)).toBe(!task && !from);
+    }
+  });
+
+  it('says that a model memorizes its text only if it reads that more than once, and whose text it is', () => {
+    for (const [name, steps] of [
+      ['the Apache license', 1],
+      ['the passages', 2],
+      ['own.txt', 3],
+    ] as const) {
+      const setup = { text: { name, tokens: 100 } };
+      const settings = { from: 'softmax', steps, batch: 4, length: 20 };
+      const lab = { settings, setup, words: [] } as unknown as Lab;
+      const namedLab = { name: '', lab, operation: undefined, command: '' };
+      const text = explanationWords([namedLab, namedLab]);
+      expect(text).toContain(`about ${(steps * 0.8).toFixed(1)} times`);
+      expect(/memorizes/.test(text)).toBe(steps > 1);
+      expect(/your text own\.txt/.test(text)).toBe(name === 'own.txt');
+      expect(/ on the Apache license:/.test(text)).toBe(steps === 1);
+    }
   });
 });

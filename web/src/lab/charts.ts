@@ -16,16 +16,11 @@ const HEIGHT = 170;
 interface Line {
   readonly column: string;
   readonly dash?: string;
-  readonly faint?: boolean;
 }
 
 interface Chart {
   readonly title: string;
-  /**
-   * Explains the lines. If the text has a planted trigger or there is held-out text, `plantedKey` and `heldOutKey`
-   * explain them instead.
-   */
-  readonly key?: string;
+  /** Explain the lines of a text with a planted trigger, and of one with held-out text. */
   readonly plantedKey?: string;
   readonly heldOutKey?: string;
   readonly lines: readonly Line[];
@@ -70,28 +65,13 @@ const CHARTS: readonly Chart[] = [
     ],
     task: 'fineTune',
   },
-  {
-    title: 'error elsewhere (nats)',
-    key: 'dotted: the best possible',
-    lines: [
-      { column: 'loss_elsewhere' },
-      { column: 'optimum_elsewhere', dash: '1,2', faint: true },
-    ],
-    task: 'fromScratch',
-  },
-  {
-    title: 'attention on the first token at “copy”',
-    lines: [{ column: 'first_triggers' }],
-    domain: [0, 1],
-    percent: true,
-  },
   { title: 'value norm, first token : others', lines: [{ column: 'value_ratio' }], domain: [0, 1] },
 ];
 
 /** @param end the step at which the line ends */
 function lineOf(
   { lab, name }: NamedLab,
-  { column, dash, faint }: Line,
+  { column, dash }: Line,
   color: string,
   end: number,
 ): Series {
@@ -107,7 +87,7 @@ function lineOf(
     values.push(value);
     steps.push(done.at(-1)!.step);
   }
-  return { name, color, values, places: steps, dash, faint };
+  return { name, color, values, places: steps, dash };
 }
 
 /** Returns a level's line over the whole length, so that a chart is never empty; none without a value. */
@@ -137,7 +117,7 @@ export function createCharts(
     const end = Math.min(...pair.map(({ lab }) => lab.log.length));
     const plannedEnd = Math.max(...pair.map(({ lab }) => Number(lab.settings.steps) || 0));
     charts.forEach((chart, i) => {
-      const { title, key, plantedKey, heldOutKey, lines, levels = {}, domain, percent } = chart;
+      const { title, plantedKey, heldOutKey, lines, levels = {}, domain, percent } = chart;
       const hasNumbers = ({ column }: Line) =>
         pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
       places[i]!.hidden = (chart.task ?? task) !== task || (end > 0 && !hasNumbers(lines[0]!));
@@ -150,20 +130,19 @@ export function createCharts(
       const levelSeries = Object.entries(levels).flatMap(([name, valueOf]) =>
         levelOf(name, valueOf(pair[0]!.lab), plannedEnd),
       );
-      const series = [...lineSeries, ...levelSeries];
       const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
         return `${name} ${percent ? formatPercent(value, 0) : formatValue(value)}`;
       });
       const hasHeldOut = shownLines.some(({ column }) => column === 'loss_held');
-      const keys = [isPlanted ? plantedKey : !hasHeldOut && key, hasHeldOut && heldOutKey];
+      const keys = [isPlanted && plantedKey, hasHeldOut && heldOutKey];
       const ownTitle = title
         .replace('the first token', sharedFirst(pair))
         .replace('copy', triggerName(pair[0]!.lab));
       const caption = [ownTitle, ...(shownLines.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {
         kind: 'lines',
-        series,
+        series: [...lineSeries, ...levelSeries],
         xLabel: 'training step',
         yLabel: caption,
         label: `${caption}; by step: ${lastValues.join(', ')}`,

@@ -99,7 +99,8 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
 
 /** Renders a button for each preset; the names of those with a question are that. The one after the chosen one stands out. */
 const presetButtons = ({ state, set }: Context, presets: readonly Preset[], hasNext = false) => {
-  const next = hasNext ? presets[presets.indexOf(presetOf(state.value)!) + 1] : undefined;
+  const later = PRESETS.slice(PRESETS.indexOf(presetOf(state.value)!) + 1);
+  const next = hasNext ? later.find(({ question }) => question) : undefined;
   return html`<div class="lab-questions" role="group" aria-label="Experiments">
     ${presets.map(
       ({ title, question = title, claim, leftRun, rightRun }) =>

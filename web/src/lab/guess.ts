@@ -1,9 +1,7 @@
 /** Keeps the reader's guesses about pairs of labs in the browser, as the trainings are kept. */
-import type { State } from '../ask/state';
 import { withoutSteps } from './presets';
-import { OUTCOMES, type Outcome } from './words';
+import { OUTCOMES, type Outcome, type Runs } from './words';
 
-type Runs = Pick<State, 'leftRun' | 'rightRun'>;
 const keyOf = (runs: Runs) =>
   `sinkscope:guess ${withoutSteps(runs.leftRun)} ${withoutSteps(runs.rightRun)}`;
 

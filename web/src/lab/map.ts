@@ -19,8 +19,8 @@ import {
   type NamedLab,
 } from './words';
 
-/** The width in pixels below which a map's cells are twice as high as wide, so that each row has its word. */
-const NARROW = 240;
+/** The width in pixels below which a map's cells are twice as high as wide, so that each row has its word; and the room's. */
+const [NARROW, ROOM_SHAPE] = [240, 0.86];
 
 export interface Actions {
   readonly explore: (namedLab: NamedLab) => void;
@@ -57,17 +57,11 @@ export function createMap(
     );
     // While a model loads, its name does not stand above the map of the last one.
     plot.style.visibility = number ? '' : 'hidden';
-    drawMap(map, namedLab, theme, place.clientWidth, captionWords(namedLab, number));
+    const shape = place.clientWidth < NARROW ? 0.5 : actions ? ROOM_SHAPE : 1;
+    drawMap(map, namedLab, theme, shape, captionWords(namedLab, number));
     render(
       html`${troubleNote(namedLab, actions)}
-      ${
-        actions && namedLab.lab.step
-          ? html`<p class="numbers">
-              ${exportButtons(namedLab, actions)}
-              ${headChoice(namedLab, (head) => actions.change(side, { head }))}
-            </p>`
-          : nothing
-      }`,
+      ${actions && namedLab.lab.step ? modelActions(namedLab, side, actions) : nothing}`,
       footer,
     );
   };
@@ -83,7 +77,7 @@ export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], the
   const place = addElement(grid, 'map-legend');
   addElement(place, '', 'span').textContent = 'attention (√ scale)';
   const scale = addElement(place, 'scale-place', 'span');
-  addElement(place, '', 'span').textContent = 'gray: later tokens, not visible';
+  addElement(place, '', 'span').textContent = 'gray: later tokens';
   return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
 }
 
@@ -91,7 +85,7 @@ function drawMap(
   map: Heatmap,
   namedLab: NamedLab,
   theme: Theme,
-  width: number,
+  shape: number,
   caption: string,
 ): void {
   const { lab, name, operation } = namedLab;
@@ -100,12 +94,12 @@ function drawMap(
   const labels = labelsOf(lab);
   const T = labels.length;
   const { extraKey, weights, shares } = headShown;
-  // The column of the extra key is before that of the first token; its map is a square, too.
+  // The column of the extra key is before that of the first token.
   const [shift, cols] = extraKey ? [1, T + 1] : [0, T];
   map.draw({
     rows: T,
     cols,
-    cellShape: (T / cols) * (width < NARROW ? 0.5 : 1),
+    cellShape: (T / cols) * shape,
     data: extraKey
       ? Array.from(extraKey).flatMap((weight, t) => [
           weight,
@@ -135,28 +129,27 @@ function drawMap(
   });
 }
 
-function exportButtons(namedLab: NamedLab, { explore, saveModel }: Actions) {
-  const isDisabled = !namedLab.lab.picture || !namedLab.lab.hasModel;
-  return html`<button type="button" ?disabled=${isDisabled} @click=${() => explore(namedLab)}>
+function modelActions(namedLab: NamedLab, side: 0 | 1, { explore, saveModel, change }: Actions) {
+  const { picture, hasModel, settings } = namedLab.lab;
+  const isDisabled = !picture || !hasModel;
+  const [L = 0, H = 0] = picture?.shape ?? [];
+  const heads = Array.from({ length: L * H }, (_, i) => modelHeadName(headAt(i, H)));
+  const choices = ['strongest head', ...heads].map((name, i) => [String(i - 1), name] as const);
+  return html`<p class="numbers">
+    <button type="button" ?disabled=${isDisabled} @click=${() => explore(namedLab)}>
       Open in Explore
     </button>
     <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(namedLab)}>
       Save model
-    </button>`;
-}
-
-function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
-  const [L = 0, H = 0] = lab.picture?.shape ?? [];
-  if (L * H < 2) return nothing;
-  return choiceField(
-    'head',
-    String(lab.settings.head),
-    [
-      ['-1', 'strongest head'],
-      ...Array.from({ length: L * H }, (_, i) => [String(i), modelHeadName(headAt(i, H))] as const),
-    ],
-    (value) => choose(Number(value)),
-  );
+    </button>
+    ${
+      heads.length > 1
+        ? choiceField('head', String(settings.head), choices, (head) =>
+            change(side, { head: Number(head) }),
+          )
+        : nothing
+    }
+  </p>`;
 }
 
 function troubleNote({ lab }: NamedLab, actions?: Actions) {

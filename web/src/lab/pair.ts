@@ -12,7 +12,6 @@ import {
   printSettings,
   readSettings,
   recipeOf,
-  settingsOf,
   tablesOf,
   type Settings,
   type Tables,
@@ -22,6 +21,8 @@ import type { NamedLab } from './words';
 
 const SIDE_KEYS = ['leftRun', 'rightRun'] as const;
 export type Side = 0 | 1;
+/** By how many steps Train prolongs a finished training. */
+const MORE_STEPS = 400;
 
 /** The labs of the visit are outside the class, so that they keep their state while the reader visits another room. */
 let models: Models | undefined;
@@ -145,9 +146,7 @@ export class Pair {
     return [this.#describe!.version, ...settings.map(recipeOf)].join(' ');
   }
 
-  /**
-   * Applies the state's settings. If they need another training, both labs restart, so that both are at the same step.
-   */
+  /** Applies the state's settings. If they need another training, both labs restart, so that both are at the same step. */
   applyState(): void {
     const settingsOfState = this.requestedSettings().map(({ settings }) => settings);
     const needsRestart = this.labs.some(
@@ -213,12 +212,6 @@ export class Pair {
     return Math.min(...this.labs.map(({ step }) => step));
   }
 
-  /** By how many steps Train prolongs a finished training: as many as a new training has by default. */
-  get moreSteps(): number {
-    const rows = settingsOf(this.labs[0].settings, tables);
-    return Number(rows.find(({ name }) => name === 'steps')!.default);
-  }
-
   get steps(): number {
     return Math.max(...this.labs.map(({ settings }) => Number(settings.steps) || 0));
   }
@@ -259,7 +252,7 @@ export class Pair {
     if (this.isRunning) void this.#pauseTogether();
     else if (this.labs.some(({ stage }) => stage === 'ready')) this.train();
     else if (this.labs.some(({ stage }) => stage === 'ended')) {
-      this.change('both', { steps: this.steps + this.moreSteps });
+      this.change('both', { steps: this.steps + MORE_STEPS });
       queueMicrotask(() => this.train());
     }
   }

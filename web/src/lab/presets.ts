@@ -111,17 +111,11 @@ export const PRESETS: readonly Preset[] = [
     answers: { right: 'With softmax a sink appears; unchanged, the model has none.' },
   },
   {
-    title: 'softmax model, add a key bias',
-    leftRun: 'from:softmax',
-    rightRun: 'from:softmax,bias_key:head',
-    claim: 'Each head of the right model gets one more key, with value 0.',
-  },
-  {
     title: 'new text: is the old one forgotten?',
     leftRun: 'from:softmax,text:license',
     rightRun: 'from:softmax,bias_key:head,text:license',
     claim:
-      'The trained softmax model, whose text were children’s books, continues on the Apache license: unchanged (left), and ' +
+      'The softmax model, trained on children’s books, continues on the Apache license: unchanged (left), and ' +
       'with a key bias in each head, to which attention can move from the sink (right).',
   },
   {

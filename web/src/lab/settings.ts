@@ -160,7 +160,7 @@ export function namesOf(
 ): readonly [string, string] {
   const wordOf = ({ name, label, values }: Setting, settings: Settings) => {
     const word = values?.find(([value]) => value === settings[name])?.[1] ?? settings[name];
-    if (word === 'none') return `no ${label}`;
+    if (word === 'none' || (name === 'planted' && !word)) return `no ${label}`;
     if (settings[name] === 'head') return label;
     const isChanged = name === 'operation' && isFineTune(settings) && settings[name] !== 'own';
     if (isChanged) return `now ${word}`;

@@ -47,7 +47,8 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
   const asks = `${ordinary.token}: ${ordinary.what}. Where to look?`;
   const inside = (t: number) => Math.max(150, Math.min(WIDTH - 150, x(t)));
   const isShared = other.lab.settings.first === lab.settings.first;
-  const start = tokens[0] === START ? ['start', isShared ? 'token' : '(left only)'] : [];
+  const start =
+    tokens[0] === START ? (isShared ? ['start', 'token'] : ['right: any', 'left:']) : [];
   return html`<svg role="img" aria-label="${says}; ${asks}" viewBox="0 0 ${WIDTH} ${HEIGHT}">
     ${tokens.map((token, t) => {
       const isFound = colorOf(t) === found;
@@ -60,6 +61,6 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
     ${text(taskTitle(lab), 148, 16, 16, 400)}
     ${text(says, inside(trigger.row + 1), 44, 16, 700, found)}
     ${text(asks, inside(ordinary.row - 2), HEIGHT - 12)}
-    ${start.map((word, i) => text(word, x(0), TOP - 22 + 15 * i, 13, 400))}
+    ${start.map((word, i) => text(word, x(0) + (isShared ? 0 : 9 - 9 * i), TOP - 22 + 15 * i, 13, 400))}
   </svg>`;
 }

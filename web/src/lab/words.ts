@@ -134,10 +134,11 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
   const isRecent = Number.isFinite(recent);
   const extraKey = extraKeyWeight(lab, headShown);
+  const when = lab.log.length
+    ? elsewhere(lab) + (isRecent ? ', last batches' : '')
+    : 'before training';
   const notes = [
-    lab.log.length
-      ? `${elsewhere(lab)}${isRecent ? ', last batches' : ' of this text'}`
-      : 'before training',
+    `${when}, ${isRecent ? lab.settings.length : `these ${lab.sample.length}`} tokens`,
     ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
     ...(Number.isFinite(extraKey) ? [`extra key ${weightWords(extraKey)}`] : []),
   ];
@@ -156,6 +157,9 @@ export function allRowsWords(namedLab: NamedLab): string {
   const all = weightWords(mean(lab.words.map((_, t) => weights[t * T]!)));
   return `Explore averages over all rows of this text, where ${firstOf(lab)} gets ${all}; in the Lab: ${captionWords(namedLab)}.`;
 }
+
+const rivalWords = (lab: Lab, { key, weight }: NonNullable<ShownHead['rival']>, verb: string) =>
+  `token ${key} (${labelsOf(lab)[key]}) ${verb} ${weightWords(weight)}`;
 
 /** The remark on a lab's map: where its attention gathers, and what its ordinary rows sum to. */
 export function remarkWords(namedLab: NamedLab): { readonly text: string; readonly kind: string } {
@@ -176,12 +180,10 @@ export function remarkWords(namedLab: NamedLab): { readonly text: string; readon
     ...(isFirst ? ['attention sink'] : []),
     ...(isWeight ? [`${firstOf(lab)} gets only ${weightWords(share)} of its row`] : []),
     ...(extra > EPS ? [`extra key takes ${weightWords(extra)}`] : []),
-    ...(rival
-      ? [`token ${rival.key} (${labelsOf(lab)[rival.key]}) takes ${weightWords(rival.weight)}`]
-      : []),
+    ...(rival ? [rivalWords(lab, rival, 'takes')] : []),
   ];
   const [column = lab.log.length ? 'no sink' : ''] = columns;
-  const where = rowNotes(namedLab).length ? elsewhere(lab) : 'on average';
+  const where = isFineTune(lab.settings) ? 'on average' : elsewhere(lab);
   const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ` ${where}`}`;
   return { text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`, kind: '' };
 }
@@ -196,10 +198,16 @@ export const triggerName = (lab: Lab) => (hasCopies(lab) ? 'copy' : 'mean');
 const elsewhere = (lab: Lab) =>
   hasCopies(lab) ? 'with nothing to copy' : isFineTune(lab.settings) ? 'in all rows' : 'elsewhere';
 
-/** The texts of the sample's tokens; a trigger and the token before every sequence have names. */
+/** The texts of the sample's tokens; a trigger, a blank and the token before every sequence have names. */
 export const labelsOf = (lab: Lab): readonly string[] =>
   lab.words.map((text, t) =>
-    text === lab.setup?.firstText ? START : t && isTrigger(lab, t) ? triggerName(lab) : text,
+    text === lab.setup?.firstText
+      ? START
+      : t && isTrigger(lab, t)
+        ? triggerName(lab)
+        : text.trim()
+          ? text
+          : '␣',
   );
 
 export function taskTitle(lab: Lab): string {
@@ -222,13 +230,15 @@ export function rowNotes({ lab }: NamedLab) {
   ];
 }
 
-function modelWords(namedLab: NamedLab, side: number): string {
-  const { lab, name, operation } = namedLab;
+/** Names a model in a sentence: "no gate gives" would say that none does. */
+const subjectOf = ({ name }: NamedLab, pair: readonly NamedLab[]) =>
+  pair.some((one) => /^no |[\d>]$/.test(one.name)) ? `the model with ${name}` : name;
+
+function modelWords(namedLab: NamedLab, side: number, pair: readonly NamedLab[]): string {
+  const { lab, operation } = namedLab;
   const amount = weightWords(recentMean(lab, 'first_most'));
   const quantity = operation?.normalizes ? `${amount} of its attention` : `a weight of ${amount}`;
-  // "No gate gives" would say that none does.
-  const subject = capitalize(name.startsWith('no ') ? `the model with ${name}` : name);
-  const gives = `${subject} gives ${firstOf(lab)} ${quantity}${side ? '' : ` ${elsewhere(lab)}`}`;
+  const gives = `${capitalize(subjectOf(namedLab, pair))} gives ${firstOf(lab)} ${quantity}${side ? '' : ` ${elsewhere(lab)}`}`;
   if (hasSink(namedLab))
     return `${gives}; its value norm is ${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`;
   return operation?.normalizes
@@ -270,8 +280,7 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats ${elsewhere(pair[0].lab)}, ${lossesAbove('triggers')} at “${triggerName(pair[0].lab)}”.`;
 }
 
-const SINK_WORDS = `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`;
-type Runs = Pick<State, 'leftRun' | 'rightRun'>;
+export type Runs = Pick<State, 'leftRun' | 'rightRun'>;
 
 /** Says how the models differ, before they train. */
 export const claimWords = (runs: Runs): string =>
@@ -300,9 +309,9 @@ export const sharedFirst = (pair: readonly NamedLab[]): string =>
 
 /** Asks which models will have a sink; only a model with a start token can look at that. */
 export const questionWords = (pair: readonly [NamedLab, NamedLab]): string =>
-  pair.some(({ lab }) => isFineTune(lab.settings))
-    ? 'Which model will have a sink after the training?'
-    : `Nothing to copy: which model will look at ${sharedFirst(pair)}?`;
+  pair.every(({ lab }) => hasCopies(lab))
+    ? `Nothing to copy: which model will look at ${sharedFirst(pair)}?`
+    : 'Which model will have a sink after the training?';
 
 /** Whether both models have trained as many steps as they or the preset plan, or can train no further. */
 function hasEnded(pair: readonly [NamedLab, NamedLab], runs?: Runs): boolean {
@@ -325,13 +334,16 @@ const canCompare = ([{ lab: left }, { lab: right }]: readonly [NamedLab, NamedLa
 /** The title of the room: its question, or how much attention the first token of both models gets once they rest. */
 export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly []): string {
   const isCopying = pair.every(({ lab }) => hasCopies(lab));
-  if (!pair.length || !canCompare(pair))
-    return isCopying
-      ? 'Two models learn to copy. Where do they look with nothing to copy?'
-      : 'Train two models and see who grows a sink';
-  const [left, right] = pair.map(({ lab }) => weightWords(recentMean(lab, 'first_most')));
-  const gets = `${sharedFirst(pair)} gets ${left} with ${pair[0].name}; ${right} with ${pair[1].name}`;
-  return isCopying ? `With nothing to copy, ${gets}` : capitalize(gets);
+  if (pair.length && canCompare(pair)) {
+    const gets = pair.map(
+      ({ lab, name }) => `${weightWords(recentMean(lab, 'first_most'))} with ${name}`,
+    );
+    return capitalize(
+      `${isCopying ? 'with nothing to copy, ' : ''}${sharedFirst(pair)} gets ${gets.join('; ')}`,
+    );
+  }
+  if (!isCopying) return 'Train two models and see who grows a sink';
+  return 'Two models learn to copy. Where do they look with nothing to copy?';
 }
 
 /**
@@ -346,7 +358,7 @@ export function guessWords(
   if (!hasEnded(pair) || pair.some(({ lab }) => lab.isRunning))
     return [
       guess ? `Your guess: ${outcomeName(pair, guess)}` : 'Watch the first column',
-      SINK_WORDS,
+      `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`,
     ];
   const likely = likelyWords(pair);
   if (!guess) return ['Try another experiment', likely];
@@ -375,10 +387,7 @@ function sinkWords(pair: readonly [NamedLab, NamedLab], isOver: boolean): string
       `neither model has a sink${isOver ? ` after ${pair[0].lab.log.length} steps` : ''}.`,
     );
   const [withSink, withoutSink] = leftHasSink ? pair : [pair[1], pair[0]];
-  // "No extra key has a sink" would deny it.
-  const isWith = pair.some(({ name }) => name.startsWith('no '));
-  const subject = ({ name }: NamedLab) => (isWith ? `the model with ${name}` : name);
-  return say(`${subject(withSink)} has a sink; ${subject(withoutSink)} has none.`);
+  return say(`${subjectOf(withSink, pair)} has a sink; ${subjectOf(withoutSink, pair)} has none.`);
 }
 
 /** Answers the question of the preset, as far as its answer depends on which models have a sink; '' for other settings. */
@@ -397,9 +406,7 @@ export function findingWords(pair: readonly [NamedLab, NamedLab], runs: Runs): s
   const isOver = hasEnded(pair, runs);
   const rivals = pair.flatMap((one) => {
     const { rival } = (!hasSink(one) && shownHead(one.lab)) || {};
-    return rival
-      ? `${one.lab.words[rival.key]}, a later token, gets ${weightWords(rival.weight)} in the map.`
-      : [];
+    return rival ? `${capitalize(rivalWords(one.lab, rival, 'gets'))} in its map.` : [];
   });
   const finding = [(isOver && answerWords(pair, runs)) || sinkWords(pair, isOver), ...rivals].join(
     ' ',
@@ -441,16 +448,18 @@ export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
 /** Explains the task, the operations, the colors and the curves. */
 export function explanationWords(pair: readonly [NamedLab, NamedLab]): string {
   const { settings, setup, words } = pair[0].lab;
-  const formulas = new Set(pair.map(({ operation: op }) => `${op?.label}: ${op?.formula}`));
+  const operations = [...new Set(pair.map(({ operation }) => operation?.label))].join(' or ');
   return (
-    `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} Weight of key j: ` +
-    `${[...formulas].join('; ')}. The maps show the first ${words.length} of ${settings.length} tokens. The color of a cell is its weight, on a ` +
+    `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} Scores become weights ` +
+    `by ${operations}${/ n$/.test(operations) ? ', for n visible tokens' : ''}. The maps show the first ${words.length} of ${settings.length} tokens. The color of a cell is its weight, on a ` +
     'square-root scale; pointing at it also gives its share of the row. The curves are means over the batches of training, of the strongest head. ' +
     'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
   );
 }
 
 function taskWords(settings: Settings): string {
+  if (settings.task === 'conditional')
+    return 'At a trigger (here “mean”) the model gives the mean of the past; elsewhere nothing is asked of it.';
   return (
     `The Bigram-Backcopy task (Guo et al. 2024): sequences over ${tokenTexts(settings).length} tokens that begin with a ` +
     `start token. After one of ${settings.triggers} triggers (here “copy”; a saved model has circled digits) the token before it repeats; after any other token ` +
@@ -466,15 +475,18 @@ function textWords(
 ): string {
   const tokenCount = text?.tokens ?? NaN;
   const readsPerToken = (Number(steps) * Number(batch) * Number(length)) / tokenCount;
+  const { name = 'the passages' } = text ?? {};
   const description =
-    text?.name === undefined || text.name === 'the passages'
+    name === 'the passages'
       ? 'passages of children’s books in the public domain that ship with this page; no model of this page ' +
         'was trained on them'
-      : `your text ${text.name}`;
+      : `${name === 'the Apache license' ? '' : 'your text '}${name}`;
+  const memorizes =
+    'so the model memorizes the text: the training loss falls below what it would be on new text';
   return (
     `Fine-tuning starts from the trained weights with a new AdamW state, on ${description}: ` +
     `${tokenCount.toLocaleString('en')} tokens. ${steps} steps read each token about ` +
-    `${readsPerToken.toFixed(1)} times, so the model memorizes the text: the training loss falls below what it ` +
-    'would be on new text. Both models read the same batches. The maps show one piece of the text.'
+    `${readsPerToken.toFixed(1)} times${readsPerToken > 1 ? `, ${memorizes}` : ''}. ` +
+    'Both models read the same batches. The maps show one piece of the text.'
   );
 }

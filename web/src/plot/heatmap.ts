@@ -146,7 +146,9 @@ function writeLabels(container: HTMLElement, words: readonly string[] = []): voi
   // Style sheets truncate a label that is too long; the title has the whole word.
   const spans = distinctLabels(words).map(
     (label, i) =>
-      html`<span class=${label.length > 1 ? '' : 'letter'} title=${words[i]!}>${label}</span>`,
+      html`<span class=${label.trim().length > 1 ? '' : 'letter'} title=${words[i]!}
+        >${label}</span
+      >`,
   );
   render(spans, container);
 }
