@@ -211,7 +211,8 @@ test('the command prints a summary for people, its usage, and errors on one line
   const ofText = [...measured, '--text-file', wholeFile];
   const cases = [
     [[...ofText, '--tokens', 'x'], /--tokens: expected a whole/],
-    [[...ofText, '--tokens', '4000'], /at most|expected/],
+    [[...ofText, '--tokens', '129'], /from 1 to 128, the model's context, got 129/],
+    [[...measured, '--text', 'The'], /at least 63 .*; a smaller --tokens than 64 needs fewer/],
     [[...ofText, '--eps', '2'], /--eps: expected a number/],
     [[...ofText, '--edit', 'silence(head=zero)'], /silence.head: expected a number/],
     [[...ofText, '--special', '<nope>'], /special: expected tokens/],

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
-import { differencesText, recordingAt } from '../../wasm/command/recording.ts';
+import { differencesText } from '../../wasm/command/recording.ts';
+import { recordingAt } from '../../wasm/command/recording_at.ts';
 import { measureAblation, ablationText } from '../../wasm/command/loaded.ts';
 import { speedText } from '../../wasm/command/measure.ts';
 import { specialOf, readInput } from '../../wasm/command/open.ts';
@@ -276,11 +277,16 @@ test('texts are joined up to the requested number of sequences', async (t) => {
   const file = { 'text-file': list };
   assert.deepEqual(await inputOf(file), { text: 'a\n \nb\r\nc\n' });
   const lines = { ...file, lines: true };
-  assert.deepEqual(await inputOf(lines), { text: ['a', 'b', 'c'] });
-  assert.deepEqual(await inputOf({ ...lines, join: '2' }), { text: ['a\n\nb'] });
-  assert.deepEqual(await inputOf({ ...lines, join: '3' }), { text: ['a\n\nb\n\nc'] });
-  assert.deepEqual(await inputOf({ ...lines, join: '4' }), { text: ['a\n\nb\n\nc'] });
-  assert.deepEqual(await inputOf({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
+  const texts = (text, notes = []) => ({ text, notes });
+  assert.deepEqual(await inputOf(lines), texts(['a', 'b', 'c']));
+  const oneLeft = texts(['a\n\nb'], ['1 of 3 texts is left over']);
+  assert.deepEqual(await inputOf({ ...lines, join: '2' }), oneLeft);
+  assert.deepEqual(await inputOf({ ...lines, join: '3' }), texts(['a\n\nb\n\nc']));
+  assert.deepEqual(await inputOf({ 'text-file': json, lines: true }), texts(['a\nb', '', 'c']));
+  const empty = { 'text-file': writeInput('empty.txt', '\n'), lines: true };
+  assert.deepEqual(await inputOf(empty), texts([]));
+  const { text } = await failure(inputOf({ ...lines, join: '4' }));
+  assert.equal(text, `expected at most the 3 texts of ${list}, got 4`);
   assert.deepEqual(await inputOf({ text: '' }), { text: '' });
   assert.deepEqual(await inputOf({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
   const objectFile = writeInput('object.json', '{}');
@@ -289,8 +295,11 @@ test('texts are joined up to the requested number of sequences', async (t) => {
     { text: 'a', ids: ['1'] },
     { ...lines, join: '0' },
     { 'text-file': objectFile, lines: true },
-  ])
-    t.assert.snapshot((await failure(inputOf(values))).text);
+    { 'text-file': writeInput('number.json', '["one", 5]'), lines: true },
+  ]) {
+    const { where, text } = await failure(inputOf(values));
+    t.assert.snapshot(`${where.replace(folder, '')}: ${text}`);
+  }
 });
 
 test('a speed below ten has two digits, and --special bos needs a start token', () => {
@@ -361,6 +370,7 @@ test('a summary shows each metric as its shape allows', (t) => {
   const weights = { ...metrics, sink_ratio_raw: metricMean([1], [0.0625]) };
   t.assert.snapshot(summaryLines({ architecture: sigmoid, metrics: weights }).slice(2, 4));
   t.assert.snapshot(summaryLines({ special: undefined, first: undefined })[1]);
+  t.assert.snapshot(summaryLines({ special: null })[1]);
   const shortCut = { cut: { asked: 3, sequences: 2, short: 0, read: 9 } };
   t.assert.snapshot(summaryLines(shortCut)[2]);
   // Each text gives one sequence at most, so that more tokens of text would not give more.

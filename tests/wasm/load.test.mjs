@@ -234,6 +234,13 @@ test('generate() returns the continuation and reports each token', async () => {
   await model.close();
 });
 
+test('a threshold outside 0 to 1 is refused, as on the command line', async () => {
+  const model = await load(folder, inPage);
+  for (const eps of [7, -0.1])
+    assert.equal((await failure(model.measure(TEXT, { eps }))).where, 'eps');
+  await model.close();
+});
+
 test('a single token has no loss and is reported as too short', async () => {
   const model = await load(folder, { engine });
   const { loss, T, conclusive } = await model.measure('');

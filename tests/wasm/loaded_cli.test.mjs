@@ -83,7 +83,7 @@ test('map --generate has the rows of the tokens that the model writes, to the bi
   const refused = await runCli('map', folder, '--text', TEXT, '--generate', '200');
   assert.match(
     refused.stderr,
-    /^sinkscope: --generate: expected an integer from 0 to \d+, got 200/,
+    /^sinkscope: --generate: expected an integer from 0 to \d+, what the text's \d+ tokens leave of the model's context of 128, got 200/,
   );
 });
 

@@ -165,6 +165,10 @@ test('an option that another option makes ineffective is rejected', async () => 
     [['measure', recording, '--per-prompt'], isRecording],
     [['measure', recording, ...size], isRecording],
     [['compare', recording, recording, '--edit', 'park'], /--edit: needs a model, and both are/],
+    ...['map', 'tasks'].map((command) => [
+      [command, recording, '--text', 'a'],
+      /r\.safetensors: expected a model, found a recording, which "sinkscope measure" reads/,
+    ]),
     [['measure', join(folder, 'no.safetensors')], /no\.safetensors: expected a file or a folder/],
     [
       ['measure', 'models/none/here'],

@@ -58,10 +58,19 @@ function describeValue(value: unknown) {
   return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
 }
 
-/** @param high inclusive */
-export function expectInteger(value: unknown, low: number, high: number, where: string) {
+/**
+ * @param high inclusive
+ * @param reason what sets the bounds, after a comma
+ */
+export function expectInteger(
+  value: unknown,
+  low: number,
+  high: number,
+  where: string,
+  reason: string = '',
+) {
   const fits = Number.isInteger(value) && Number(value) >= low && Number(value) <= high;
-  expect(fits, where, `an integer from ${low} to ${high}`, value);
+  expect(fits, where, `an integer from ${low} to ${high}${reason && `, ${reason}`}`, value);
 }
 
 export function indexOfName(table: readonly { name: string }[], name: unknown, where: string) {

@@ -5,7 +5,8 @@ import { leastTokens } from '../study/judge.ts';
 import { finiteOrNull, measure } from '../study/measure.ts';
 import { openModel } from './open.ts';
 import { refuse } from './options.ts';
-import { readRecording, recordingAt } from './recording.ts';
+import { readRecording } from './recording.ts';
+import { recordingAt } from './recording_at.ts';
 import { createStatusLine } from './status_line.ts';
 import { parseThresholds, type CommandInput, type Values } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
@@ -67,7 +68,7 @@ async function measureModel(engine: Engine, name: string, values: Values) {
   return {
     model: name,
     class: classOf(edits, describe),
-    special: values.special,
+    special: values.ids ? null : values.special,
     first,
     architecture: model.architecture,
     edits,

@@ -6,13 +6,14 @@ import { readEdit } from '../engine/edit_text.ts';
 import { findPlan } from '../loading/find.ts';
 import { parseHubId } from '../loading/hub.ts';
 import { modelFiles } from '../loading/plan.ts';
-import { cutText, splitText } from '../study/cut.ts';
+import { splitText } from '../study/cut.ts';
 import { idTokenizer } from '../text/ids.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { missingError } from './options.ts';
+import { recordingAt } from './recording_at.ts';
 import { createStatusLine, openingPhase } from './status_line.ts';
-import { parseTextList, readText } from './text_file.ts';
-import { readModelFolder } from './train.ts';
+import { isJson, parseTexts, readText } from './text_file.ts';
+import { cutOrAdvise, readModelFolder } from './train.ts';
 import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
 import type { Model } from '../engine/types.ts';
 import type { Cut, Task } from '../study/types.ts';
@@ -40,10 +41,16 @@ export async function openModel(
   const texts = await readInput(values);
   const { plan, model, tokenizer, edits } = await openNamedModel(engine, name, values, texts.ids);
   let cut: Cut | undefined;
-  const onCut = (result: Cut) => (cut = result);
+  const onCut = (result: Cut) =>
+    (cut = { ...result, notes: [...(texts.notes ?? []), ...result.notes] });
   const special = specialOf(tokenizer, values.special);
   const sequences =
-    texts.ids ?? (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
+    texts.ids ??
+    (await cutOrAdvise(['text', '--tokens'], tokenizer, texts.text, {
+      ...cutOptions,
+      special,
+      onCut,
+    }));
   const tasks = (await makeTasks?.(model, tokenizer, special)) ?? [];
   tokenizer.close();
   return {
@@ -71,6 +78,8 @@ export async function openNamedModel(
   const token = process.env.HF_TOKEN || undefined;
   const hubOptions = { token, endpoint: values.endpoint, cache: values.cache === true };
   await expectExists(name);
+  if (await recordingAt(name))
+    throw readError(name, 'expected a model, found a recording, which "sinkscope measure" reads');
   const checkpoint = (await isCheckpoint(name)) ? await readModelFolder(name, 'MODEL') : undefined;
   const foundPlan = await findPlan(checkpoint?.folder ?? name, hubOptions);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
@@ -114,7 +123,7 @@ export function specialOf(
 
 export async function readInput(
   values: Values,
-): Promise<{ ids?: number[][]; text: string | string[] }> {
+): Promise<{ ids?: number[][]; text: string | string[]; notes?: string[] }> {
   const { 'text-file': path, text, ids, lines, join } = values;
   const sources = [path, text, ids].filter((source) => source !== undefined);
   const expectedSource = 'one of --text-file, --text and --ids';
@@ -123,17 +132,20 @@ export async function readInput(
   if (ids) return { text: '', ids: ids.map((list: string) => parseIds(list)) };
   if (text !== undefined) return { text };
   const content = await readText(String(path), '--text-file');
-  const isJson = /\.json$/i.test(String(path));
-  const list = isJson ? parseTextList(String(path), content) : splitText(content, 'lines');
-  const textsPerJoin = parsePositive(join, '--join');
   if (!lines) return { text: content };
-  if (list) {
-    const count = Math.max(1, Math.floor(list.length / textsPerJoin));
-    const starts = Array.from({ length: count }, (_, i) => i * textsPerJoin);
-    return { text: starts.map((from) => list.slice(from, from + textsPerJoin).join('\n\n')) };
-  }
-  const place = `--text-file: ${path}`;
-  throw readError(place, 'expected a JSON list of texts, found none');
+  const list = isJson(String(path))
+    ? parseTexts(content, `--text-file: ${path}`)
+    : splitText(content, 'lines');
+  const textsPerJoin = parsePositive(join, '--join');
+  const { length } = list;
+  const fits = textsPerJoin <= Math.max(1, length);
+  expect(fits, '--join', `at most the ${length} texts of ${path}`, textsPerJoin);
+  const left = length % textsPerJoin;
+  const starts = Array.from({ length: (length - left) / textsPerJoin }, (_, i) => i * textsPerJoin);
+  return {
+    text: starts.map((from) => list.slice(from, from + textsPerJoin).join('\n\n')),
+    notes: left > 0 ? [`${left} of ${length} texts ${left > 1 ? 'are' : 'is'} left over`] : [],
+  };
 }
 
 /** Throws before any text is read if a name is neither an existing path nor one of a hub. */

@@ -1,6 +1,5 @@
 /** Recognizes, reads, writes and compares recordings for the command line. */
 import { openAsBlob } from 'node:fs';
-import { readFile, stat } from 'node:fs/promises';
 import { sha256 } from '../loading/hash.ts';
 import { compareRecordings, recordStudy } from '../recording/study.ts';
 import { leastTokens } from '../study/judge.ts';
@@ -10,30 +9,14 @@ import { expect } from '../abi/errors.ts';
 import { parseCount, parseNumber, parsePositive, parseThresholds } from './values.ts';
 import { openOut } from './out_folder.ts';
 import { expectExists, openModel, type OpenedModel } from './open.ts';
-import { markOf, openSeries } from '../recording/series.ts';
+import { recordingAt } from './recording_at.ts';
 import type { Engine } from '../load/types.ts';
+import type { Cut } from '../study/types.ts';
 import type { CommandInput, Values } from './values.ts';
 import type { Recording, StudyOptions } from '../recording/types.ts';
 
 /** Weights of more bytes are not hashed, because the command would have to read them twice. */
 const HASHED_BYTES_MAX = 2 ** 29;
-
-const isFile = async (path: string) => (await stat(path).catch(() => undefined))?.isFile() ?? false;
-
-/** Returns the recording at a path, or of a series the step that PATH@STEP names or the last. */
-export async function recordingAt(path: string) {
-  const [, file, step] = ((await isFile(path)) ? null : /^(.+)@(\d+)$/s.exec(path)) ?? [path, path];
-  if (!(await isFile(file))) return undefined;
-  const blob = await openAsBlob(file);
-  const mark = await markOf(blob);
-  if (step === undefined && mark === 'recording') return blob;
-  // Node.js 24.19 ends where a Blob of several slices of a file is read, so that a series is read into memory.
-  const series = mark === 'series' ? await openSeries(new Blob([await readFile(file)])) : undefined;
-  if (!series) return undefined;
-  const named = Number(step ?? series.steps.at(-1));
-  expect(series.steps.includes(named), path, `one of the steps ${series.steps.join(', ')}`, named);
-  return series.part(named);
-}
 
 /** Returns the measurements of a recording as `measure` returns those of a model. */
 export async function readRecording(engine: Engine, file: Blob, thresholds?: number[]) {
@@ -52,7 +35,7 @@ export async function readRecording(engine: Engine, file: Blob, thresholds?: num
     architecture,
     conditions,
     edits: conditions.edits,
-    cut: undefined,
+    cut: undefined as Cut | undefined,
     loss: result.metrics.loss_mean?.mean[0],
     conclusive: result.T >= least_tokens,
     least_tokens,
@@ -121,7 +104,7 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
     command: shellCommand(args),
   });
   await folder.write([{ path: basename(out), data: bytes }]);
-  return readRecording(engine, await openAsBlob(out));
+  return { ...(await readRecording(engine, await openAsBlob(out))), cut: openedModel.cut };
 }
 
 /** Returns the command in shell syntax, without the folders of absolute paths. */

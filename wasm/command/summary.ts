@@ -37,7 +37,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const thresholds = thresholdResults.map(({ eps }) => eps).join(', ');
   const editLabels = editLabelsOf(result, describe);
   return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
-${result.class} over ${countText(sequences, 'sequence')} of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
+${result.class} over ${countText(sequences, 'sequence')} of ${T} tokens, eps ${thresholds}, ${special === null ? 'the token ids given' : special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 `;
 }

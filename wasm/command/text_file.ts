@@ -1,6 +1,7 @@
 /** Reads files, which may hold something else or never end. */
 import { createReadStream } from 'node:fs';
-import { SinkscopeError, readError } from '../abi/errors.ts';
+import { checkList } from '../abi/arguments.ts';
+import { SinkscopeError, expect, parseJson, readError } from '../abi/errors.ts';
 
 /** Larger than any corpus for the command line, smaller than the longest string of the host. */
 const TEXT_BYTES_MAX = 256 * 2 ** 20;
@@ -51,12 +52,20 @@ export async function readText(path: string, where: string) {
   }
 }
 
+export const isJson = (path: string) => /\.json$/i.test(path);
+
+/** @throws SinkscopeError naming the first item that is no text */
+export function parseTexts(text: string, where: string): string[] {
+  const list: unknown = parseJson(text, 'read', where);
+  expect(Array.isArray(list), where, 'a JSON list of texts', list);
+  checkList(list, 'text', where);
+  return list as string[];
+}
+
 /** Returns the texts of a .json file whose content is a list of texts; undefined for others. */
 export function parseTextList(path: string, text: string): string[] | undefined {
-  if (!/\.json$/i.test(path)) return undefined;
   try {
-    const list: unknown = JSON.parse(text);
-    return Array.isArray(list) && list.every((item) => typeof item === 'string') ? list : undefined;
+    return isJson(path) ? parseTexts(text, path) : undefined;
   } catch {
     return undefined;
   }

@@ -150,16 +150,23 @@ async function cutHeldSequences(
   const tokenizer = openTokenizer(tokenizerFiles.tokenizer, tokenizerFiles.tokenizerConfig);
   const text = await readText(file, '--held-file');
   const prefix = Number(first) < 0 ? [] : [Number(first)];
-  const sequences = await cutText(tokenizer, parseTextList(file, text) ?? text, {
-    tokens: Number(length) - prefix.length,
-    sequences: Number(held),
-    special: 'none',
-  }).catch((error) => {
-    if (!(error instanceof SinkscopeError) || error.where !== 'text') throw error;
-    const text = `${error.text}; a smaller --length needs fewer`;
-    throw new SinkscopeError(error.code, '--held-file', text);
-  });
+  const content = parseTextList(file, text) ?? text;
+  const options = { tokens: Number(length) - prefix.length, sequences: Number(held) };
+  const names = ['--held-file', '--length'] as const;
+  const sequences = await cutOrAdvise(names, tokenizer, content, { ...options, special: 'none' });
   return sequences.map((ids) => [...prefix, ...ids]);
+}
+
+/** Cuts a text; an error names its option, and the option that asks for a sequence's length. */
+export function cutOrAdvise(
+  [where, lengthOption]: readonly [string, string],
+  ...args: Parameters<typeof cutText>
+) {
+  return cutText(...args).catch((error) => {
+    if (!(error instanceof SinkscopeError) || error.where !== 'text') throw error;
+    const advice = `a smaller ${lengthOption} than ${args[2].tokens} needs fewer`;
+    throw new SinkscopeError(error.code, where, `${error.text}; ${advice}`);
+  });
 }
 
 const parseSetting = (text: string) =>

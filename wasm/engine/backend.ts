@@ -438,7 +438,8 @@ export class Backend {
     { metric, eps = this.#describe.defaults.eps, tokens, layer, head, base }: MetricRead,
   ) {
     const index = indexOfName(this.#describe.metrics, metric, 'metric');
-    expect(typeof eps === 'number', 'eps', 'a number', eps);
+    const isThreshold = typeof eps === 'number' && eps >= 0 && eps <= 1;
+    expect(isThreshold, 'eps', 'a number from 0 to 1', eps);
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
     checkWhere(run.architecture, layer, head);
     const baseAddress = base === undefined ? 0 : this.#run(base).address;

@@ -275,7 +275,8 @@ class Model implements ModelShape {
     const { context } = this.architecture;
     // Some edits allow more tokens than the context; the core checks which.
     const limit = edits.length > 0 ? this.describe.limits.tokens : context;
-    expectInteger(n, 1, limit, 'tokens.length');
+    const reason = limit === context ? "the model's context" : '';
+    expectInteger(n, 1, limit, 'tokens.length', reason);
     const spareTokens = from?.layer === undefined ? SPARE_TOKENS : 0;
     const { capacity = Math.max(n, Math.min(context, n + spareTokens)) } = options;
     expectInteger(capacity, n, limit, 'capacity');

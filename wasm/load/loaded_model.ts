@@ -231,7 +231,9 @@ export class LoadedModel {
     const { context } = this.model.architecture;
     const limit = edits.length > 0 ? describe.limits.tokens : context;
     const counter = generate ? 'generate' : 'count';
-    if (newTokens && ids.length <= limit) expectInteger(newTokens, 0, limit - ids.length, counter);
+    const reason = `what the text's ${ids.length} tokens leave of ${limit === context ? `the model's context of ${limit}` : limit}`;
+    if (newTokens && ids.length <= limit)
+      expectInteger(newTokens, 0, limit - ids.length, counter, reason);
     // Without spare tokens, the core refuses an edit of a token that the text never has.
     const capacity = ids.length + newTokens;
     const run = await this.model.run(ids, { fields, edits, capacity, signal, onProgress });
