@@ -40,6 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: dict[str, Path]) -> None:
     recording, result = sinkscope.Recording.open(files[name]), measure(files[name])
     assert (result["T"], result["sequences"]) == (CASES[name], 3)
+    assert recording.measure()["conclusive"] == result["conclusive"]
     compared_metrics = set()
     for e, metrics in [(0, result["metrics"]), *enumerate(entry["metrics"] for entry in result["byEps"])]:
         for metric, summary in metrics.items():
@@ -124,7 +125,7 @@ class Strided(torch.nn.Module):
 def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> None:
     torch.manual_seed(0)
     prompt = [i % 60 for i in make_inputs(FAMILIES["llama"], 1)[0]]
-    recording = record(Strided(), [prompt], maps="full")
+    recording = record(Strided(), [prompt], maps="full", mask="causal")
     kept_tensors = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
     result = measure(tmp_path / "r.safetensors")["metrics"]

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -265,6 +266,31 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
     ):
         with pytest.raises(ValueError, match=output):
             call()
+
+
+@pytest.mark.parametrize(
+    ("mask", "first"),
+    [
+        ({"kind": "causal"}, 0),
+        ({"kind": "causal"}, 2),
+        ({"kind": "prefix", "prefix": 4}, 1),
+        ({"kind": "bidirectional"}, 0),
+    ],
+)
+def test_a_text_that_is_too_short_for_an_eps_says_so(mask: dict[str, Any], first: int) -> None:
+    """A head without a preference has the alpha of uniform attention, and is no head with a sink."""
+    family = FAMILIES["llama"]
+    recording = record(family.make(family.implementations[0]), make_inputs(family, 2), eps=[0.01, 0.3], keep=0)
+    recording.model["mask"], recording.conditions["first"]["position"] = mask, first
+    visible = np.tril(np.ones((T, T)))
+    visible[:, : {"causal": 0, "bidirectional": T}.get(mask["kind"], mask.get("prefix"))] = 1
+    received = (visible / visible.sum(-1, keepdims=True))[:, first].sum()
+    assert recording.uniform_alpha == pytest.approx(received / (T if mask["kind"] == "bidirectional" else T - first))
+    assert [recording.measure(eps)["conclusive"] for eps in (0.01, 0.3)] == [False, True]
+    note = f"; too short for eps 0.01: uniform attention alone has alpha_{first + 1} {recording.uniform_alpha:.2g}"
+    assert recording.table().title.endswith(note) and f"{note}." in recording.caption()
+    recording.conditions["eps"] = [0.3]
+    assert "too short" not in recording.table().title + recording.caption()
 
 
 def test_heads_count_by_weight_and_the_count_by_shares_is_beside_it() -> None:

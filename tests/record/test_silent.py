@@ -521,6 +521,16 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
     }
     for name, visible in masks.items():
         assert record(MaskedModel(visible), PROMPTS[:1]).model["mask"]["kind"] == name.split()[0], name
+    distance = t[:, None] - t
+    holes = {
+        "strided": (distance >= 0) & (distance % 2 == 0),
+        "the first tokens and a window": (distance >= 0) & ((t < 2) | (distance < 5)),
+        "one key hidden from later queries": (distance >= 0) & ((t != 2) | (distance == 0)),
+    }
+    for name, visible in holes.items():
+        with refused(UnsupportedModel):
+            record(MaskedModel(visible), PROMPTS[:1])
+        assert record(MaskedModel(visible), PROMPTS[:1], mask="causal").model["mask"] == {"kind": "causal"}, name
     packed_mask = t[:, None] // 8 == t // 8
     with refused(UnsupportedModel):
         record(MaskedModel(packed_mask), PROMPTS[:1])

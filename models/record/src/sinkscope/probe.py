@@ -142,7 +142,7 @@ class Probe:
         self.ranges: list[tuple[Tensor, Tensor]] = []
         self.has_sink_logits = False
         self.softcap: float | None = None
-        self.has_holes = False  # whether a query sees fewer keys than lie between its first and its last
+        self.holes: list[bool] = []  # by call, whether its mask hides keys between a query's first and last
         self.later_weight = 0.0  # the largest weight that a query gives to a key after it
 
     def visit(self, call: Call) -> None:
@@ -183,6 +183,7 @@ class Probe:
         self.T, self.queries, self.softcap = S, T, call.softcap
         self.has_sink_logits = self.has_sink_logits or call.sinks is not None
         first, last = torch.empty(2, T, dtype=torch.long)
+        has_holes = False
         for chunk in call.chunks(scores=True):
             self._check_output(call, chunk)
             check_rows(call, chunk)
@@ -190,7 +191,9 @@ class Probe:
             self.later_weight = max(self.later_weight, chunk.att.triu(chunk.rows.start + 1).max().item())
             first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(visible))
             seen = visible.sum(-1).cpu()
-            self.has_holes |= bool((seen <= (last - first)[chunk.rows]).any())
+            # A weight of 0 does not show a hidden key.
+            has_holes |= not self.calls[-1].has_only_weights and bool((seen <= (last - first)[chunk.rows]).any())
+        self.holes.append(has_holes)
         self.ranges.append((first, last))
 
     def _check_output(self, call: Call, chunk: Chunk) -> None:
@@ -260,7 +263,10 @@ class Probe:
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
                 first, last = mask_ranges_of_weights(first, last, kind, limit)
                 self.ranges[i] = first, last
-        windows = [None if self.is_cross else window_of(first, last, kind) for first, last in self.ranges]
+        windows = [
+            None if self.is_cross or has_holes else window_of(*ends, kind)
+            for ends, has_holes in zip(self.ranges, self.holes, strict=True)
+        ]
         layers, blocks, members = find_layers(model, self.calls, member_runs)
         uneven_vectors = (("q", "k") if len(key_widths) > 1 else ()) + (("v",) if len(value_widths) > 1 else ())
         return Facts(
@@ -285,9 +291,8 @@ class Probe:
 
     def _cross_mask(self) -> tuple[str, int]:
         """Returns the mask of cross-attention, in which every query sees every key. Refuses another one."""
-        for call, (first, last) in zip(self.calls, self.ranges, strict=True):
-            # A weight of 0 does not show a hidden key.
-            if not call.has_only_weights and (self.has_holes or (first > 0).any() or (last < self.T - 1).any()):
+        for call, (first, last), has_holes in zip(self.calls, self.ranges, self.holes, strict=True):
+            if not call.has_only_weights and (has_holes or (first > 0).any() or (last < self.T - 1).any()):
                 raise UnsupportedModel(
                     f"{call.name}: expected that each query sees all {self.T} keys of the encoder, found a mask that "
                     "hides some: pass prompts without padding, or with the attention_mask by which it is cut off; of "
@@ -301,11 +306,12 @@ class Probe:
         later_ends = [last for _, last in self.ranges if (last > t).any()]
         prefix = int(later_ends[0][0]) + 1 if later_ends else 0
         kind = "causal"
-        unknown_masks = [i for i, (first, last) in enumerate(self.ranges) if not has_mask_kind(first, last)]
+        unknown_masks = [i for i, ends in enumerate(self.ranges) if self.holes[i] or not has_mask_kind(*ends)]
         if unknown_masks and self.settings.mask is None:
             raise UnsupportedModel(
                 f"{self.calls[unknown_masks[0]].name}: expected a causal, prefix or bidirectional mask, found another, "
-                'where some queries see later keys: name the queries that count for key k, mask="causal" (T - k of '
+                f"where some queries {'miss keys between' if self.holes[unknown_masks[0]] else 'see later keys'}: "
+                'name the queries that count for key k, mask="causal" (T - k of '
                 'them) or mask="bidirectional" (all)'
             )
         if later_ends and self.later_weight < MAX_MASKED_WEIGHT:

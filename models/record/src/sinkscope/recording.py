@@ -173,6 +173,24 @@ class Recording:
         queries = slice(0 if kind == "bidirectional" else positions[-1], None)
         return self.attention(prompt)[..., queries, positions].sum(-1).mean(-1)
 
+    @property
+    def uniform_alpha(self) -> float:
+        """alpha of the first token under uniform attention, by the kind of the mask; windows count as no limit."""
+        T, mask = self.conditions["prompts"]["T"], self.model.get("mask") or {}
+        if self.cross or mask.get("kind") == "bidirectional":
+            return 1 / T
+        prefix = mask.get("prefix", 1)
+        rows = range(0 if self.first < prefix else self.first, T)
+        return sum(1 / max(t + 1, prefix) for t in rows) / (T - self.first)
+
+    def _length_note(self) -> str:
+        """Says for which of the eps a head without a preference would count as one with a sink; empty for none."""
+        eps = [f"{e:g}" for e in self.conditions["eps"] if self.uniform_alpha > e]
+        if not eps:
+            return ""
+        alpha = f"alpha_{self.first + 1} {self.uniform_alpha:.2g}"
+        return f"; too short for eps {', '.join(eps)}: uniform attention alone has {alpha}"
+
     def measure(self, eps: float | None = None) -> dict[str, Any]:
         """Returns the sink metrics as means over the prompts, under the keys of the JavaScript package's `measure`.
 
@@ -183,6 +201,8 @@ class Recording:
         `sinkByShares`: the same by shares of the row; equals `sink` if rows sum to 1.
         `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it; its share if weights
             have signs.
+        `uniform`: alpha of the first token under uniform attention. `conclusive`: False if it exceeds eps, since heads
+            without a preference then count as heads with a sink.
         `layer`, `head`: the head with the largest alpha.
         `map`, `tokens`: the map of this head on the first kept prompt, and that prompt's token strings; None if no
             prompt is kept.
@@ -208,6 +228,8 @@ class Recording:
         return {
             "sink": float(sink),
             "sinkByShares": float(by_shares),
+            "uniform": self.uniform_alpha,
+            "conclusive": self.uniform_alpha <= eps,
             "eps": eps,
             "alpha": alpha,
             "layer": layer,
@@ -236,7 +258,7 @@ class Recording:
         (and over the layers and heads where the metric is defined), the 95% interval of this mean (Student's t), the
         mean of the sample deviations over prompts, and the largest value with its layer or head."""
         rows = Table()
-        rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
+        rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t{self._length_note()}"
         for name, label, mean, deviation, prompt_values in self._summary():
             low, high = confidence_interval(prompt_values) if prompt_values is not None else (np.nan, np.nan)
             largest, has_parts = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))), mean.size > 1
@@ -334,7 +356,7 @@ class Recording:
         generated = f" ({prompts['generated']} of them generated)" if prompts.get("generated") else ""
         return (
             f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} {unit}s{generated}, eps {eps}, "
-            f"{token}{position}."
+            f"{token}{position}{self._length_note()}."
         )
 
     def cite(self) -> str:
