@@ -737,13 +737,16 @@ const training = {
       page.locator(selector).evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject));
     assert.equal(new Set(await subjectsOf('.strip .cell:not(.stale)')).size, 10);
     assert.deepEqual(await subjectsOf('.strip .shown'), ['softmax', 'sigmoid']);
-    const [first, half] = (await page.locator('.ring-words').allTextContents()).map(
-      (words) => /step ([\d,]+)$/.exec(words)[1],
-    );
-    assert.match(
+    const [first] = await page.locator('.ring-words').allTextContents();
+    assert.equal(
       await text(page, 'h1'),
-      new RegExp(`first at step ${first}, in \\d+ of 24 heads by ${half}; with sigmoid never`),
+      `When does the sink appear? By ${/step [\d,]+$/.exec(first)[0]} of 4,000 (softmax); never (sigmoid).`,
     );
+    // Each map has what its model writes then, first nonsense, then words of its books.
+    const written = await page.locator('.strip .writing').allTextContents();
+    assert.equal(written.length, 10);
+    assert.match(written[0], /^TheThe/);
+    assert.match(written[4], /\bI am\b/);
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
     await settled(page);

@@ -117,6 +117,8 @@ export interface Frame {
   };
   /** In falling order of probability. */
   readonly next: readonly { readonly text: string; readonly probability: number }[];
+  /** What the model writes after the text, if the room requested it. */
+  readonly writes?: string;
   readonly milliseconds: number;
   /** The conditions of a figure's numbers in words, if the question does not state them. */
   readonly setting?: string;

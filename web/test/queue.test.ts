@@ -568,6 +568,30 @@ describe('the queue', () => {
     expect(entryOf('a')!.error).toBeUndefined();
   });
 
+  it('lets a model write after the text where a room requests it, once, and up to its context', async () => {
+    const { ask, entryOf, queue, log, idle } = stageOf();
+    const writes = () => entryOf('a')!.frame!.writes;
+    ask(['a']);
+    await idle();
+    expect(writes()).toBeUndefined();
+    for (let i = 0; i < 2; i++) {
+      ask(['a'], { writes: 4 });
+      await idle();
+      expect(writes()).toBe('xxxx');
+    }
+    expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'run a', 'end a']);
+    // What is generated belongs to the text.
+    ask(['a']);
+    await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
+    expect(writes()).toBeUndefined();
+    ask(['a'], { writes: 4 }, 'a'.repeat(7));
+    await idle();
+    expect(writes()).toBe('xx');
+    ask(['a'], { writes: 4 }, 'a'.repeat(9));
+    await idle();
+    expect([entryOf('a')!.isStale, writes()]).toEqual([false, undefined]);
+  });
+
   it('keeps the generated tokens when a view needs a further run, and measures its studies on them', async () => {
     const { ask, entryOf, queue, runs, idle } = stageOf({}, 80);
     ask(['a']);

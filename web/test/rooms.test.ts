@@ -1,7 +1,6 @@
 // @vitest-environment happy-dom
 /** Rooms over frames with known numbers: their sentences, pictures, requests and links. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { readFileSync } from 'node:fs';
 import { lessons } from '../ship/lessons';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -439,7 +438,7 @@ describe('Training', () => {
     const room = await trainingRoom({}, [softmax()]);
     const places = () => room.texts('.places p');
     expect([places(), room.all('.strip .cell').length]).toEqual([
-      ['Before training', 'Step 40', '', '', ''],
+      ['Before trainingcounting …', 'Step 40counting …', ...Array(3).fill('counting …')],
       1,
     ]);
     const [start, , end] = course('softmax', 0, 0.25, 0.5);
@@ -447,13 +446,38 @@ describe('Training', () => {
     const weak = { ...head, tensors: { att: tensor([3, 3], new Float32Array(9).fill(0.1)) } };
     const middle = { ...at('softmax@40', 0.5, { alpha: others }), head: weak } as Frame;
     room.know([start!, middle, end!, at('sigmoid', 0.5)]);
-    expect(places()).toEqual(['', '']);
-    const counts = ['0 of 4 heads', '2 other heads of 4', '2 of 4 heads', '2 of 4 heads'];
+    expect(places()).toEqual(['counting …', 'counting …']);
+    const counts = ['0 of 4 heads', '2 others of 4', '2 of 4 heads', '2 of 4 heads'];
     expect(room.texts('.heads .count')).toEqual(counts);
     // A model without checkpoints beside one that has some.
     room.state.value = { ...room.state.value, shown: ['softmax', 'other'] };
     room.know([...course('softmax', 0, 0.25, 0.5), at('other', 0.5)]);
     expect(places().at(-1)).toMatch(/^No checkpoints of this model/);
+  });
+
+  it('frames the chosen step in each row that has it, and writes what each model writes then', async () => {
+    const soft = course('softmax', 0, 0.25, 0.5);
+    const writes = ['TheThe', '\n "They is the bir', '   '];
+    const written = soft.map((frame, i) => ({ ...frame, writes: writes[i]! }));
+    const room = await trainingRoom({}, [...written, ...course('sigmoid', 0, 0, 0)]);
+    expect(room.asked().writes).toBe(12);
+    expect(room.texts('.writing')).toEqual(['TheThe …', '"They is the …', '(3 spaces)']);
+    const frameArea = () => room.all('.places .frame').map(({ style }) => style.gridArea);
+    expect(frameArea()).toEqual(['1 / 3 / span 2']);
+    // A third model lacks the step: its row has no frame.
+    room.state.value = { ...room.state.value, shown: ['softmax@40', 'other'] };
+    room.know([...soft, at('other', 0.5)]);
+    expect(frameArea()).toEqual(['1 / 2 / span 1']);
+    // Another text: the words and the counts of the old one are not left in their places.
+    room.state.value = { ...room.state.value, shown: ['softmax', 'sigmoid'] };
+    room.know(written.map((frame) => ({ ...frame, writes: 'old words' })));
+    room.know({});
+    room.state.value = { ...room.state.value, prompt: 'Another.' };
+    room.know(
+      Object.fromEntries(written.map((frame) => [frame.subject, { frame, isStale: true }])),
+    );
+    expect(new Set(room.texts('.stale .writing'))).toEqual(new Set(['…']));
+    expect(new Set(room.texts('.stale .count'))).toEqual(new Set(['counting …']));
   });
 
   it('embeds the chosen step', async () => {
@@ -471,14 +495,15 @@ describe('Training', () => {
       { alpha: none, alpha_raw: none, sink_ratio: tensor([3], [0, 0, 0]) },
     );
     const lead = async (frames: Frame[]) => (await trainingRoom({}, frames)).text('.lead');
-    const { models } = JSON.parse(
-      readFileSync(`${import.meta.dirname}/../../models/zoo/reported.json`, 'utf8'),
-    ) as {
-      models: { model: string; natural: number }[];
-    };
-    const llama = models.find(({ model }) => model === 'LLaMA3-8B Base')!;
-    expect(await lead([softmax(), twin])).toContain(`LLaMA3-8B in ${llama.natural.toFixed(0)}%`);
     expect(await lead([softmax(), twin])).toMatchSnapshot();
+    const before = (id: string, loss: number) =>
+      at(`${id}@0`, 0, { loss_mean: tensor([1], [loss]) });
+    for (const loss of [2.9, 3])
+      expect(
+        (await lead([softmax(), twin, before('softmax', 3), before('sigmoid', loss)])).startsWith(
+          'Both learn to write',
+        ),
+      ).toBe(loss === 3);
     expect(await lead([softmax(), sigmoid()])).toMatch(
       new RegExp(`books\\. ${sinkDefinition(softmax())}$`),
     );
@@ -639,7 +664,7 @@ describe('Training', () => {
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.row-name .hint');
-    expect(hints()).toEqual(['strongest: layer 1, head 0', 'loss 2.00']);
+    expect(hints()).toEqual(['strongest: layer 1, head 0']);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()[0]).toBe('layer 1, head 1');
     expect(room.asked().heads.softmax).toEqual({ layer: 1, head: 1 });

@@ -161,7 +161,10 @@ export function columnSteps(
   return chosen.sort((a, b) => a - b);
 }
 
-const CHART_HEIGHT = 168;
+/** Stands in the place of numbers that are not counted on this text yet. */
+export const COUNTING = 'counting …';
+
+const CHART_HEIGHT = 146;
 
 /** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, faint after the step of the cursor. */
 export function drawTextCourses(
@@ -218,7 +221,7 @@ export function drawTextCourses(
   const isComplete =
     counted.some((frame) => !verdictOf(frame).conclusive) ||
     courses.every(({ points }) => points.every(({ frame }) => frame));
-  const yLabel = `heads with a sink${what}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ' · counting …'}`;
+  const yLabel = `heads with a sink${what}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ` · ${COUNTING}`}`;
   const words = courses.flatMap(({ title, points }) => {
     const ends = [points[0]!, points.at(-1)!].filter(({ frame }) =>
       Number.isFinite(valueOf(frame)),

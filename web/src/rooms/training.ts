@@ -43,7 +43,6 @@ import {
   capitalize,
   countedOn,
   firstName,
-  formatReal,
   listWords,
   modelName,
   mustSpendWords,
@@ -55,6 +54,7 @@ import {
 import { countFigures, countWords } from './compared';
 import {
   columnSteps,
+  COUNTING,
   drawTextCourses,
   keepCheckpoints,
   learnedOn,
@@ -66,6 +66,8 @@ import { addTrainingSlider, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
 
+/** How many tokens each model writes after the text. */
+const WRITTEN = 12;
 /** The numbers of columns of the strip on a wide screen, and on a narrow one. */
 const [WIDE_COLUMNS, NARROW_COLUMNS] = [5, 3];
 
@@ -84,39 +86,37 @@ const placeOf = (frame: Frame): string => placeAt(stepOf(frame));
 /** Returns a model's title without its step. */
 const titleOf = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
 
-/** Names a model by its attention rule if its title does: "with softmax"; otherwise by its title. */
-function inModel(frame: Frame): string {
+/** Names a model by its attention rule if its title does: "softmax"; otherwise by its title. */
+function shortName(frame: Frame): string {
   const name = modelName({ title: titleOf(frame) });
   const { operation } = frame;
-  return name === `the ${operation.name} model` ? `with ${operation.name}` : `in ${name}`;
+  return name === `the ${operation.name} model` ? operation.name : name;
 }
 
-/** Returns the room's heading: when heads of the shown models had a sink on the text; a question until that is counted. */
+function inModel(frame: Frame): string {
+  const name = shortName(frame);
+  return `${name === frame.operation.name ? 'with' : 'in'} ${name}`;
+}
+
+const QUESTION = 'When does the sink appear?';
+
+/** Returns the room's heading: a question, and, once all is counted, when heads of the shown models had a sink on the text. */
 export function headingOf(courses: readonly TextCourse[]): string {
-  const known = courses.flatMap((course) => {
-    const found = learnedOn(course);
-    return found.outcome ? [{ ...found, place: inModel(course.points[0]!.frame!) }] : [];
-  });
-  const isWhole = known.length > 0 && known.length === courses.length;
-  const [one, ...more] = known.filter(({ outcome }) => outcome === 'learned');
-  if (isWhole && known.every(({ outcome }) => outcome === 'never'))
-    return `${capitalize(countedOn(courses[0]!.points[0]!.frame!))}, no head has a sink at any stored step.`;
-  if (!isWhole || !one) return 'When does the sink appear?';
-  const stepText = ({ step }: { readonly step: number }) => step.toLocaleString('en');
-  const [first, half] = one.marks.map(({ point }) => point);
-  // Where one model has a sink, the first one, the others are named as those that never have it.
-  const isOnly = known.every((other) => other === one || other.outcome === 'never');
-  const name = one === known[0] && isOnly ? '' : ` ${one.place}`;
-  const others = more.map(({ place, marks }) => `, ${stepText(marks[0]!.point)} ${place}`).join('');
-  const halfClause =
-    !half || others ? '' : `, in ${countWords(half.frame!)} heads by ${stepText(half)}`;
-  const otherwise = (['never', 'already before training', 'only for a time'] as const).map(
-    (end) => {
-      const places = known.filter(({ outcome }) => outcome === end).map(({ place }) => place);
-      return places.length ? `; ${listWords(places, 'or')} ${end}` : '';
-    },
+  const namesByAnswer = new Map<string, string[]>();
+  for (const course of courses) {
+    const { outcome, marks } = learnedOn(course);
+    if (!outcome) return QUESTION;
+    const [step, last] = [marks[0]?.point, course.points.at(-1)].map((point) =>
+      point?.step.toLocaleString('en'),
+    );
+    const answer = outcome === 'learned' ? `by step ${step} of ${last}` : outcome;
+    const names = namesByAnswer.get(answer) ?? [];
+    namesByAnswer.set(answer, [...names, shortName(course.points[0]!.frame!)]);
+  }
+  const answers = [...namesByAnswer].map(([answer, names]) =>
+    courses.length > 1 ? `${answer} (${listWords(names)})` : answer,
   );
-  return `The sink is learned${others ? '' : name}: here first at step ${stepText(first!)}${others && name}${others}${halfClause}${otherwise.join('')}.`;
+  return answers.length ? `${QUESTION} ${capitalize(answers.join('; '))}.` : QUESTION;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -164,34 +164,35 @@ function columnRemark(frame: Frame, { claimAt }: Chosen): DrawOptions['remark'] 
   };
 }
 
-const LARGE_MODELS = 'Large models have sinks, too: LLaMA3-8B in 99% of heads (Gu et al. 2025).';
-const COUNTS = [
-  '',
-  'A small language model',
-  'Two small language models',
-  'Three small language models',
-];
+/** A loss that falls by this many nats on the text is called learning. */
+const LEARNED_NATS = 1;
 
-/** Says what the models are if all were trained here; otherwise ''. */
-function modelsWords(frames: readonly Frame[], context: Context): string {
+const lossOf = (frame: Frame | undefined): number => frame?.tensors.loss_mean?.data[0] ?? NaN;
+
+/** Says where the models are from if all were trained here, and whether two of them learn; otherwise ''. */
+function modelsWords(
+  frames: readonly Frame[],
+  courses: readonly TextCourse[],
+  context: Context,
+): string {
   if (!frames.every((frame) => cardOf(frame, context))) return '';
-  const sizes = [
-    ...new Set(frames.map(({ architecture: { L, H } }) => `${L} layers × ${H} heads`)),
-  ];
-  const count = COUNTS[frames.length] ?? 'Small language models';
-  return `${count} (${listWords(sizes)}), trained here on children’s books. `;
+  const learn = courses.filter(
+    ({ points }) => lossOf(points[0]!.frame) - lossOf(points.at(-1)!.frame) >= LEARNED_NATS,
+  );
+  if (frames.length === 2 && learn.length === 2)
+    return 'Both learn to write from children’s books. ';
+  const names = frames.length > 1 ? 'Small language models' : 'A small language model';
+  return `${names}, trained here on children’s books. `;
 }
 
 /** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
-function reasonWords(frames: readonly Frame[], context: Context, { claimAt }: Chosen): string {
+function reasonWords(frames: readonly Frame[], { claimAt }: Chosen): string {
   const [frame, other] = frames;
-  if (!frame) return '';
-  const models = modelsWords(frames, context);
-  if (!canCount(frame)) return models;
+  if (!frame || !canCount(frame)) return '';
   const isSink = (one: Frame) => claimAt(one).attention > one.eps;
-  if (!other || !areTwins(frame, other) || !isSink(frame) || isSink(other))
-    return `${models}${sinkDefinition(frame)}`;
-  return `${models}${mustSpendWords(frame, '')} Sigmoid weighs each token by its own score. ${LARGE_MODELS}`;
+  return other && areTwins(frame, other) && isSink(frame) && !isSink(other)
+    ? `${mustSpendWords(frame, '')} Sigmoid weighs each token by its own score.`
+    : sinkDefinition(frame);
 }
 
 /** A map of the strip: that of the chosen step in one column of each row, in the others those of their own steps. */
@@ -247,17 +248,28 @@ interface Strip {
 }
 
 /** Writes over a map how many of its model's heads have a sink at this step, and the first token below its column. */
-function headsPicture(frame: Frame, isSink: boolean): TemplateResult {
+function headsPicture(frame: Frame, isSink: boolean, isStale: boolean): TemplateResult {
   const [sinks = '', heads] = canCount(frame) ? countFigures(frame).split(' of ') : [];
   // Where others have a sink and the drawn head has none, that is said. A small map has the numbers alone.
   const isOther = !isSink && sinks !== '0';
   const more = (words: string) => svg`<tspan class="unit"> ${words}</tspan>`;
-  const count = svg`${sinks}${isOther ? more(`other head${sinks === '1' ? '' : 's'}`) : nothing} of ${heads}${isOther ? nothing : more('heads')}`;
+  const count = svg`${sinks}${isOther ? more(`other${sinks === '1' ? '' : 's'}`) : nothing} of ${heads}${isOther ? nothing : more('heads')}`;
   const first = isCommonToken(frame, firstKey(frame)) ? firstName(frame) : '';
   return html`<svg class="heads" overflow="visible">
-    <text class="count" x="100%" dx="-4" y="36">${heads ? count : nothing}</text>
+    <text class="count" x="100%" dx="-4" y="36">
+      ${isStale ? COUNTING : heads ? count : nothing}
+    </text>
     <text class="first" x="0" y="100%" dy="12">${first}</text>
   </svg>`;
+}
+
+/** What a model writes after the text, on one line; nothing where that is not known. */
+function writingOf({ writes }: Frame, isStale: boolean) {
+  if (writes === undefined) return nothing;
+  const words = writes.trim().replace(/\s+/g, ' ');
+  // The last word may lack its end.
+  const whole = words ? `${words.replace(/ \S*$/, '')} …` : `(${writes.length} spaces)`;
+  return html`<span class="text-strip writing" title=${words}>${isStale ? '…' : whole}</span>`;
 }
 
 /** Returns how a strip is drawn: each map with its step and the number of its sinks, and the last of a row with the model's name. */
@@ -265,26 +277,21 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
   const rowName = (frame: Frame, row: number) => {
     const { layer, head } = modelHead(frame, chosen.headOf(frame));
     const why = row || isHeadNamed(context.state.peek()) ? '' : 'strongest: ';
-    const losses = strip.cells
-      .filter((cell) => cell.row === row)
-      .map(({ entry }) => entry.frame?.tensors.loss_mean?.data[0] ?? NaN)
-      .filter(Number.isFinite);
-    const loss = [...new Set([losses[0], losses.at(-1)])].map((end) => formatReal(end ?? NaN));
     return html`<span class="row-name" style="--row: ${row}"
-      ><b>${titleOf(frame)}</b>
-      <span class="hint">${explainTerms(`${why}layer ${layer}, head ${head}`, true)}</span>
-      ${losses.length ? html`<span class="hint">loss ${loss.join(' → ')}</span>` : nothing}</span
+      ><b>${titleOf(frame)}</b> ${frame.writes === undefined ? nothing : html`<i>writes</i>`}
+      <span class="hint">${explainTerms(`${why}layer ${layer}, head ${head}`, true)}</span></span
     >`;
   };
   return {
     ...{ isMain: true, isUnstamped: true, headOf: chosen.headOf },
     about: (frame, i) => {
-      const { row, column } = strip.cells[i]!;
+      const { row, column, entry } = strip.cells[i]!;
       const isLast = strip.cells.every((cell) => cell.column <= column);
+      const isSink = hasSink(frame, chosen.claimAt(frame).attention);
       return {
         title: row ? '' : headingAt(placeOf(frame), strip.notes.get(stepOf(frame) ?? -1)),
-        text: html`${headsPicture(frame, hasSink(frame, chosen.claimAt(frame).attention))}
-        ${isLast ? rowName(frame, row) : nothing}`,
+        text: html`${isLast ? rowName(frame, row) : nothing} ${writingOf(frame, entry.isStale)}
+        ${headsPicture(frame, isSink, entry.isStale)}`,
         color: strip.colors[row]!,
       };
     },
@@ -294,20 +301,25 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
       classList.toggle('shown', isShown);
       classList.toggle('absent', !entry.frame);
     },
-    extra: (frame) => ({ isPlain: true, remark: columnRemark(frame, chosen) }),
+    extra: (frame, i) => ({
+      isPlain: true,
+      remark: strip.cells[i]!.entry.isStale ? undefined : columnRemark(frame, chosen),
+    }),
   };
 }
 
 const headingAt = (place: string, note: string | undefined) =>
   `${capitalize(place.replace(/^at /, ''))}${note ? `: ${note}` : ''}`;
 
-/** Draws the places of maps that are not there: each with its step, or that a model has no checkpoints. */
+/** Draws the frame around the chosen step, and the places of maps that are not there: each with its step, or that a model has no checkpoints. */
 function drawPlaces(
   root: HTMLElement,
   { cells, columns, notes }: Strip,
   rows: readonly SubjectEntry[],
-  hasCourse: (entry: SubjectEntry) => boolean,
+  { hasCourse, waiting }: { hasCourse: (entry: SubjectEntry) => boolean; waiting: string },
 ): void {
+  const shown = cells.filter(({ isShown }) => isShown);
+  const framed = shown.filter(({ column }) => column === shown[0]!.column);
   const places = rows.flatMap((entry, row) => {
     const own = cells.filter((cell) => cell.row === row && cell.entry.frame);
     const isEndOnly = own.length > 0 && columns.length > 1 && !hasCourse(entry);
@@ -317,7 +329,7 @@ function drawPlaces(
         const place = column < columns.length - 1 ? placeAt(step) : 'after training';
         const heading = row || Number.isNaN(step) ? '' : headingAt(place, notes.get(step));
         return html`<p style="grid-area: ${row + 1} / ${column + 1}">
-          <strong>${heading}</strong>
+          <strong>${heading}</strong><span class="box">${isEndOnly ? '' : waiting}</span>
         </p>`;
       }),
       isEndOnly
@@ -327,7 +339,17 @@ function drawPlaces(
         : nothing,
     ];
   });
-  render(places, root);
+  render(
+    html`${places}${
+      framed.length && columns.length > 1
+        ? html`<div
+            class="frame"
+            style="grid-area: 1 / ${framed[0]!.column + 1} / span ${framed.length}"
+          ></div>`
+        : nothing
+    }`,
+    root,
+  );
 }
 
 /** Adds the strip; returns a function that draws it. */
@@ -347,6 +369,7 @@ function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Cho
     courses: readonly TextCourse[],
     count: number,
     areListed: boolean,
+    isPlaying: boolean,
   ) => {
     const known = columnsOf(courses, count);
     const idOf = ({ subject }: SubjectEntry) => parseSubject(subject)?.id ?? subject;
@@ -372,7 +395,7 @@ function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Cho
     figure.update(strip.cells.map(({ entry }) => entry));
     const hasCourse = (entry: SubjectEntry) =>
       courseOf(entry) !== undefined || checkpointOf(idOf(entry)) !== undefined;
-    drawPlaces(places, strip, rows, hasCourse);
+    drawPlaces(places, strip, rows, { hasCourse, waiting: isPlaying ? 'not yet' : COUNTING });
   };
 }
 
@@ -487,7 +510,13 @@ function requestAll(
       return at ? [[subject, at] as const] : [];
     });
     return {
-      ...{ views: [attention, training], subjects, ahead, heads: Object.fromEntries(heads) },
+      ...{
+        views: [attention, training],
+        writes: WRITTEN,
+        subjects,
+        ahead,
+        heads: Object.fromEntries(heads),
+      },
       more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'loss_mean'],
     };
   });
@@ -535,9 +564,10 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     const isLoading = entries.some(({ frame, error }) => !frame && !error);
     if (reason.models !== models) reason = { models, words: '' };
     if (trained.every(({ frame, error }) => frame ?? error))
-      reason.words = reasonWords(framesOf(trained), context, chosen);
+      reason.words = reasonWords(framesOf(trained), chosen);
     const words = {
-      ...{ heading: headingOf(courses), reason: reason.words },
+      heading: headingOf(courses),
+      reason: `${modelsWords(framesOf(trained), courses, context)}${reason.words}`,
       finding: isLoading ? 'Loading the models …' : numbersSentence(current),
       // The curves and the strip show it.
       isDrawn: courses.length > 0 && reason.words !== '' && current.every(canCount),
@@ -552,7 +582,13 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
       drawTextCourses(chartPlace, courses, { cursor, isPlaying, onChoose });
     }
     const rows = entries.filter((_, i) => i === 0 || i === besideFirst(at, entries));
-    drawStrip(rows, courses, isWide.value ? WIDE_COLUMNS : NARROW_COLUMNS, kept.areListed());
+    drawStrip(
+      rows,
+      courses,
+      isWide.value ? WIDE_COLUMNS : NARROW_COLUMNS,
+      kept.areListed(),
+      isPlaying,
+    );
     drawFoot(framesOf(entries));
     updateOtherRuns(kept.hasCourses() || isLoading);
   });

@@ -3,6 +3,7 @@ import { InputError } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { predictsNext, type Frame } from '../frame';
 import type { OpenModel } from './opened';
+import { continuePrompt } from './writing';
 import { canUpdate, idsOf, hasTokens, EXTRA_TOKENS, type CachedRun, type CachedRuns } from './runs';
 
 export interface Sampling {
@@ -22,10 +23,26 @@ export interface Generation {
 
 export const canGenerate = (frame: Frame): boolean => predictsNext(frame) && !frame.recording;
 
+/** Whether what a model writes after the text is known of its frame: one text, which leaves room for more tokens. */
+export const canWrite = (frame: Frame): boolean =>
+  canGenerate(frame) && frame.sequences === 1 && frame.T < frame.architecture.context;
+
+/** Returns what a model writes after a frame's text: always the likeliest token. */
+export async function writeAfter(
+  { ids, T, edits }: Frame,
+  { model, tokenizer }: OpenModel,
+  maxTokens: number,
+): Promise<string> {
+  const count = Math.min(maxTokens, model.architecture.context - T);
+  const job = { prompt: ids[0]!, count, seed: 1, sampling: { temperature: 0, topK: 0 } };
+  return (await continuePrompt({ model, tokenizer, edits }, { title: '', edits: () => [] }, job))
+    .text;
+}
+
 /** Returns the frame with one more token and without numbers, which are then read from the run. */
 function withToken(frame: Frame, id: number, text: string): Frame {
   const tokens = [...frame.tokens, { id, text, start: 0, end: 0, special: false }];
-  const { head: _, ...rest } = frame;
+  const { head: _, writes: __, ...rest } = frame;
   const ids = idsOf(tokens);
   return {
     ...rest,

@@ -12,7 +12,14 @@ import { isOutsideZoo } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, withoutEdits, type Subject } from '../ask/subject';
 import { predictsNext, selectedHead, type Frame, type Head } from '../frame';
-import { canGenerate, generateFrames, type Generation, type Sampling } from './generation';
+import {
+  canGenerate,
+  canWrite,
+  generateFrames,
+  writeAfter,
+  type Generation,
+  type Sampling,
+} from './generation';
 import { Loader, type Dependencies } from './loading';
 import { EFFECT, withEffect } from './effect';
 import type { OpenModel, Watch } from './opened';
@@ -54,6 +61,9 @@ const isGeneration = (task: Task): task is Generation =>
 /** Returns the subject that a task opens; undefined for a generation, which extends open runs. */
 const subjectOf = (task: Task): string | undefined =>
   typeof task === 'string' ? task : isGeneration(task) ? undefined : task.subject;
+
+const needsWriting = (frame: Frame, { writes }: Request): boolean =>
+  writes !== undefined && frame.writes === undefined && canWrite(frame);
 
 /** A subject's last frame, with the key of the subject and question that it answers, and the model that was measured. */
 type Answer = { readonly key: string; readonly frame: Frame; readonly openModel: OpenModel };
@@ -338,7 +348,8 @@ export class Queue {
     const shownHead = this.#headOf(frame, this.#request!);
     return (
       isAnswered(frame, this.#models.describe, this.#request!, shownHead) &&
-      !this.#needsEffect(frame)
+      !this.#needsEffect(frame) &&
+      !needsWriting(frame, this.#request!)
     );
   }
 
@@ -562,7 +573,11 @@ export class Queue {
       previousFrame: this.#answers.get(frame.subject)?.frame,
       headOf: (subjectFrame) => this.#headOf(subjectFrame, request),
     });
-    return cachedRun?.lacks ? { ...fullFrame, lacks: { ...cachedRun.lacks } } : fullFrame;
+    const writing = needsWriting(fullFrame, request)
+      ? { writes: await writeAfter(fullFrame, openModel, request.writes!) }
+      : {};
+    const lacks = cachedRun?.lacks ? { lacks: { ...cachedRun.lacks } } : {};
+    return { ...fullFrame, ...writing, ...lacks };
   }
 
   /** Closes runs and models that no room requests, and large models whose measurements are done. */

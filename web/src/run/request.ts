@@ -24,6 +24,8 @@ export interface Request {
   readonly head: Head;
   /** At most this many rows and columns of a map; absent: all. */
   readonly cells?: number;
+  /** The number of tokens that each model writes after the text; absent: none. */
+  readonly writes?: number;
   /** The first query and key of the exact cells of a longer map; negative: none are read. */
   readonly zoom?: { readonly query: number; readonly key: number };
   /** Heads of single subjects, which replace `head`. */
