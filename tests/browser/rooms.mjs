@@ -747,7 +747,10 @@ const training = {
     assert.equal(written.length, 10);
     assert.match(written[0], /^TheThe/);
     assert.match(written[4], /\bI am\b/);
-    await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
+    await page
+      .locator('.chart-picture.choosable')
+      .first()
+      .click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
     await settled(page);
     assert.deepEqual(page.troubles, []);

@@ -457,12 +457,13 @@ describe('Training', () => {
 
   it('frames the chosen step in each row that has it, and writes what each model writes then', async () => {
     const soft = course('softmax', 0, 0.25, 0.5);
-    const writes = ['TheThe', '\n "They is the bir', '   '];
+    const writes = ['TheThe', '\n "They is the bir', ' \n\u0001 '];
     const written = soft.map((frame, i) => ({ ...frame, writes: writes[i]! }));
     const room = await trainingRoom({}, [...written, ...course('sigmoid', 0, 0, 0)]);
     expect(room.asked().writes).toBe(12);
-    expect(room.texts('.writing')).toEqual(['TheThe …', '"They is the …', '(3 spaces)']);
-    const frameArea = () => room.all('.places .frame').map(({ style }) => style.gridArea);
+    expect(room.texts('.writing')).toEqual(['TheThe …', '"They is the …', '(nothing visible)']);
+    const frameArea = () =>
+      room.all('.places .frame:not([hidden])').map(({ style }) => style.gridArea);
     expect(frameArea()).toEqual(['1 / 3 / span 2']);
     // A third model lacks the step: its row has no frame.
     room.state.value = { ...room.state.value, shown: ['softmax@40', 'other'] };
@@ -499,13 +500,11 @@ describe('Training', () => {
     const before = (id: string, loss: number) =>
       at(`${id}@0`, 0, { loss_mean: tensor([1], [loss]) });
     for (const loss of [2.9, 3])
-      expect(
-        (await lead([softmax(), twin, before('softmax', 3), before('sigmoid', loss)])).startsWith(
-          'Both learn to write',
-        ),
-      ).toBe(loss === 3);
+      expect(await lead([softmax(), twin, before('softmax', 3), before('sigmoid', loss)])).toMatch(
+        loss === 3 ? /Both learn to write from children’s books\.$/ : /Trained here on .* books\.$/,
+      );
     expect(await lead([softmax(), sigmoid()])).toMatch(
-      new RegExp(`books\\. ${sinkDefinition(softmax())}$`),
+      new RegExp(`^${sinkDefinition(softmax())} Trained`),
     );
   });
 
@@ -558,8 +557,6 @@ describe('Training', () => {
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
     expect(mapsOf(room)).toMatchSnapshot();
     expect(room.all('.strip.single .cell')).toHaveLength(1);
-    // Only the other chart has its curve.
-    expect(room.all<HTMLDetailsElement>('details.more')[0]!.open).toBe(true);
     const pythia = 'hub:EleutherAI/pythia-14m@step1000';
     const checkpoint = softmax({ subject: pythia, model: { ...model, id: pythia } } as never);
     const visited = await trainingRoom({ shown: [pythia] }, [checkpoint]);

@@ -181,7 +181,7 @@ describe.skipIf(!isBuilt)(`a series in the page${isBuilt ? '' : UNBUILT}`, () =>
     const view = drawView(training, frame, { frames, api: { timelines, fail } });
     await vi.waitFor(() => expect(view.charts()[0]!.series).toHaveLength(1));
     const [chart] = view.charts();
-    expect(chart).toMatchObject({ cursor: 30, series: [{ name: 'lab/llama', faint: false }] });
+    expect(chart).toMatchObject({ cursor: 30, series: [{ name: 'lab/llama' }] });
     expect(training.says(frame, { layer: 0, head: 0 })).toMatchSnapshot();
     expect(emergenceOf(frame)).toMatchObject({ isNone: false, step: 0 });
     expect(fail).not.toHaveBeenCalled();

@@ -14,7 +14,9 @@ import { frameOf, tensor, turn } from './fixture';
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
-const logs: Record<string, number[]> = { softmax: [10, 30], lost: [] };
+const logs: Record<string, number[]> = {
+  ...{ softmax: [10, 30], lost: [], few: [2, 10, 9.9], none: [2, 9.9], one: [50] },
+};
 const fetchedLogs: string[] = [];
 vi.mock('../src/timeline/seeds', async (load) => ({
   ...(await load<object>()),
@@ -116,19 +118,15 @@ describe('the curves of training', () => {
     expect(calls).toHaveLength(6);
   });
 
-  it('show all models, with the shown ones on top', async () => {
-    const { chart, texts, click, set, root } = await drawTraining([frameAt('sigmoid@20')]);
-    expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
-      ['The softmax model', true],
-      ['The sigmoid model', false],
-    ]);
+  it('show the shown models', async () => {
+    const { chart, root } = await drawTraining([frameAt('sigmoid@20')]);
+    expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
     expect(seriesOf(chart(), 'sigmoid')).toMatchObject({
       places: [0, 20, 40],
       values: [0, 1, 2],
       color: '--run-2',
       dash: '5,3',
     });
-    expect(seriesOf(chart(), 'softmax')).not.toHaveProperty('dash');
     expect(chart()).toMatchObject({
       steps: true,
       cursor: 20,
@@ -136,9 +134,6 @@ describe('the curves of training', () => {
       yLabel: 'heads with a sink, mean of 20 passages, %',
     });
     expect(chart()).not.toHaveProperty('log');
-    expect(texts('.segmented button')[0]).toMatch(/loss/i);
-    click('first hidden norm');
-    expect(set).toHaveBeenCalledWith({ curve: 'hidden_ratio' });
     const steps: number[] = [];
     root.addEventListener('choose-step', (event) => steps.push((event as CustomEvent).detail));
     chart().onChoose!(7);
@@ -168,19 +163,20 @@ describe('the curves of training', () => {
     expect((await drawTraining([lastFrame])).chart().cursor).toBe(70);
   });
 
-  it('have the mean and the range of long runs over seeds', async () => {
+  it('have a thin line for each further run, which a sentence counts', async () => {
     const { chart, text } = await drawTraining([frameAt('softmax'), frameAt('lost')]);
-    const band = seriesOf(chart(), 'seeds of');
-    expect(band).toMatchObject({
-      name: 'The softmax model, 2 seeds of 16,000 steps',
-      ...{ color: '--run-1', dash: '1,3', places: [0, 8000], values: [0, 20] },
-      band: { low: [0, 10], high: [0, 30] },
-    });
-    expect(text('.caption')).toMatchSnapshot();
-    expect(text('.caption')).toMatchSnapshot();
-    expect([text('.caption').includes(OTHER_RUNS), training.how.includes(OTHER_RUNS)]).toEqual([
-      ...[false, true],
+    expect(chart().series.map(({ name, values, faint }) => [name, values, faint])).toEqual([
+      ['', [0, 10], true],
+      ['', [0, 30], true],
+      ['The softmax model', [0, 30, 60], undefined],
     ]);
+    expect(chart().series[0]).toMatchObject({ color: '--run-1', places: [0, 8000] });
+    expect(chart().series[0]).not.toHaveProperty('dash');
+    expect(text('.caption')).toContain(OTHER_RUNS);
+    const captionOf = async (id: string) => (await drawTraining([frameAt(id)])).text('.caption');
+    const captions = [text('.caption'), await captionOf('few'), await captionOf('none')];
+    expect([...captions, await captionOf('one')]).toMatchSnapshot();
+    expect(training.how.includes(OTHER_RUNS)).toBe(true);
     expect(training.says(frameAt('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
     // A run whose logs are still loading is not called the only seed.
     const waitingText = training.says(frameAt('sigmoid'), { layer: 0, head: 0 });

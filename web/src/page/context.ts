@@ -81,7 +81,10 @@ export class Scope {
 
 /** A room's request to the queue. By default it is for the state's subjects and head. */
 interface RoomRequest extends Partial<
-  Pick<Request, 'subjects' | 'question' | 'head' | 'studies' | 'isFixed' | 'heads' | 'ahead' | 'writes'>
+  Pick<
+    Request,
+    'subjects' | 'question' | 'head' | 'studies' | 'isFixed' | 'heads' | 'ahead' | 'writes'
+  >
 > {
   readonly views: readonly View[];
   readonly more?: readonly string[];

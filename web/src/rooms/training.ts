@@ -38,7 +38,7 @@ import {
 import { colorsOf } from '../timeline/course';
 import { addMapLegend, attention } from '../views/attention';
 import { training } from '../views/training';
-import { addElement, addFold, type DrawOptions } from '../page/view';
+import { addElement, type DrawOptions } from '../page/view';
 import {
   capitalize,
   countedOn,
@@ -180,9 +180,8 @@ function modelsWords(
     ({ points }) => lossOf(points[0]!.frame) - lossOf(points.at(-1)!.frame) >= LEARNED_NATS,
   );
   if (frames.length === 2 && learn.length === 2)
-    return 'Both learn to write from children’s books. ';
-  const names = frames.length > 1 ? 'Small language models' : 'A small language model';
-  return `${names}, trained here on children’s books. `;
+    return ' Both learn to write from children’s books.';
+  return ' Trained here on children’s books.';
 }
 
 /** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
@@ -266,9 +265,9 @@ function headsPicture(frame: Frame, isSink: boolean, isStale: boolean): Template
 /** What a model writes after the text, on one line; nothing where that is not known. */
 function writingOf({ writes }: Frame, isStale: boolean) {
   if (writes === undefined) return nothing;
-  const words = writes.trim().replace(/\s+/g, ' ');
+  const words = writes.replace(/[\s\p{C}]+/gu, ' ').trim();
   // The last word may lack its end.
-  const whole = words ? `${words.replace(/ \S*$/, '')} …` : `(${writes.length} spaces)`;
+  const whole = words ? `${words.replace(/ \S*$/, '')} …` : '(nothing visible)';
   return html`<span class="text-strip writing" title=${words}>${isStale ? '…' : whole}</span>`;
 }
 
@@ -339,17 +338,16 @@ function drawPlaces(
         : nothing,
     ];
   });
-  render(
-    html`${places}${
-      framed.length && columns.length > 1
-        ? html`<div
-            class="frame"
-            style="grid-area: 1 / ${framed[0]!.column + 1} / span ${framed.length}"
-          ></div>`
-        : nothing
-    }`,
-    root,
+  // A frame for each column: one that moved would count as a shift of the layout.
+  const frames = columns.map(
+    (_, column) =>
+      html`<div
+        class="frame"
+        ?hidden=${columns.length === 1 || column !== framed[0]?.column}
+        style="grid-area: 1 / ${column + 1} / span ${framed.length || 1}"
+      ></div>`,
   );
+  render([...places, ...frames], root);
 }
 
 /** Adds the strip; returns a function that draws it. */
@@ -459,27 +457,18 @@ function addFoot(root: HTMLElement, context: Context) {
   };
 }
 
-/** Adds a closed section with the averages over other texts and runs, which only it has of checkpoints of a hub. */
+/** Adds the averages over other texts, with further runs, which are all that is known of checkpoints of a hub. */
 function addOtherRuns(
   root: HTMLElement,
   context: Context,
   scope: Scope,
   goToStep: (step: number) => void,
 ) {
-  let isOpened = false;
-  const fold = addFold(root, 'Other texts and runs');
-  const figure = new Figure(fold, training, context, scope, {
-    ...{ isUnstamped: true, isEager: true },
-  });
-  const update = () => {
-    if (fold.open) figure.update(entriesOf(context, context.state.value.shown));
-  };
-  fold.addEventListener('toggle', update);
-  fold.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
-  return (hasCourses: boolean) => {
-    if (!hasCourses && !isOpened) isOpened = fold.open = true;
-    update();
-  };
+  const place = addElement(root, 'other-runs');
+  const question = 'Do other runs have a sink, too?';
+  const figure = new Figure(place, training, context, scope, { isUnstamped: true, question });
+  place.addEventListener('choose-step', (event) => goToStep((event as CustomEvent<number>).detail));
+  return () => figure.update(entriesOf(context, context.state.value.shown));
 }
 
 /** Whether the window is wide, as the style sheet counts it. */
@@ -567,10 +556,11 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
       reason.words = reasonWords(framesOf(trained), chosen);
     const words = {
       heading: headingOf(courses),
-      reason: `${modelsWords(framesOf(trained), courses, context)}${reason.words}`,
+      // What is said of the models may change, and comes last: nothing moves.
+      reason: `${reason.words}${modelsWords(framesOf(trained), courses, context)}`,
       finding: isLoading ? 'Loading the models …' : numbersSentence(current),
       // The curves and the strip show it.
-      isDrawn: courses.length > 0 && reason.words !== '' && current.every(canCount),
+      isDrawn: kept.hasCourses() && reason.words !== '' && current.every(canCount),
     };
     render(headTemplate(words, latest, context, isPlaying), headingPlace);
     root.classList.toggle('pending', isPending && !isPlaying);
@@ -590,6 +580,6 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
       isPlaying,
     );
     drawFoot(framesOf(entries));
-    updateOtherRuns(kept.hasCourses() || isLoading);
+    updateOtherRuns();
   });
 }

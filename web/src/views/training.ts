@@ -1,7 +1,5 @@
-/** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
+/** Draws a quantity during training: a line for each shown model, and a thin one for each of its further runs. */
 import { signal } from '@preact/signals-core';
-import { render } from 'lit';
-import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { questionKey } from '../ask/question';
@@ -19,14 +17,7 @@ import {
   type Point,
   type Quantity,
 } from '../timeline/course';
-import {
-  bandOf,
-  OTHER_RUNS,
-  seedRuns,
-  seedWords,
-  type Outcome,
-  type SeedRun,
-} from '../timeline/seeds';
+import { bandOf, OTHER_RUNS, seedRuns, seedWords, type SeedRun } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
 import type { Timelines } from '../timeline/timelines';
 import { verdictOf } from '../words';
@@ -79,40 +70,26 @@ function recordVisit(frame: Frame) {
   return { repository: checkpoint.repository, visits };
 }
 
-/** Returns the mean over seeds of each shown model, with a band from the smallest to the largest value. */
-function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
+/** Returns a thin line for each further run of the shown models. */
+function runLines(frames: readonly Frame[], quantity: Quantity): Series[] {
   const ids = [...new Set(frames.map((frame) => zooStepOf(frame).id))];
-  return ids.flatMap((id, i): Series[] => {
-    const runs = longRuns.get(id) ?? [];
-    const points = bandOf(runs, quantity.seedsName);
-    if (!points.length) return [];
-    const course = loadedCourses.peek().find((candidate) => candidate.id === id);
-    const { model } = frames.find((frame) => zooStepOf(frame).id === id)!;
-    const steps = runs[0]!.training.steps.toLocaleString('en');
-    return [
-      {
-        name: `${course?.title ?? model.title}, ${runs.length} seeds of ${steps} steps`,
-        color: (course?.style ?? styleOf(loadedCourses.peek().length + i)).color,
-        dash: '1,3',
-        places: points.map(({ step }) => step),
-        values: points.map(({ mean }) => mean),
-        band: { low: points.map(({ low }) => low), high: points.map(({ high }) => high) },
-      },
-    ];
+  return ids.flatMap((id, i) => {
+    const { style } = loadedCourses.peek().find((course) => course.id === id) ?? {};
+    return (longRuns.get(id) ?? []).map(({ points }): Series => ({
+      ...(style ?? styleOf(loadedCourses.peek().length + i)),
+      ...{ name: '', faint: true },
+      places: points.map(({ step }) => step!),
+      values: points.map((point) => point[quantity.seedsName] ?? NaN),
+    }));
   });
 }
 
 function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
   const shownIds = new Set(frames.map((frame) => zooStepOf(frame).id));
-  // A series has its own prompts, so that lines of other texts are not drawn beside it unless the reader shows them.
-  const isZooShown = frames.some(({ recording }) => !recording);
   const zooLines = loadedCourses
     .peek()
-    .filter(({ id, series }) => (series ? shownIds.has(id) : isZooShown))
-    .map((course): Series => ({
-      ...lineSeries(course, quantity),
-      faint: !shownIds.has(course.id),
-    }));
+    .filter(({ id }) => shownIds.has(id))
+    .map((course) => lineSeries(course, quantity));
   const hubLines = frames.flatMap((frame, i): Series[] => {
     const visitedCourse = quantity === SINK_QUANTITY ? recordVisit(frame) : undefined;
     if (!visitedCourse) return [];
@@ -125,10 +102,7 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
       },
     ];
   });
-  // Sorts faint lines to the front, so that the shown runs are drawn over them.
-  return [...seedBands(frames, quantity), ...zooLines, ...hubLines].sort(
-    (a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)),
-  );
+  return [...runLines(frames, quantity), ...zooLines, ...hubLines];
 }
 
 /**
@@ -147,14 +121,11 @@ export function emergenceOf(frame: Frame) {
   return { isNone, step, from: points[0]!.value, last: lastValue, maximum };
 }
 
-/**
- * Returns sentences about the shown checkpoint, and about other seeds.
- * @param outcomes the outcomes to state; absent: all
- */
-function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+/** Returns sentences about the shown checkpoint, and about other seeds. */
+function checkpointSentences(frame: Frame): string[] {
   const { id, step } = zooStepOf(frame);
   const course = loadedCourses.peek().find((candidate) => candidate.id === id);
-  const seedLines = seedSentences(frame, outcomes);
+  const seedLines = seedSentences(frame);
   if (!course) return seedLines;
   const { checkpoints, seed } = course.timeline;
   const checkpoint =
@@ -174,24 +145,37 @@ function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): strin
   ];
 }
 
-function seedSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
-  const seedNote = seedWords(longRuns.get(zooStepOf(frame).id) ?? [], outcomes);
+function seedSentences(frame: Frame): string[] {
+  const seedNote = seedWords(longRuns.get(zooStepOf(frame).id) ?? []);
   return seedNote ? [seedNote] : [];
 }
 
-/** Returns the sentences about the shown checkpoints, with the conditions once, in the last line that has them. */
-function captionsOf(frames: readonly Frame[], quantity: Quantity): string {
-  const { seedsName: outcome, ...definition } = quantity;
-  const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
-  const lines = frames.flatMap((frame) =>
-    checkpointSentences(frame, [{ ...definition, name: outcome, unit }]),
-  );
-  const uniqueLines = [...new Set(lines)];
-  const isLastWithConditions = (i: number) =>
-    !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
-  return uniqueLines
-    .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
-    .join('\n');
+/** Says in how many of the further runs of each shown model many heads have a sink, and when. */
+function runSentences(frames: readonly Frame[]): string[] {
+  const frameById = new Map(frames.map((frame) => [zooStepOf(frame).id, frame]));
+  return [...frameById].flatMap(([id, { model }]) => {
+    const runs = longRuns.get(id) ?? [];
+    if (runs.length < 2) return [];
+    const sinkOf = (point: SeedRun['points'][number]) => point[SINK_QUANTITY.seedsName] ?? 0;
+    // A share below 10% is not rounded up to it.
+    const short = (x: number) => (x < 10 ? Math.floor(10 * x) / 10 : Math.round(x));
+    const range = (values: readonly number[]) =>
+      [...new Set([Math.min(...values), Math.max(...values)].map(short))]
+        .map((value) => value.toLocaleString('en'))
+        .join(' to ');
+    const found = runs
+      .map(({ points }) => points.find((point) => sinkOf(point) >= MIN_SINK_PERCENT))
+      .filter((point) => point !== undefined);
+    const ends = runs.map(({ points }) => points.at(-1)!);
+    const count =
+      found.length === runs.length
+        ? `all ${runs.length}`
+        : `${found.length || 'none'} of ${runs.length}`;
+    const when = found.length ? `, first at step ${range(found.map(({ step }) => step!))}` : '';
+    return [
+      `${model.title.replace(/ at step .*/, '')}: ${count} further runs ${found.length > 1 ? 'reach' : 'reaches'} ${MIN_SINK_PERCENT}% of heads${when}; ${range(ends.map(sinkOf))}% at the end (step ${range(ends.map(({ step }) => step!))}).`,
+    ];
+  });
 }
 
 /** Returns the step that a frame shows; of trained weights the last one. NaN until the timelines are loaded. */
@@ -273,8 +257,7 @@ export const training: View = {
   title: 'Through training',
   question: 'When does the sink appear?',
   how:
-    `Lines: measured during training on ${LOG_SEQUENCES} held-out sequences. The selected models are ` +
-    'highlighted. Bands: min-max of long runs over seeds, with their mean as a dotted line. ' +
+    `Lines: measured during training on ${LOG_SEQUENCES} held-out sequences. Thin lines: further runs with other seeds. ` +
     `A series of recordings has its own prompts; its band is the 95% interval over them. ${OTHER_RUNS} Select a point to go to the nearest checkpoint.`,
   drawsAllSubjects: true,
   reads: ['sink_ratio'],
@@ -327,8 +310,7 @@ export const training: View = {
       ...(seedSentences(frame).length ? [OTHER_RUNS] : []),
     ].join('\n');
   },
-  draw(root, { set, timelines, fail }) {
-    const quantityChoice = addElement(root, '');
+  draw(root, { timelines, fail }) {
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
     let redraw = () => {};
@@ -338,17 +320,10 @@ export const training: View = {
       loadSeries(frames, timelines, () => redraw(), fail);
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? SINK_QUANTITY;
-        render(
-          segmentedControl(
-            'Quantity',
-            QUANTITIES.map(({ name, title, shortTitle }) => [name, shortTitle, title] as const),
-            quantity.name,
-            (curve) => set({ curve }),
-            true,
-          ),
-          quantityChoice,
-        );
-        const captions = captionsOf(frames, quantity);
+        const runs = quantity === SINK_QUANTITY ? runSentences(frames) : [];
+        const captions = runs.length
+          ? [...runs, OTHER_RUNS].join(' ')
+          : frames.flatMap((one) => checkpointSentences(one)).join('\n');
         setText(captionElement, captions);
         const { domain } = quantity;
         drawChart(chart, {
