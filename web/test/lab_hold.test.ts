@@ -199,8 +199,7 @@ describe('the lab', () => {
         ),
       );
       const short = shortVerdictWords(pair, NO_QUESTION);
-      const [, ...chances] =
-        /right copy: (\S+)% \(\S+\), (\S+)% \(\S+\); by a blind guess 2%\./.exec(short)!;
+      const [, ...chances] = /right copy: \S+ (\S+)%, \S+ (\S+)%; blind guess 2%\./.exec(short)!;
       const [, ...gets] = /, the first token gets (\S+)% with \S+; (\S+)% with \S+$/.exec(
         titleWords(pair),
       )!;

@@ -421,8 +421,8 @@ function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   if (isFineTune(settings) || settings.task === 'conditional' || !likely.every(Number.isFinite))
     return '';
-  const words = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`).join(', ');
-  return `Probability of a right copy: ${words}; by a blind guess ${weightWords(1 / tokenTexts(settings).length)}.`;
+  const words = pair.map(({ name }, i) => `${name} ${weightWords(likely[i]!)}`).join(', ');
+  return `Probability of a right copy: ${words}; blind guess ${weightWords(1 / tokenTexts(settings).length)}.`;
 }
 
 /** The finding, and how well models that rest have learned their task. */
