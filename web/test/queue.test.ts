@@ -651,6 +651,22 @@ describe('the queue', () => {
     expect(idsOfBoth()[1]).toEqual([1, 1, 1]);
   });
 
+  it('adds no more to the text of a subject that becomes a baseline while it grows', async () => {
+    const { ask, entryOf, queue, idle } = stageOf({}, 80);
+    const edited = 'a~silence(0,1)';
+    ask(['a']);
+    await idle();
+    const end = effect(() => {
+      if (queue.entries.value.get('a')?.frame?.generated !== 2) return;
+      queueMicrotask(() => (end(), ask([edited, 'a'], { follows: { a: edited } })));
+    });
+    await queue.generate(['a'], { count: 9, temperature: 0, topK: 0, seed: 1 });
+    await idle();
+    const [base, follower] = ['a', edited].map((subject) => entryOf(subject)!);
+    expect(base!.frame!.generated).toBeLessThan(9);
+    expect([base!.isStale, base!.frame!.ids]).toEqual([false, follower!.frame!.ids]);
+  });
+
   it('measures an intervention on the generated text that the reader sees, until the question changes', async () => {
     const { ask, entryOf, queue, idle } = stageOf({}, 80);
     const edited = 'a~silence(0,1)';

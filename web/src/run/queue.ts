@@ -544,8 +544,9 @@ export class Queue {
   async #generate({ subjects, sampling }: Generation, job: Job): Promise<void> {
     for (const subject of subjects) {
       const answer = this.#answers.get(subject);
-      // A baseline reads the text of its edited subject.
-      if (!answer || subject in (this.#request!.follows ?? {})) continue;
+      // A baseline reads the text of its edited subject. A shown subject may become one meanwhile.
+      const isBaseline = () => subject in (this.#request!.follows ?? {});
+      if (!answer || isBaseline()) continue;
       if (!this.#isCurrent(subject) || !canGenerate(answer.frame)) continue;
       const { openModel } = answer;
       const { describe } = this.#models;
@@ -556,6 +557,7 @@ export class Queue {
         // A view that opened meanwhile may need a further field, for which the text runs again afterwards.
         const request = recordedRequest(describe, this.#request!, cachedRun.fields);
         const fullFrame = await this.#completeFrame(frame, openModel, cachedRun, request);
+        if (isBaseline()) break;
         const key = this.#keyOf(subject, frame.question);
         this.#answerWith(job, { key, frame: fullFrame, openModel }, true);
       }
