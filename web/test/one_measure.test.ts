@@ -113,7 +113,7 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
       /^no strong first column/,
       ({ shown, eps }) => shown.strong < 0.4 * shown.rows && shown.given <= eps,
     ],
-    'raw weights': [/^raw weights, not shares/, ({ shown }) => shown.rowSum > 1.5],
+    'raw weights': [/^rows sum to [\d.]+ times 100%/, ({ shown }) => shown.rowSum > 1.5],
     'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
     'heads with a sink write no less': [
       /do(?:es)? not write less/,
