@@ -343,3 +343,13 @@ test('each reason in the table of skips is given by a test of its stage', async 
       assert.notEqual(output, '', `${stage}: ${reason}`);
     }
 });
+
+test('each small edit of tests/mutate finds its code once, and names a test that exists', () => {
+  const rows = readFileSync(join(root, 'tests/mutate/edits.jsonl'), 'utf8').trim().split('\n');
+  for (const row of rows) {
+    const { file, code, test } = JSON.parse(row);
+    const count = readFileSync(join(root, file), 'utf8').split(code).length - 1;
+    assert.equal(count, 1, `${file}: ${code}`);
+    assert.ok(existsSync(join(root, test)), test);
+  }
+});
