@@ -18,6 +18,23 @@ import {
   statisticsOverPrompts,
 } from './frame';
 
+/** Bars and sentences show no difference of less than one point of 100%, and of less than a twentieth of the larger number. */
+export const SMALL_SHARE = 0.01;
+const SMALL_PART = 0.05;
+/** The same for losses: in nats per token, a twentieth of the perplexity, and a hundredth of the larger loss. */
+const [SMALL_RISE, SMALL_LOSS_PART] = [0.05, 0.01];
+
+const signBeyond = (a: number, b: number, least: number, part: number): number =>
+  Math.abs(a - b) <= Math.max(least, part * Math.max(Math.abs(a), Math.abs(b)))
+    ? 0
+    : Math.sign(a - b);
+
+/** Returns 1 or -1 if a reader would call `a` more or less than `b`, else 0. @param least 0 for lengths */
+export const compare = (a: number, b: number, least = SMALL_SHARE): number =>
+  signBeyond(a, b, least, SMALL_PART);
+export const compareLosses = (a: number, b: number): number =>
+  signBeyond(a, b, SMALL_RISE, SMALL_LOSS_PART);
+
 /** Formats a number; a dash if it is undefined. */
 export function formatValue(value: number, digits = 2): string {
   if (!Number.isFinite(value)) return '–';

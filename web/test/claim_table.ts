@@ -80,7 +80,7 @@ export const CLAIMS: Readonly<
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'the number inside a map': [
-    /^(?:◀ (?:attention sink: )?|no strong first column: )(<?[\d.]+)% on /g,
+    /^(?:◀ (?:attention sink: )?|no strong first column: )?(<?[\d.]+)% on /g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'the sum of the rows inside a map': [
@@ -140,8 +140,8 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.rowSum),
   ],
   'what goes to the token of its rows': [
-    /(?:; as a share of each row, \S.*? gets|As a share of each row, that is) (<?[\d.]+)% on average/g,
-    ({ map, eps }, n) => isWritten(n!, map.share) && map.share > eps !== map.given > eps,
+    /(?:; as a share of each row, \S.*? gets (<?[\d.]+)% on average|: (<?[\d.]+)% of each row, and rows sum to)/g,
+    ({ map, eps }, n, m) => isWritten((n ?? m)!, map.share) && map.share > eps !== map.given > eps,
   ],
   'an almost empty head': [
     /gives the tokens almost no attention/g,

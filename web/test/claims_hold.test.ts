@@ -12,7 +12,7 @@ import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
 import { leadSentence, sideWords } from '../src/rooms/start';
-import { row } from '../src/rooms/worked_row';
+import { drawStrips, row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
 import { findingWords, modelName, rowsWords } from '../src/words';
@@ -170,31 +170,39 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   const output = sumOf(keys, ({ weight }) => weight);
   check('sum', footTexts[1]!, sum);
   check('output', footTexts[3]!, output);
+  const strips = document.createElement('div');
+  render(drawStrips([frame], query), strips);
+  // The second strip is softmax of the same scores, without the first one.
+  const expSum = others.reduce((before, { score }) => before + Math.exp(score), 0);
+  const shareOf = ({ score }: { score: number }) => Math.exp(score) / expSum;
+  const weights = (some: typeof keys) =>
+    some.reduce((total, { weight }) => total + Math.abs(weight), 0);
+  const truths = [
+    [weights([first!]), weights(others), output],
+    [0, 1, sumOf(others, shareOf)],
+  ] as const;
+  const lineCount = operation.name === 'softmax' && others.length ? 2 : 1;
+  const stripLines = [...strips.querySelectorAll('tr')].slice(1);
+  if (stripLines.length !== lineCount) differences.push(`${stripLines.length} strips`);
+  const width = Math.max(1, weights(keys));
+  stripLines.forEach((line, i) => {
+    const [firstShare, otherShare, length] = truths[i]!;
+    [...line.querySelectorAll<HTMLElement>('i')].forEach((part, n) => {
+      const drawn = Number(part.style.getPropertyValue('--share'));
+      const share = [firstShare, otherShare][n]!;
+      if (Math.abs(drawn * width - share) > 1e-5) differences.push(`strip: ${drawn}, not ${share}`);
+      const [, written] = /^(\S+)% on /.exec(part.textContent!.trim()) ?? [];
+      if (written) check('strip', `${written}%`, share);
+    });
+    check('writes', line.querySelector('.bar')!.textContent!.trim(), length);
+  });
   const sentence = row.says(frame, head!, { query } as never);
-  // Softmax of the same scores, without the first one.
-  const outputMatch = /a vector of length (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(sentence);
-  if (outputMatch) {
-    const expSum = others.reduce((before, { score }) => before + Math.exp(score), 0);
-    check(
-      'without',
-      outputMatch[1]!,
-      sumOf(others, ({ score }) => Math.exp(score) / expSum),
-    );
-    check('with', outputMatch[2]!, output);
-  }
-  const sumMatch = /this row sums to (<?[\d.]+%), and no row/.exec(sentence);
-  if (sumMatch) check('row', sumMatch[1]!, sum);
-  if (operation.name === 'sigmoid' && !sumMatch) differences.push(`no row sums: ${sentence}`);
-  const isTop = others.every(
-    ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),
-  );
+  const isTop = others.every(({ weight }) => Math.abs(first!.weight) > Math.abs(weight));
   const claims = {
-    'has the highest score': isTop,
-    'another token gets more attention': !isTop,
-    'most of the attention goes to it': first!.weight > 0.5 && operation.normalizes,
-    'The value of':
-      Math.hypot(...first!.value) > mean(others.map(({ value }) => Math.hypot(...value))),
-    'its small value adds little for that weight':
+    'gets the most attention': isTop,
+    'most goes to': first!.weight > 0.5 && operation.normalizes,
+    'gets more attention than': !isTop,
+    'small value':
       Math.hypot(...first!.value) < mean(others.map(({ value }) => Math.hypot(...value))) / 2,
   };
   for (const [claim, isTrue] of Object.entries(claims))

@@ -167,12 +167,15 @@ describe('a heatmap', () => {
           expect(labels).toEqual(names.filter((_, i) => i % step === 0));
         }
       }
-    // Numbers replace words that do not all fit; the first word stays.
-    const many = Array.from({ length: 128 }, (_, i) => `w${i}`);
-    const numbered = { ...base, rows: 128, cols: 1, data: new Float32Array(128), rowWords: many };
-    map.draw({ ...numbered, colWords: ['w0'], isNumbered: true });
-    const numbers = Array.from({ length: 12 }, (_, i) => String(10 * (i + 1)));
-    expect(words('.row-words').flatMap(([word]) => word || [])).toEqual(['w0', ...numbers]);
+    // Where not all words fit, a label is never the later byte of a character.
+    const bytes = Array.from({ length: 90 }, (_, i) => (i % 3 === 1 ? `w${i}` : '·'));
+    const column = { ...base, rows: 90, cols: 1, data: new Float32Array(90) };
+    map.draw({ ...column, rowWords: bytes, colWords: ['w0'] });
+    expect(words('.row-words').flatMap(([word]) => word || [])).toEqual(
+      bytes.filter((word) => word !== '·'),
+    );
+    map.draw({ ...base, rows: 3, cols: 1, rowWords: ['é', '·', 'a'], colWords: ['é'] });
+    expect(words('.row-words').map(([word]) => word)).toEqual(['é', '·', 'a']);
     const hiddenClasses = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,
     );

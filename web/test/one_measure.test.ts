@@ -17,7 +17,6 @@ import { row, rowAnswer, rowTitle, workOutRow } from '../src/rooms/worked_row';
 import { numbersSentence } from '../src/rooms/training';
 import { labelOf } from '../src/views/attention';
 import { viewNamed } from '../src/views/index';
-import { shownQuery } from '../src/views/query';
 import { groupWords, outputNormsOf } from '../src/views/outputs';
 import { findingWords, modelName, verdictOf } from '../src/words';
 import {
@@ -54,14 +53,33 @@ beforeAll(async () => {
 }, PATIENCE.timeout);
 afterAll(() => page?.close());
 
-/** Returns 1 if the first token has the largest weight in the worked row as it is printed, −1 if another has, else 0. */
+/** Whether two numbers are apart by a twentieth of the larger one, and by `least`. */
+const areApart = (a: number, b: number, least = 0): boolean =>
+  Math.abs(a - b) > least && Math.abs(a - b) > 0.05 * Math.max(a, b);
+
+/** Returns 1 if the first token wins the last row, −1 if another does, 0 if two are alike. */
 function firstAgainstOthers(frame: Frame): number {
-  const query = shownQuery(frame, -1);
-  const { data } = frame.head!.tensors.att!;
-  const [first, ...others] = Array.from(
-    data.subarray(query * frame.T, query * frame.T + query + 1),
-  ).map((weight) => Number((100 * Math.abs(weight)).toFixed(1)));
-  return Math.sign(first! - Math.max(...others));
+  const { T } = frame;
+  const row = Array.from(frame.head!.tensors.att!.data.subarray((T - 1) * T, T * T), Math.abs);
+  const [most, second] = row.toSorted((a, b) => b - a) as [number, number];
+  return areApart(most, second, 0.01) ? (row[0] === most ? 1 : -1) : 0;
+}
+
+/** Returns the lengths of what the shown head writes in the last row: with the first token, and with its weight shared. */
+function lastOutputs({ head, tensors, T, architecture: { G, H } }: Frame): [number, number] {
+  const { data, shape } = tensors.v!;
+  const K = shape.at(-1)!;
+  const group = (head!.layer * G + Math.floor((head!.head * G) / H)) * T * K;
+  const weights = head!.tensors.att!.data.subarray((T - 1) * T, T * T);
+  const lengthOf = (shares: readonly number[]) =>
+    Math.hypot(
+      ...Array.from({ length: K }, (_, k) =>
+        shares.reduce((sum, share, t) => sum + share * data[group + t * K + k]!, 0),
+      ),
+    );
+  const all = Array.from(weights);
+  const rest = all.slice(1).reduce((a, b) => a + b, 0);
+  return [all, all.map((weight, t) => (t ? weight / rest : 0))].map(lengthOf) as [number, number];
 }
 
 /** Returns what the shown head writes, divided by the mean of the other heads. */
@@ -116,20 +134,28 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
     'raw weights': [/^rows sum to [\d.]+ times 100%/, ({ shown }) => shown.rowSum > 1.5],
     'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
     'heads with a sink write no less': [
-      /do(?:es)? not write less/,
+      /^Here the heads? with a sink writes? (?:more|about as much)/,
       (_, frame) => {
-        const { sinkMean, noSinkMean } = outputNormsOf(
-          frame,
-          selectedHead(frame, { layer: -1, head: -1 }),
-        );
-        // To the digits that are printed.
-        return sinkMean > noSinkMean - 0.01;
+        const { sinkMean, noSinkMean } = outputNormsOf(frame, frame.head!);
+        return sinkMean > noSinkMean || !areApart(sinkMean, noSinkMean);
       },
     ],
     'another token is a sink': [/another token is a sink/, (_, frame) => frame.T > 8],
     'the first token wins': [
-      /^Why does the first token win\?|has the highest score/,
+      /^Why does the first token win\?|^This row must give all its attention away|gets the most attention/,
       (_, frame) => firstAgainstOthers(frame) > 0,
+    ],
+    'most of the row goes to the first token': [
+      /most goes to/,
+      ({ normalizes }, frame) =>
+        normalizes && frame.head!.tensors.att!.data[(frame.T - 1) * frame.T]! > 0.5,
+    ],
+    'the head writes less with the first token': [
+      /keeps what the head writes small|writes less than it would without it/,
+      (_, frame) => {
+        const [withFirst, without] = lastOutputs(frame);
+        return withFirst < without && areApart(withFirst, without);
+      },
     ],
     'another token wins': [
       /^Why does another token win|gets more attention than/,
@@ -142,15 +168,15 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
     ],
     'writes less': [
       /^This head writes less than the average/,
-      (_, frame) => writtenRatio(frame) >= 0.5 && writtenRatio(frame) < 1,
+      (_, frame) => writtenRatio(frame) >= 0.5 && areApart(writtenRatio(frame), 1),
     ],
     'writes more': [
       /^This head writes more than the average/,
-      (_, frame) => writtenRatio(frame) > 1,
+      (_, frame) => writtenRatio(frame) > 1 && areApart(writtenRatio(frame), 1),
     ],
     'writes as much': [
       /^This head writes about as much/,
-      (_, frame) => Math.abs(writtenRatio(frame) - 1) < 0.2,
+      (_, frame) => !areApart(writtenRatio(frame), 1),
     ],
     'no token is a sink': [/^No token is a sink/, (t) => !sinksOf(t)],
     'no token but the first': [/^No token but/, (t) => sinksOf(t) > 0],
@@ -187,6 +213,7 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
   ['the first token wins', 'another token wins'],
   ['the first token wins', 'no token wins'],
   ['another token wins', 'no token wins'],
+  ['what goes to the token of its rows', 'no strong first column'],
   ['no token is a sink', 'most heads'],
   ['no token but the first', 'no head'],
 ];
@@ -217,7 +244,6 @@ const DEFINITIONS = [
   /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives \S+ (?:<?[\d.]+%|a mean weight of|below)/,
   /^Head L\d+H\d+ gives/,
   /^How do scores become attention\?/,
-  /^In this row of .* gets the most attention/,
 ];
 
 const plain = (template: TemplateResult): string => {
@@ -261,7 +287,7 @@ function screenOf(frame: Frame, state: { layer: number; head: number }): string[
 
 /** Returns the title and the answer of Start's worked row; none for a single token. */
 function rowWords(frame: Frame): string[] {
-  const workedRow = frame.T > 1 ? workOutRow(frame, -1) : undefined;
+  const workedRow = frame.T > 1 ? workOutRow(frame, frame.T - 1) : undefined;
   return workedRow ? [rowTitle(workedRow), rowAnswer(workedRow, frame)] : [];
 }
 

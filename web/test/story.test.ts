@@ -1,11 +1,12 @@
 // @vitest-environment happy-dom
 /** The steps of the story on Start, over frames with known numbers: their sentences, requests and actions. */
 import { signal } from '@preact/signals-core';
+import { render } from 'lit';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { entriesOf } from '../src/page/context';
-import { checkpointAnswer, createStory } from '../src/rooms/story';
+import { checkpointAnswer, contrastWords, createStory } from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
 import {
@@ -15,14 +16,7 @@ import {
   outputNormsOf,
   type OutputNorms,
 } from '../src/views/outputs';
-import {
-  compareRows,
-  rowAnswer,
-  contrastQuery,
-  row,
-  rowSumWords,
-  workOutRow,
-} from '../src/rooms/worked_row';
+import { drawStrips, row, rowAnswer, workOutRow } from '../src/rooms/worked_row';
 import { chartsIn, drawView } from './drawn';
 import { mean } from './said';
 import { PATIENCE, frameOf, tensor, turn } from './fixture';
@@ -351,19 +345,6 @@ describe('the worked row', () => {
       ].map((scores) => answerWith(scores)),
       answerWith([3, 1, -1], { tensors: longValues }),
     ]).toMatchSnapshot();
-    const sumWordsOf = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
-    const { output, outputWithoutFirst } = workOutRow(withRow(), 2)!;
-    const [without, whole] = [outputWithoutFirst.toFixed(2), output.toFixed(2)];
-    expect(sumWordsOf(withRow())).toMatch(RegExp(`${without} .* ${whole}\\.`));
-    const otherOperation = { ...withRow().operation, name: 'softpick', normalizes: false };
-    expect(
-      [
-        withRow(),
-        withRow({ tensors: longValues }),
-        withSigmoid(withRow()),
-        withRow({ operation: otherOperation }),
-      ].map(sumWordsOf),
-    ).toMatchSnapshot();
     expect(row.says(withKeys(), at)).toBe('');
   });
 });
@@ -376,79 +357,33 @@ const withSigmoid = (frame: Frame) =>
     operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
   }) as unknown as Frame;
 
-describe('the rows of two models', () => {
-  const scaledBy = (factor: number) => {
-    const frame = withSigmoid(withRow());
-    const { att } = frame.head!.tensors;
-    const weights = Array.from(att!.data, (weight) => factor * weight);
-    return {
-      ...frame,
-      head: { ...at, tensors: { ...frame.head!.tensors, att: tensor([3, 3], weights) } },
-    } as Frame;
-  };
-  const compare = (first: Frame, second: Frame) => compareRows([first, second], 2);
-
-  it('are compared if both heads write little for different reasons', () => {
-    expect(compare(withRow(), scaledBy(0.1))).toMatchSnapshot();
-  });
-
-  it('are not compared if one of the reasons does not hold', () => {
-    const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
-    const shortScores = withRow({}, [0.5, 0, 0]);
-    expect([
-      compare(withRow({ tensors: longValues }), scaledBy(0.1)),
-      compare(withRow(), scaledBy(0.6)),
-      compare(withRow(), withRow()),
-      compare(scaledBy(1), scaledBy(0.1)),
-      compare(shortScores, scaledBy(0.1)),
-      compareRows([withRow()], 2),
-    ]).toEqual(Array(6).fill(''));
-  });
-});
-
-describe('the row that is worked out by default', () => {
-  const T = 6;
-  /** Returns a frame with these weights on the first token, and these sums of each row's other weights. */
-  const frameOfMap = (first: readonly number[], rest: readonly number[]) =>
-    ({
-      ...withRow(),
-      T,
-      head: {
-        ...at,
-        tensors: {
-          att: tensor(
-            [T, T],
-            first.flatMap((firstWeight, t) => [
-              firstWeight,
-              ...Array.from({ length: T - 1 }, (_, k) => (k < t ? rest[t]! / t : NaN)),
-            ]),
+describe('the strips of a row', () => {
+  it('show each part at its weight, and what the head writes with it and without the first token', () => {
+    const root = document.createElement('div');
+    const shows = (frames: readonly Frame[]) => {
+      render(drawStrips(frames, 2), root);
+      return [...root.querySelectorAll('tr')]
+        .slice(1)
+        .map((line) => [
+          line.querySelector('th')!.textContent!.replace(/\s+/g, ' ').trim(),
+          ...[...line.querySelectorAll('i')].map((part) =>
+            part.style.getPropertyValue('--share').slice(0, 5),
           ),
-        },
-      },
-    }) as unknown as Frame;
-  const softmaxFrame = frameOfMap([1, 0.9, 0.9, 0.8, 0.4, 0.7], [0, 0.1, 0.1, 0.2, 0.6, 0.3]);
-  const sigmoidFrame = (rest: readonly number[]) =>
-    withSigmoid(frameOfMap(Array(T).fill(0.01), rest));
-
-  it('has a sink in the first model and the smallest row sum in the other, in the second half of the text', () => {
-    expect(contrastQuery([softmaxFrame, sigmoidFrame([0, 0.01, 0.01, 0.5, 0.02, 0.3])])).toBe(5);
-    expect(contrastQuery([softmaxFrame, sigmoidFrame([0, 0.01, 0.01, 0.3, 0.02, 0.5])])).toBe(3);
-  });
-
-  it('is the middle one if the models do not differ in this way', () => {
-    const otherFrame = sigmoidFrame(Array(T).fill(0.1));
-    const evenFrame = frameOfMap(Array(T).fill(0.2), Array(T).fill(0.8));
-    for (const frames of [
-      [],
-      [softmaxFrame],
-      [softmaxFrame, softmaxFrame],
-      [otherFrame, otherFrame],
-      [evenFrame, otherFrame],
-      [{ ...softmaxFrame, pooled: 2 }, otherFrame],
-      [softmaxFrame, { ...otherFrame, T: 5 }],
-      [softmaxFrame, { ...otherFrame, head: undefined }],
-    ])
-      expect(contrastQuery(frames as unknown as Frame[])).toBe(-1);
+          ...[...line.querySelectorAll('td')].map((cell) =>
+            cell.textContent!.replace(/\s+/g, ' ').trim(),
+          ),
+        ]);
+    };
+    const small = withSigmoid(withRow());
+    const att = tensor([3, 3], [0, 0, 0, 0, 0, 0, 0.01, 0.3, 0.1]);
+    const sigmoid = {
+      ...small,
+      head: { ...at, tensors: { ...small.head!.tensors, att } },
+    } as Frame;
+    expect(shows([withRow(), sigmoid])).toMatchSnapshot();
+    // A strip is as long as the largest sum.
+    const large = { ...sigmoid.head!.tensors, att: tensor([3, 3], [0, 0, 0, 0, 0, 0, 1, 2, 1]) };
+    expect(shows([{ ...sigmoid, head: { ...at, tensors: large } } as Frame])).toMatchSnapshot();
   });
 });
 
@@ -621,6 +556,34 @@ describe('the story', () => {
       await showsLosses([withKeys()], ...losses);
   });
 
+  it('step 3: of any two losses, a sentence claims no difference that a reader would not call one', () => {
+    const steps = [-5, -0.06, -0.03, -0.01, 0, 0.01, 0.04, 0.06, 0.1, 0.29, 2];
+    const cases = [0.5, 3.65, 23.8].flatMap((loss) =>
+      steps.flatMap((first) => steps.map((second) => ({ loss, first, second }))),
+    );
+    for (const { loss, first, second } of cases) {
+      const hasSinks = first > second;
+      const losses = { name: 'the model', hasSinks, loss };
+      const changed = { withoutFirst: loss + first, withoutSecond: loss + second };
+      const words = contrastWords({ ...losses, ...changed });
+      const least = Math.max(0.05, 0.0101 * (loss + Math.max(0, first, second)));
+      const claims: readonly (readonly [RegExp, boolean])[] = [
+        [/makes no difference/, Math.abs(first) <= least],
+        [/one of the first two tokens/, Math.abs(second) <= least],
+        [/predicts this text better/, first < -0.05],
+        [/costs/, first > 0.05],
+        [/more than/, first > second],
+        [/less than/, second - first > 0.05],
+        [/about as much/, Math.abs(first - second) <= least && second > 0.05],
+        [/since/, hasSinks],
+      ];
+      const found = claims.filter(([pattern]) => pattern.test(words));
+      expect(found.length, words).toBeGreaterThan(0);
+      for (const [, isTrue] of found)
+        expect(isTrue, `${words} ${loss} ${first} ${second}`).toBe(true);
+    }
+  });
+
   it('step 2: works out one row of each model, and folds the arrows', async () => {
     const { text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
@@ -679,7 +642,7 @@ describe('the story', () => {
     for (const losses of [[], [2.5, 2], [0, 0.0023], [0, 1e-9], [0, NaN], [2, 2.001], [2, 2.2]])
       expect(await lossWords(...losses)).toMatchSnapshot();
     const chance = Math.log(V);
-    const guess = `An even guess among all tokens would have a loss of ${chance.toFixed(2)}`;
+    const guess = `A blind guess among the 4,096 tokens of the vocabulary would have a loss of ${chance.toFixed(2)}`;
     const wordsAt = async (loss: number) => {
       const tensors = { ...ownFrame.tensors, loss_mean: tensor([1], [loss]) };
       return (await wordsOf([{ ...ownFrame, tensors }], { losses: [loss, loss] })).join(' | ');
@@ -796,10 +759,10 @@ describe('the story', () => {
         model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
       } as unknown as Frame;
       know([...[...entries.value.values()].map(({ frame }) => frame!), checkpointFrame]);
-      return text('.more p');
+      return text('.chart + p');
     };
     expect([await seedSentence([60], []), await seedSentence([60], [12.5])]).toMatchSnapshot();
-    expect(await seedSentence([], [12.5])).toBe('');
+    expect(await seedSentence([], [12.5])).toBe('Over 20 other passages.');
   });
 
   it('step 6: embeds the lab with a preset that takes seconds', async () => {
@@ -827,7 +790,7 @@ describe('the story', () => {
     ).toMatchSnapshot();
     expect(
       takeawaysOf(twins, [createCard('softmax', 3), createCard('sigmoid', 2.9, 0)])[3],
-    ).toMatch(/^Yes\. .* 10% lower\.$/);
+    ).toMatch(/^Yes\. .* predicts these passages better .* 10% lower\. /);
     // A model that is not a twin, and models without a card, are not compared.
     expect(
       takeawaysOf([withKeys(), { ...withSigmoid(withKeys()), model: { id: 'b' } } as never]),

@@ -1,12 +1,10 @@
 /** Tables that several rooms draw, and cells with a number over a bar. */
 import { html, nothing, type TemplateResult } from 'lit';
+import { SMALL_SHARE } from '../words';
 
-/** `share` is the length of the bar behind the text, as a share of the cell; a text such as “<1%” has no bar. */
+/** `share` is the length of the bar behind the text, as a share of the cell. */
 export const barCell = (share: number, text: string): TemplateResult =>
-  html`<td
-    class="bar"
-    style=${`--share: ${text.startsWith('<') ? 0 : Math.max(0, Math.min(1, share))}`}
-  >
+  html`<td class="bar" style=${`--share: ${share < SMALL_SHARE ? 0 : Math.min(1, share)}`}>
     ${text}
   </td>`;
 

@@ -25,8 +25,6 @@ interface HeatmapData {
   readonly colTitle?: string;
   readonly rowWords?: readonly string[];
   readonly colWords?: readonly string[];
-  /** Whether positions label the axes where not all words fit, instead of some of the words. */
-  readonly isNumbered?: boolean;
   /** Whether masked cells below the diagonal are hatched: their keys were evicted. */
   readonly isHatched?: boolean;
   /** The pixels that a word takes along the map; WORD_PX if absent. */
@@ -63,8 +61,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
 };
 /** Until its size on the screen is known, a map of up to MAX_WORDS rows has all labels, others about THINNED_WORDS. */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
-/** The distances of numbers along an axis. */
-const TICKS = [5, 10, 20, 50, 100, 200, 500];
+/** The text of a token that continues a character: where not all words fit, it has no label. */
+const CONTINUED = '·';
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
@@ -283,15 +281,19 @@ class DrawnHeatmap implements Heatmap {
 
   #labelAxes(): void {
     if (!this.#data) return;
-    const { rows, cols, rowWords = [], colWords = [], wordPx = WORD_PX, isNumbered } = this.#data;
+    const { rows, cols, rowWords = [], colWords = [], wordPx = WORD_PX } = this.#data;
     const side = Math.max(rows, cols);
     const cell = Math.min(this.#size.height / rows, this.#size.width / cols);
     const cellsPerWord = cell ? wordPx / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
-    const numberStride = TICKS.find((tick) => tick > stride) ?? stride;
-    const labelOf = (word: string, i: number) =>
-      stride > 1 && isNumbered && i ? (i % numberStride ? '' : String(i)) : i % stride ? '' : word;
-    const thinOut = (words: readonly string[]) => words.map(labelOf);
+    const thinOut = (words: readonly string[]) => {
+      let next = 0;
+      return words.map((word, i) => {
+        if (i < next || (stride > 1 && word === CONTINUED)) return '';
+        next = i + stride;
+        return word;
+      });
+    };
     const [rowNames, colNames] = rowWords.length
       ? [thinOut(rowWords), thinOut(colWords)]
       : [[], []];

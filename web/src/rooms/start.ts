@@ -54,7 +54,6 @@ import {
   firstName,
   firstTokenName,
   modelName,
-  rowSumSentence,
   capitalize,
   amountOf,
   averageWords,
@@ -171,9 +170,9 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     isCommonToken(frame, firstKey(frame)) && !frame.queries
       ? firstTokenText(frame)
       : firstName(frame);
-  // The label inside the map has the sum of the rows.
+  // One sentence has both facts where a small weight is a large share of its row, or the other way round.
   const rowsNote = disagrees(claim, frame)
-    ? ` As a share of each row, that is ${formatPercent(claim.share, 0)} on average.`
+    ? `: ${formatPercent(claim.share, 0)} of each row, and rows sum to ${sumWords(claim.rowSum)}`
     : '';
   const shareText = html`<strong>${amountOf(claim)}</strong>`;
   const shortName = headName(claim.at, frame);
@@ -182,7 +181,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     ? html`${shareText} ${shareWords(frame)}${averageWords(frame)}`
     : html`a mean weight of ${shareText}${averageWords(frame)}`;
   if (!claim.isStrongest || L * H === 1)
-    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.${rowsNote}`;
+    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}${rowsNote}.`;
   const amount = isBelowUniform(claim)
     ? html`${shareText}${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
@@ -190,7 +189,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
       : quantity;
   // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
   if (!claim.isShare)
-    return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.${rowsNote}`;
+    return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}${rowsNote}.`;
   const fullName = ` (layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head})`;
   return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)}${fullName}
   gives ${firstToken} ${amount}.`;
@@ -208,11 +207,10 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const rows = frame.operation.normalizes
     ? `${rowsWords(claim)}${rowsNote}${evenNote}`
     : `${rowsWords(claim)}${claim.isShare ? '' : `, ${sumWords(claim.rowSum)} on average`}${rowsNote}`;
-  const shareNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   return (
     `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is drawn'}. ` +
-    `${capitalize(rows)}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}.${shareNote}`
+    `${capitalize(rows)}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}.`
   );
 }
 

@@ -1,5 +1,5 @@
 /** Sentences about frames that the first screen and the story below it share. */
-import { idWithoutStep } from '../ask/steps';
+import { idWithoutStep, LOG_SEQUENCES } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Frame } from '../frame';
 import { cardOf, type Context } from '../page/context';
@@ -12,19 +12,37 @@ export function areTwins(frame: Frame, otherFrame: Frame): boolean {
   return ids.join() === 'softmax,sigmoid' && step === otherStep;
 }
 
+/** Says what begins the passages on which the numbers of a model's card are measured; empty if nothing does. */
+export function startedWords(frame: Frame | undefined, context: Context): string {
+  const { front = [] } = (frame && cardOf(frame, context))?.training ?? {};
+  return front.length ? `, each after ${front.join(' ')}` : '';
+}
+
+const seedShares = (frame: Frame | undefined, context: Context): readonly number[] => {
+  const card = frame && cardOf(frame, context);
+  return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
+};
+
+const percentList = (shares: readonly number[]): string =>
+  listWords(shares.map((share) => `${share.toFixed(0)}%`));
+
+/** States the share of heads with a sink in further seeds, after that of the first one; empty without further seeds. */
+export function otherSeeds(frame: Frame, context: Context): string {
+  const [, ...others] = seedShares(frame, context);
+  return others.length ? ` (other seeds: ${percentList(others)})` : '';
+}
+
+/** Says what the chart of the first model is of, and how its further seeds differ. */
 export function seedWords([frame, twinFrame]: readonly Frame[], context: Context): string {
-  const [shares, twinShares] = [frame, twinFrame].map((shownFrame) => {
-    const card = shownFrame && cardOf(shownFrame, context);
-    return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
-  });
-  if (!shares || shares.length < 2) return '';
-  const percentages = shares.map((share) => `${share.toFixed(0)}%`);
-  const twinWords =
-    twinShares && twinShares.length > 1
-      ? `; in its sigmoid twin, on these passages, at most ${Math.max(...twinShares).toFixed(1)}%, even by shares of the row`
+  const [shares, twinShares] = [frame, twinFrame].map((shown) => seedShares(shown, context)) as [
+    readonly number[],
+    readonly number[],
+  ];
+  const texts = `Over ${LOG_SEQUENCES} other passages${startedWords(frame, context)}.`;
+  if (shares.length < 2) return texts;
+  const twinNote =
+    twinShares.length > 1
+      ? `; their sigmoid twins at most at ${Math.max(...twinShares).toFixed(1)}%`
       : '';
-  return (
-    `The strength of the sink depends on the seed: with ${shares.length} random seeds, over 100 passages, ${listWords(percentages)} ` +
-    `of the heads end up giving the start token more than 30%${twinWords}. The first seed is shown.`
-  );
+  return `${texts} The first of ${shares.length} random seeds: over 100 passages they end at ${percentList(shares)}${twinNote}.`;
 }

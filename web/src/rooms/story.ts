@@ -6,7 +6,7 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { questionKey, questionOf } from '../ask/question';
 import { defaults, type State } from '../ask/state';
-import { LOG_SEQUENCES, stepWords } from '../ask/steps';
+import { stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
 import { canCount, claimOf, hasSink, kindSentence } from '../claims';
 import {
@@ -39,13 +39,21 @@ import { attention, labelOf } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
 import { keysBySink } from '../views/scores';
-import { groupWords, outputs, outputNormsOf, type OutputNorms } from '../views/outputs';
+import {
+  groupWords,
+  outputs,
+  outputNormsOf,
+  outputWords,
+  type OutputNorms,
+} from '../views/outputs';
 import { tableRegion } from '../page/room_controls';
-import { blindRise, SMALL_CHANGE } from '../views/settings';
+import { blindRise } from '../views/settings';
 import {
   averageWords,
   capitalize,
   amountOf,
+  compareLosses,
+  formatSigned,
   evenShareWords,
   listWords,
   firstPromptWords,
@@ -66,6 +74,7 @@ import {
   MUST_SPEND_SENTENCE,
   isFirstHidden,
   spreadWords,
+  wholePercent,
 } from '../words';
 import { linesTable } from '../page/tables';
 import {
@@ -77,9 +86,9 @@ import {
   WITHOUT_SECOND,
 } from './loss_change';
 import { ROOMS } from './names';
-import { seedWords, areTwins } from './start_words';
+import { areTwins, otherSeeds, seedWords, startedWords } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
-import { compareRows, rowAnswer, rowTitle, contrastQuery, row, workOutRow } from './worked_row';
+import { drawStrips, rowAnswer, rowTitle, row, scoreWords, workOutRow } from './worked_row';
 import { addRecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
 
@@ -123,7 +132,6 @@ function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
 }
 
-const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
 const BYTES_TEXT =
@@ -132,26 +140,14 @@ const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can become the 
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
-const foldedText = (title: string, text: string) =>
-  text
-    ? html`<details class="more">
-        <summary>${title}</summary>
-        <p>${explainTerms(text)}</p>
-      </details>`
-    : nothing;
-
 const paragraphs = (...texts: readonly string[]) =>
   texts.map((text) => html`<p>${explainTerms(text)}</p>`);
 
-/**
- * Shows the first sentence, which is the answer. Where `intro` is given, folds the other sentences, which have the
- * numbers.
- */
-function answerBlock(text: string, intro?: unknown): TemplateResult {
+/** Shows the first sentence, which is the answer, above the others. */
+function answerBlock(text: string): TemplateResult {
   const answerEnd = text.indexOf('. ') + 1 || text.length;
-  const details = text.slice(answerEnd).trim();
   return html`<p class="answer">${text.slice(0, answerEnd)}</p>
-    ${intro ?? paragraphs(details)} ${intro ? foldedText('Numbers', details) : nothing}`;
+    ${paragraphs(text.slice(answerEnd).trim())}`;
 }
 
 /** Where an even spread gives the first token more than this part of the threshold, counts say little. */
@@ -233,21 +229,21 @@ const allHeadsStep: Build = (place, { context, scope }) => {
   };
 };
 
-/** Step 2: one row, worked out in both models; a folded section shows where its scores come from. */
+/** Step 2: one row of both models as strips; a folded section has its numbers, and shows where its scores come from. */
 const rowStep: Build = (place, { context, scope, currentEntries }) => {
   const words = addElement(place, 'step-words');
-  // Until the reader selects a row, this is the row in which the models differ most.
+  // Until the reader selects a row, this is the last one.
   const state = computed(() => {
     const { query, ...otherState } = context.state.value;
-    return { ...otherState, query: query < 0 ? contrastQuery(framesOf(currentEntries())) : query };
+    const last = (framesOf(currentEntries())[0]?.T ?? 1) - 1;
+    return { ...otherState, query: query < 0 ? last : query };
   });
   const rowContext: Context = { ...context, state };
-  const figure = new Figure(place, row, rowContext, scope, { isBare: true });
-  const comparisonPlace = addElement(place, '', 'p');
-  const vectorsNote = addElement(place, 'hint', 'p');
-  const scoresSection = addFold(place, 'Where do the scores come from?');
-  const scoresText = addElement(scoresSection, '', 'p');
-  const arrowsFigure = new Figure(scoresSection, arrows, rowContext, scope, {
+  const numbers = addFold(place, 'Where do these numbers come from?');
+  const figure = new Figure(numbers, row, rowContext, scope, { isBare: true });
+  const vectorsNote = addElement(numbers, 'hint', 'p');
+  const scoresText = addElement(numbers, '', 'p');
+  const arrowsFigure = new Figure(numbers, arrows, rowContext, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
   });
@@ -257,17 +253,17 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
     draw: (entries) => {
       const frames = framesOf(entries);
       const [frame] = frames;
-      const workedRow = frame && workOutRow(frame, state.peek().query);
+      const { query } = state.peek();
+      const workedRow = frame && workOutRow(frame, query);
       const answer = frame?.T === 1 ? SINGLE_TOKEN_TEXT : workedRow && rowAnswer(workedRow, frame);
       render(
         html`<p class="answer">${answer}</p>
-          ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TOKEN_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
+          ${workedRow ? html`${drawStrips(frames, query)} ${queryRange(frame, state.peek(), context.set, 'Row')} ${paragraphs(...(frame.operation.normalizes ? [FIRST_TOKEN_TEXT] : []), scoreWords(workedRow, frame))}` : nothing}`,
         words,
       );
-      setText(comparisonPlace, compareRows(frames, state.peek().query));
       const bytesText = frame?.tokens.some(({ text }) => text === '·') ? ` ${BYTES_TEXT}` : '';
       setText(vectorsNote, workedRow ? VECTORS_TEXT + bytesText : '');
-      scoresSection.hidden = !workedRow;
+      numbers.hidden = !workedRow;
       if (workedRow)
         render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
       figure.update(entries);
@@ -276,46 +272,63 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
   };
 };
 
-/** The losses of a model in nats per token. A rise is undefined until it is measured. */
+/** The losses of a model in nats per token. A loss with a token hidden is undefined until it is measured. */
 interface Losses {
   readonly name: string;
-  readonly loss: number;
   /** Whether any head has a sink at the first token. */
   readonly hasSinks: boolean;
-  /** How much the loss rises with the first token hidden, and with the second one hidden as a control. */
-  readonly firstRise: number | undefined;
-  readonly secondRise: number | undefined;
+  readonly loss: number;
+  readonly withoutFirst: number | undefined;
+  /** The loss with the second token hidden, as a control. */
+  readonly withoutSecond: number | undefined;
 }
 
-const lossesOf = (frame: Frame, context: Context): Losses => ({
-  name: modelName(frame),
-  hasSinks: canCount(frame) && verdictOf(frame).sink > 0,
-  loss: frame.tensors.loss_mean?.data[0] ?? NaN,
-  firstRise: lossChangeOf(frame, [WITHOUT_FIRST], context),
-  secondRise: lossChangeOf(frame, [WITHOUT_SECOND], context),
-});
-
-/**
- * Says whether hiding the first token costs the first model more than hiding the second one, or helps it; else empty.
- */
-function contrastWords([losses, otherLosses]: readonly Losses[]): string {
-  const { name, hasSinks, firstRise = NaN, secondRise = NaN } = losses ?? {};
-  const { firstRise: otherFirstRise = NaN, secondRise: otherSecondRise = NaN } = otherLosses ?? {};
-  const isAlike =
-    Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
-  const otherWords = isAlike ? ` In ${otherLosses!.name} both cost about the same.` : '';
-  if (firstRise <= -SMALL_CHANGE)
-    return `${capitalize(name!)}: with the first token hidden it predicts this text better.`;
-  if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
-  return `${capitalize(name!)}: hiding the first token costs more than hiding the second${hasSinks ? ', since that attention then goes to other tokens (step 2)' : ''}.${otherWords}`;
+function lossesOf(frame: Frame, context: Context): Losses {
+  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+  const [withoutFirst, withoutSecond] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
+    const change = lossChangeOf(frame, [edit], context);
+    return change === undefined ? change : loss + change;
+  });
+  const hasSinks = canCount(frame) && verdictOf(frame).sink > 0;
+  return { name: modelName(frame), hasSinks, loss, withoutFirst, withoutSecond };
 }
 
-/** Formats a change with the digits of the losses beside it; one that they do not show is none. */
-function changeWords(change: number | undefined): string {
-  if (change === undefined) return '…';
-  if (!Number.isFinite(change)) return '–';
-  if (Math.abs(change) < 0.005) return 'no change';
-  return `${change < 0 ? '−' : '+'}${Math.abs(change).toFixed(2)}${change < 0 ? ', better' : ', worse'}`;
+/** Says whether hiding the first token changes the loss, beside hiding the second one; empty until both are measured. */
+export function contrastWords({
+  name,
+  hasSinks,
+  loss,
+  withoutFirst = NaN,
+  withoutSecond = NaN,
+}: Losses): string {
+  if (!Number.isFinite(withoutFirst + withoutSecond)) return '';
+  const subject = capitalize(name);
+  const change = compareLosses(withoutFirst, loss);
+  const control = compareLosses(withoutSecond, loss);
+  if (!change)
+    return `${subject}: hiding ${control ? 'the first token' : 'one of the first two tokens'} makes no difference.`;
+  if (change < 0) return `${subject}: with the first token hidden it predicts this text better.`;
+  const contrast = control > 0 ? compareLosses(withoutFirst, withoutSecond) : 1;
+  const amount = ['less than', 'about as much as', 'more than'][1 + contrast]!;
+  const reason =
+    contrast > 0 && hasSinks ? ', since that attention then goes to other tokens (step 2)' : '';
+  return `${subject}: hiding the first token costs ${amount} hiding the second${reason}.`;
+}
+
+/** Says of models whose loss is above that of a blind guess that they have not learned such texts; empty without any. */
+function blindNote(frames: readonly Frame[]): string {
+  const blind = frames.filter((frame) => frame.tensors.loss_mean && blindRise(frame) < 0);
+  const { V } = blind[0]?.architecture ?? {};
+  if (!V) return '';
+  return ` A blind guess among the ${V.toLocaleString('en')} tokens of the vocabulary would have a loss of ${Math.log(V).toFixed(2)}: ${listWords(blind.map(modelName))} ${blind.length > 1 ? 'have' : 'has'} not learned such texts.`;
+}
+
+/** Formats a change of the loss with the digits of the losses beside it. */
+function changeWords(loss: number, changed: number | undefined): string {
+  if (changed === undefined) return '…';
+  if (!Number.isFinite(changed)) return '–';
+  const verdict = ['better', 'no difference', 'worse'][1 + compareLosses(changed, loss)]!;
+  return `${formatSigned(Number((changed - loss).toFixed(2)))}, ${verdict}`;
 }
 
 const lossTable = (losses: readonly Losses[]): TemplateResult =>
@@ -327,9 +340,9 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
         'Loss on your text, in nats per token, lower is better: with nothing hidden, and its change with one token hidden',
       ),
       ['model', 'nothing hidden', 'first token hidden', 'second token hidden'],
-      losses.map(({ name, loss, firstRise, secondRise }) => ({
+      losses.map(({ name, loss, withoutFirst, withoutSecond }) => ({
         title: name,
-        cells: [loss.toFixed(2), changeWords(firstRise), changeWords(secondRise)],
+        cells: [loss.toFixed(2), changeWords(loss, withoutFirst), changeWords(loss, withoutSecond)],
       })),
     ),
   );
@@ -364,11 +377,10 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
       const [entry] = entries;
       const { frame, isStale } = entry ?? {};
       const isRecorded = Boolean(frame?.recording);
-      const losses = framesOf(entries)
+      const frames = framesOf(entries);
+      const losses = frames
         .map((shownFrame) => lossesOf(shownFrame, context))
-        .filter(
-          ({ loss, firstRise }) => firstRise === undefined || Number.isFinite(loss + firstRise),
-        );
+        .filter(({ withoutFirst }) => withoutFirst === undefined || Number.isFinite(withoutFirst));
       render(
         losses.length
           ? html`<details class="more">
@@ -376,7 +388,7 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
                 What does it do to ${listWords(losses.map(({ name }) => name))} on your text?
               </summary>
               ${lossTable(losses)}
-              <p>${contrastWords(losses)}</p>
+              <p>${losses.map(contrastWords).join(' ')}${blindNote(frames)}</p>
             </details>`
           : nothing,
         lossPlace,
@@ -419,19 +431,13 @@ function ablationSentence(frame: Frame, at: Head, context: Context): unknown {
   if (change === undefined) return html`<p class="pending">Ablating it …</p>`;
   const loss = frame.tensors.loss_mean?.data[0];
   if (!Number.isFinite(change) || loss === undefined) return nothing;
-  const size = Math.abs(change);
-  const [verb, result] =
-    size < SMALL_CHANGE
-      ? ['barely uses', `changes by less than ${SMALL_CHANGE}`]
-      : change > 0
-        ? ['uses', `rises by ${size.toFixed(2)}`]
-        : ['does better without', `falls by ${size.toFixed(2)}`];
-  const strangeNote =
-    blindRise(frame) < 0
-      ? ` An even guess among all tokens would have a loss of ${(loss + blindRise(frame)).toFixed(2)}: this small model has not learned such texts.`
-      : '';
+  const verb = ['does better without', 'barely uses', 'uses'][
+    1 + compareLosses(loss + change, loss)
+  ]!;
+  const [before, after] = [loss.toFixed(2), (loss + change).toFixed(2)];
+  const result = before === after ? `stays at ${before}` : `goes from ${before} to ${after}`;
   return paragraphs(
-    `On ${textsWords(frame)} ${modelName(frame)} ${verb} what the head writes: with its output set to 0, the loss of ${loss.toFixed(2)} nats per token ${result}.${strangeNote}`,
+    `On ${textsWords(frame)} ${modelName(frame)} ${verb} what the head writes: with its output set to 0, the loss ${result} nats per token.${blindNote([frame])}`,
   );
 }
 
@@ -468,11 +474,9 @@ const outputStep: Build = (place, { context, scope }) => {
       else if (frame?.tensors.head_out) {
         const at = selectedHead(frame, context.state.peek());
         const norms = outputNormsOf(frame, at);
-        answer = answerBlock(
-          `${outputs.says(frame, at)}`,
-          html`<div class="late">${ablationSentence(frame, at, context)}</div>
-            ${paragraphs(`${barsText(frame, norms)} ${groupWords(norms)}`.trim())}`,
-        );
+        answer = html`<p class="answer">${outputWords(norms, frame)}</p>
+          <div class="late">${ablationSentence(frame, at, context)}</div>
+          ${paragraphs(`${barsText(frame, norms)} ${groupWords(norms)}`.trim())}`;
       }
       render(answer, words);
       figure.update(entries.slice(0, 1));
@@ -494,7 +498,7 @@ function drawSinkCourse(
     // Names at the curves tell them apart also on gray paper.
     ...{ kind: 'lines', steps: true, dots: false, domain: [0, 0.6], percent: true, named: true },
     xLabel: COURSE_AXIS,
-    yLabel: `heads with a sink, by shares of the row (${LOG_SEQUENCES} other passages)`,
+    yLabel: 'heads with a sink, by shares of the row',
     label: 'Share of heads with an attention sink by training step',
     cursor: step ?? lastStep,
     series: lines.map((line) => ({ ...line, values: line.values.map((value) => value / 100) })),
@@ -607,7 +611,7 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
   const coursePlace = addElement(mapsPlace, '');
   addElement(coursePlace, 'which', 'p').textContent = 'All heads through training';
   const chartPlace = addElement(coursePlace, 'chart');
-  const seedsPlace = addElement(place, '');
+  const seedsPlace = addElement(coursePlace, 'hint', 'p');
   const checkpointContext = contextAtStep(context, scope);
   const checkpointState = checkpointContext.state;
   const trainedFrame = (): Frame | undefined => {
@@ -669,7 +673,7 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
       currentMap.classList.toggle('trained', !frame.model.step && !before);
       currentTitle.textContent = before ? 'Before training' : stepNameOf(frame);
       const frames = framesOf(entriesOf(context, context.state.value.shown));
-      render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
+      setText(seedsPlace, seedWords(frames, context));
       drawSinkCourse(chartPlace, courses.value, frame.model.step?.step);
       checkpointMap.update(before ?? checkpointEntries);
       trainedMap.update(entriesOf(context, trainedSubjects(checkpointState.value.shown)));
@@ -683,7 +687,7 @@ const { leftRun, rightRun } = PRESETS[0]!;
 const labStep: Build = (place, { context, scope }) => {
   addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
   addElement(place, '', 'p').textContent =
-    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1).';
+    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1). The numbers at the maps are means over the rows with nothing to copy.';
   const picture = addElement(place, 'step-lab');
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
@@ -726,21 +730,22 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   const metric = (twin: Frame, name: Measurement) =>
     Number(cardOf(twin, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
-  const twinByShares = metric(twinFrame, 'sink_1') / 100;
-  const byShares =
-    formatPercent(twinByShares) === formatPercent(metric(twinFrame, 'sink_1_raw') / 100)
-      ? ''
-      : ` (${formatPercent(twinByShares)} by shares of the row, as step 5 draws them)`;
   // Of rows that need not sum to 1, attention is the weight, and not the share of the row.
-  const [sinkShare, twinShare] = [frame, twinFrame].map(
-    (twin) => metric(twin, 'sink_1_raw') / 100,
-  ) as [number, number];
-  if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
-  const perplexityRise = 100 * Math.expm1(twinLoss - loss);
+  const [sinks, twinSinks, byShares] = [
+    metric(frame, 'sink_1_raw'),
+    metric(twinFrame, 'sink_1_raw'),
+    metric(twinFrame, 'sink_1'),
+  ].map((percent) => (percent ? wholePercent(percent / 100) : 'none')) as [string, string, string];
+  if ([sinks, twinSinks].includes('–') || !Number.isFinite(loss + twinLoss)) return '';
+  const percent = 100 * Math.expm1(twinLoss - loss);
+  const verdict = ['better than', 'about as well as', 'worse than'][
+    1 + compareLosses(twinLoss, loss)
+  ]!;
+  const own = [frame, twinFrame].map(({ tensors }) => tensors.loss_mean?.data[0]?.toFixed(2));
   return (
-    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. After training, over 100 other passages, ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink${byShares}, of the softmax model (same ` +
-    `size, same data) ${formatPercent(sinkShare, 0)}. The loss of the sigmoid model is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}: its perplexity is ` +
-    `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
+    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink${byShares === twinSinks ? '' : ` (${byShares} by shares of the row, as step 5 draws them)`}, of the softmax model (same ` +
+    `size, same data) ${sinks}${otherSeeds(frame, context)}. The sigmoid model predicts these passages ${verdict} the softmax model: its loss is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}, its perplexity ` +
+    `${Math.abs(percent).toFixed(0)}% ${percent > 0 ? 'higher' : 'lower'}.${own.every(Boolean) && frame.question.input === 'text' ? ` On your text its loss is ${own[1]} against ${own[0]}.` : ''} These are two models: Compare has further seeds.`
   );
 }
 

@@ -15,13 +15,14 @@ import {
   CONDITIONS,
   CONDITION_NAMES,
   readRecorded,
+  repeats,
   runTrial,
   type Measures,
   type ConditionName,
   type Trial,
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
-import { firstTokenName, formatPercent } from '../words';
+import { compare, compareLosses, firstTokenName, formatPercent } from '../words';
 import { barsTable, linesTable } from '../page/tables';
 import './without_first.css';
 
@@ -29,11 +30,10 @@ import './without_first.css';
 const SEED_COUNT = 8;
 /** The length of a text in tokens. A text is shorter where the model's context ends, but not than LEAST_LENGTH. */
 const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
-/** At least this share of repeated tokens, or this rise of the loss in nats, means that the text falls apart. */
-const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
-
-/** A text has recovered wholly where it repeats at most this much more than with the first token. */
-const WHOLLY = 0.05;
+/** Of a text that repeats at least this share of its tokens, sentences say that it repeats itself. */
+const REPETITIVE = 0.5;
+/** A text whose loss is this much higher, in nats, is far less likely. */
+const FAR = 1;
 
 type Numbers = Readonly<Record<ConditionName, Measures>>;
 
@@ -41,76 +41,81 @@ const meanOf = (trials: readonly Numbers[], name: ConditionName, measure: keyof 
   mean(trials.map((trial) => trial[name][measure]));
 
 /**
- * Returns how much a measure is larger without the first token than under another condition, as the mean over the seeds,
- * and whether its 95% interval is above 0.
+ * Returns 1 or -1 if a measure is larger or smaller without the first token than under another condition: its 95% interval
+ * over the seeds does not reach 0, and a reader would call the means different. Else 0.
  */
-function riseFrom(name: ConditionName, measure: keyof Measures, trials: readonly Numbers[]) {
+function changeFrom(
+  name: ConditionName,
+  measure: keyof Measures,
+  trials: readonly Numbers[],
+): number {
   const rises = trials.map((trial) => trial.deleted[measure] - trial[name][measure]);
-  const meanRise = mean(rises);
-  return {
-    mean: meanRise,
-    isSignificant: meanRise - halfInterval(rises, [-Infinity, Infinity]) > 0,
-  };
+  if (Math.abs(mean(rises)) <= halfInterval(rises, [-Infinity, Infinity])) return 0;
+  const compareMeans = measure === 'loss' ? compareLosses : compare;
+  return compareMeans(meanOf(trials, 'deleted', measure), meanOf(trials, name, measure));
 }
 
-const HEADINGS = {
-  apart: 'Without the first token the text falls apart',
-  repeats: 'Without the first token the model repeats itself',
-  worse: 'Without the first token the text gets worse',
-  same: 'Deleting the first token changes little here',
-} as const;
+/** Says what differs in the texts without the first token; its number is in the text below the heading. */
+function headingOf(trials: readonly Numbers[]): string {
+  const [repeated, loss] = [
+    changeFrom('kept', 'repeated', trials),
+    changeFrom('kept', 'loss', trials),
+  ];
+  const isRepetitive = repeated > 0 && meanOf(trials, 'deleted', 'repeated') >= REPETITIVE;
+  const rise = meanOf(trials, 'deleted', 'loss') - meanOf(trials, 'kept', 'loss');
+  const lossWords = `writes ${loss < 0 ? 'likelier' : rise < FAR ? 'less likely' : 'far less likely'} text`;
+  const changes = isRepetitive
+    ? ['repeats itself']
+    : [
+        ...(repeated ? [`repeats itself ${repeated > 0 ? 'more' : 'less'}`] : []),
+        ...(loss ? [lossWords] : []),
+      ];
+  return changes.length
+    ? `Without the first token the model ${changes.join(' and ')}`
+    : 'Hiding the first token changes little here';
+}
+
+/** Says whether the second half recovers with the first token put back; empty where nothing was lost. */
+function recoveryText(trials: readonly Numbers[], count: number): string {
+  if (changeFrom('kept', 'late', trials) <= 0) return '';
+  const [kept, deleted, restored] = (['kept', 'deleted', 'restored'] as const).map((name) =>
+    meanOf(trials, name, 'late'),
+  ) as [number, number, number];
+  const recovery =
+    changeFrom('restored', 'late', trials) <= 0 || restored - kept >= deleted - restored
+      ? 'does not clearly recover'
+      : compare(restored, kept) > 0
+        ? 'recovers in part'
+        : 'recovers';
+  const [keptText, deletedText, restoredText] = [kept, deleted, restored].map((share) =>
+    formatPercent(share, 0),
+  );
+  return (
+    ` Put back after ${Math.floor(count / 2)} tokens, the second half of the text ${recovery}: ${restoredText} of it repeats, against ` +
+    `${deletedText} without the first token and ${keptText} with it.`
+  );
+}
 
 /** Returns undefined for fewer than four seeds. */
 export function verdictOf(trials: readonly Numbers[], count: number) {
   if (trials.length < 4) return undefined;
-  const repetition = riseFrom('kept', 'repeated', trials);
-  const lossRise = riseFrom('kept', 'loss', trials);
-  const isRepetitive =
-    repetition.isSignificant && meanOf(trials, 'deleted', 'repeated') >= BROKEN_REPEATED;
-  const isBroken = isRepetitive || (lossRise.isSignificant && lossRise.mean >= BROKEN_RISE);
-  const kind = isBroken
-    ? 'apart'
-    : repetition.isSignificant || lossRise.isSignificant
-      ? 'worse'
-      : 'same';
-  const shareText = (name: ConditionName, measure: keyof Measures) =>
-    formatPercent(meanOf(trials, name, measure), 0);
-  const lossWords = (name: ConditionName) => meanOf(trials, name, 'loss').toFixed(2);
-  const numbersText =
-    `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
-    `tokens, against ${shareText('kept', 'repeated')} with it and ${shareText('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
-    `per token, against ${lossWords('kept')}${lossRise.mean < 0 && repetition.isSignificant ? ': repetition is easy to predict' : ''}.`;
-  if (kind === 'same')
-    return {
-      kind,
-      heading: HEADINGS.same,
-      text: `${numbersText} Both 95% intervals of the difference reach 0.`,
-    };
-  const lateDifference = riseFrom('restored', 'late', trials);
-  const remaining = meanOf(trials, 'restored', 'late') - meanOf(trials, 'kept', 'late');
-  const hasRecovered = lateDifference.isSignificant && remaining < lateDifference.mean;
-  const recovery = !hasRecovered
-    ? 'does not clearly recover'
-    : remaining < WHOLLY
-      ? 'recovers'
-      : 'recovers in part';
-  const halfLength = Math.floor(count / 2);
-  const recoveryText =
-    `Put back after ${halfLength} tokens, the second half of the text ` +
-    `${recovery}: ${shareText('restored', 'late')} of it repeats, against ${shareText('deleted', 'late')} without ` +
-    `the first token and ${shareText('kept', 'late')} with it.`;
-  return {
-    kind,
-    heading: HEADINGS[isRepetitive ? 'repeats' : kind],
-    text: `${numbersText} ${recoveryText}`,
-  };
+  const shareText = (name: ConditionName) => formatPercent(meanOf(trials, name, 'repeated'), 0);
+  const lossText = (name: ConditionName) => meanOf(trials, name, 'loss').toFixed(2);
+  const isEasy =
+    changeFrom('kept', 'repeated', trials) > 0 && changeFrom('kept', 'loss', trials) < 0;
+  const text =
+    `Over ${trials.length} seeds, ${shareText('deleted')} of the text written without it repeats three earlier ` +
+    `tokens, against ${shareText('kept')} with it and ${shareText('control')} without the second token instead; its loss under the unedited model is ${lossText('deleted')} nats ` +
+    `per token, against ${lossText('kept')}${isEasy ? ': repetition is easy to predict' : ''}.`;
+  return { heading: headingOf(trials), text: `${text}${recoveryText(trials, count)}` };
 }
 
+/** @param which which texts are shown beside the means over the seeds, and the caption */
 function textsTable(
   prompt: string,
   textOf: (name: ConditionName) => string,
   trials: readonly Numbers[],
-  caption: string,
+  [which, caption]: readonly [string, string],
 ): TemplateResult {
   const lines = CONDITION_NAMES.map((name) => ({
     title: CONDITIONS[name].title,
@@ -120,12 +125,13 @@ function textsTable(
       formatNumber(meanOf(trials, name, 'loss'), 2),
     ],
   }));
-  const columns = ['First token', 'The model writes', 'Repeated', 'Loss'];
+  const seeds = `mean of ${trials.length}`;
+  const columns = ['First token', `One text (${which})`, `Repeated, ${seeds}`, `Loss, ${seeds}`];
   return tableRegion(caption, linesTable('without', caption, columns, lines));
 }
 
-const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1') =>
-  `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
+const conditionsWords = (count: number) =>
+  `Texts of ${count} tokens; means over seeds at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
 type Action = Exclude<ConditionName, 'kept'>;
@@ -141,24 +147,48 @@ const BARS: readonly (readonly [ConditionName, string])[] = [
   ['deleted', 'first token hidden'],
 ];
 
+const { prompt: PROMPT, back: BACK } = recordedTrials;
+/** Splits a text into words, each with the white space after it. */
+const wordsOf = (text: string): string[] => text.split(/(?<=\s)(?=\S)/);
+const PROMPT_WORDS = wordsOf(PROMPT).length;
+
+/** Returns the words that the model wrote after the prompt, and whether each repeats. */
+export function markedWords(written: string): (readonly [word: string, isRepeated: boolean])[] {
+  const words = wordsOf(`${PROMPT}${written}`);
+  const areRepeated = repeats(words.map((word) => word.trim()));
+  return words.map((word, i) => [word, areRepeated[i]!] as const).slice(PROMPT_WORDS);
+}
+
+const markedShare = (written: string): number => {
+  const words = markedWords(written);
+  return words.filter(([, isRepeated]) => isRepeated).length / words.length;
+};
+
+/** Draws what the model wrote: repeated words are marked, and a note stands where the first token was shown again. */
+function writtenTemplate(written: string, back = Infinity): unknown[] {
+  let end = 0;
+  return [
+    ' ',
+    ...markedWords(written).map(([word, isRepeated]) => {
+      const isBack = end < back && back <= (end += word.length);
+      const text = isRepeated ? html`<mark>${word}</mark>` : word;
+      return isBack ? [text, html`<strong class="back">[first token shown again]</strong> `] : text;
+    }),
+  ];
+}
+
 /**
  * Draws two recorded texts of a published model side by side: one with nothing hidden, the other, as the reader
  * chooses, with the first or the second token hidden, or with the first one restored halfway.
  */
 export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
-  const { model, file, prompt, count, first, second, back } = recordedTrials;
+  const { model, file, count, first, second } = recordedTrials;
   const { texts, trials } = readRecorded(recordedTrials);
   const { heading, text } = verdictOf(trials, count)!;
-  const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
-  const promptSpan = html`<span class="hint">${prompt}</span>`;
   const chosenAction = signal<Action>('deleted');
   place.dataset.recordedTexts = '';
   scope.effect(() => {
     const name = chosenAction.value;
-    const shownText =
-      name === 'restored'
-        ? html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`
-        : texts[name];
     const [before, hidden] = name === 'control' ? [first, second] : ['', first];
     // Spaces between the tags would become part of the texts.
     render(
@@ -172,9 +202,10 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             attention that it took goes to other tokens (step 2).
           </p>
           ${barsTable(
-            `How much of what it writes repeats three tokens in a row that came before: the mean of ${trials.length} random continuations`,
+            html`How much of each text below repeats three words in a row that came before
+            (<mark>marked</mark>)`,
             BARS.map(([one, title]) => {
-              const share = meanOf(trials, one, 'repeated');
+              const share = markedShare(texts[one]);
               return { title, share, text: formatPercent(share, 0) };
             }),
           )}
@@ -183,7 +214,9 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
           <div>
             <p class="which">Nothing hidden</p>
             <p class="recorded" data-text="kept">
-              <span class="written">${promptSpan}${texts.kept}</span>
+              <span class="written"
+                ><span class="hint">${PROMPT}</span>${writtenTemplate(texts.kept)}</span
+              >
             </p>
           </div>
           <div>
@@ -198,8 +231,8 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             <p class="recorded" role="status" data-text=${name}>
               <span class="written"
                 ><span class="hint"
-                  >${before}<s>${hidden}</s>${prompt.slice(before.length + hidden.length)}</span
-                >${shownText}</span
+                  >${before}<s>${hidden}</s>${PROMPT.slice(before.length + hidden.length)}</span
+                >${writtenTemplate(texts[name], name === 'restored' ? BACK : undefined)}</span
               >
             </p>
           </div>
@@ -207,12 +240,18 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
         <details class="more">
           <summary>How sure is that?</summary>
           <p>${text}</p>
-          ${textsTable(prompt, (condition) => texts[condition], trials, `Recorded of ${file}. ${conditionsWords(count, trials.length, 'texts of the likeliest token each time')}`)}
+          ${textsTable(PROMPT, (condition) => texts[condition], trials, ['likeliest tokens', `Recorded of ${file}. ${conditionsWords(count)}`])}
         </details>`,
       place,
     );
   });
 }
+
+/** The text that the model read; its tokens may be bytes of characters. */
+const promptText = ({ tokens, question, dropped }: Frame): string =>
+  question.input === 'text' && !dropped
+    ? question.prompt
+    : tokens.flatMap(({ text, special }) => (special ? [] : text)).join('');
 
 interface TrialState {
   readonly frame: Frame;
@@ -288,15 +327,10 @@ export class DeletionTrial {
         </p>
         ${
           firstTrial
-            ? textsTable(
-                frame.tokens
-                  .filter(({ special }) => !special)
-                  .map(({ text }) => text)
-                  .join(''),
-                (name) => firstTrial[name].text,
-                trials,
-                `${frame.title}. ${conditionsWords(count, trials.length)}`,
-              )
+            ? textsTable(promptText(frame), (name) => firstTrial[name].text, trials, [
+                'seed 1',
+                `${frame.title}. ${conditionsWords(count)}`,
+              ])
             : nothing
         }
         <button type="button" @click=${() => this.stop()}>

@@ -1,12 +1,14 @@
 /**
  * Works out one row of a map: the scores of one query, the weights that the operation makes of them, and the length of
- * the vector that each token adds to the head's output.
+ * the vector that each token adds to the head's output. Strips show how the row is filled, and what the head then writes.
  */
-import { html, nothing, render } from 'lit';
+import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults } from '../ask/state';
-import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
+import { firstKey, mapsOf, mean, ofHead, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
 import {
+  capitalize,
+  compare,
   firstName,
   firstTokenText,
   headName,
@@ -17,7 +19,7 @@ import {
 } from '../words';
 import { barCell } from '../page/tables';
 import { formatNumber } from '../timeline/seeds';
-import { addElement, setText, type View } from '../page/view';
+import { addElement, type View } from '../page/view';
 import { shownQuery } from '../views/query';
 
 interface Entry {
@@ -51,23 +53,6 @@ function biasOf({ operation, architecture: { attention } }: Frame): number {
   const isModelOperation = operation.name === 'sigmoid' && attention.operation === 'sigmoid';
   const bias = Number(isModelOperation && attention.parameters?.bias);
   return Number.isFinite(bias) ? bias : 0;
-}
-
-/**
- * Returns the query that best shows that rows need not sum to 1. Among the queries that give the first token more than
- * half in the first model, it is the one with the smallest row sum in the other model; -1 without one.
- */
-export function contrastQuery([frame, otherFrame]: readonly Frame[]): number {
-  const isContrast = frame?.operation.normalizes && otherFrame && !otherFrame.operation.normalizes;
-  if (!isContrast || frame.pooled || otherFrame.pooled || frame.T !== otherFrame.T) return -1;
-  const [firstMaps, otherMaps] = [mapsOf(frame), mapsOf(otherFrame)];
-  if (!firstMaps || !otherMaps) return -1;
-  const { T } = frame;
-  const sumOfRow = (query: number) => rowSumOf(otherMaps.weights, T, query);
-  // Queries in the first half see few tokens.
-  return Array.from({ length: T }, (_, query) => query)
-    .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(frame)]! > 0.5)
-    .reduce((best, query) => (best < 0 || sumOfRow(query) < sumOfRow(best) ? query : best), -1);
 }
 
 /**
@@ -138,19 +123,22 @@ const hasSmallValue = (workedRow: WorkedRow) => {
   );
 };
 
-/** Whether the head would write clearly more if the others shared the first token's weight. */
+/** Whether the head would write more if the others shared the first token's weight. */
 const reducesOutput = ({ output, outputWithoutFirst }: WorkedRow) =>
-  outputWithoutFirst > 1.25 * output;
+  compare(outputWithoutFirst, output, 0) > 0;
 
 const rowEntries = ({ topEntries, otherEntries }: WorkedRow) => [...topEntries, ...otherEntries];
 
 const othersOf = (workedRow: WorkedRow) => rowEntries(workedRow).slice(1);
 
-/** Returns the entry with the largest weight; undefined if the first token and another have the same printed weight. */
-function winnerOf({ topEntries: [first, second] }: WorkedRow): Entry | undefined {
-  if (!second || formatPercent(Math.abs(first!.weight)) === formatPercent(Math.abs(second.weight)))
-    return undefined;
-  return Math.abs(first!.weight) > Math.abs(second.weight) ? first : second;
+/** Returns the entries from the largest weight on. */
+const ranked = (workedRow: WorkedRow) =>
+  rowEntries(workedRow).sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+
+/** Returns the entry with the largest weight; undefined if a reader would call another weight as large. */
+function winnerOf(workedRow: WorkedRow): Entry | undefined {
+  const [winner, second] = ranked(workedRow);
+  return second && compare(Math.abs(winner!.weight), Math.abs(second.weight)) ? winner : undefined;
 }
 
 /** Asks about the drawn row. */
@@ -162,77 +150,37 @@ export function rowTitle(workedRow: WorkedRow | undefined): string {
     : 'Why does another token win in this row?';
 }
 
+/** Says where the row's attention goes, and why a row that must give all of it away gives it to the first token. */
 export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
-  const { operation } = frame;
-  const firstEntry = workedRow.topEntries[0]!;
-  const otherEntries = othersOf(workedRow);
-  if (firstEntry.key !== firstKey(frame) || !otherEntries.length) return '';
+  const [firstEntry] = workedRow.topEntries;
+  if (firstEntry!.key !== firstKey(frame) || !othersOf(workedRow).length) return '';
   const name = firstName(frame);
+  const nameOf = (entry: Entry) => (entry === firstEntry ? name : quote(frame, entry.key));
   const opening = `In this row of ${modelName(frame)}`;
   const winner = winnerOf(workedRow);
-  if (!winner)
-    return `${opening} no token wins: ${name} and ${quote(frame, otherEntries[0]!.key)} get the same attention.`;
+  if (!winner) {
+    const [one, other] = ranked(workedRow) as [Entry, Entry];
+    const pair = other === firstEntry ? [other, one] : [one, other];
+    return `${opening} no token wins: ${pair.map(nameOf).join(' and ')} get about the same attention.`;
+  }
   if (winner !== firstEntry)
-    return `${opening} ${quote(frame, winner.key)} gets more attention than ${name}.`;
-  if (!otherEntries.every(({ score }) => firstEntry.score > score))
+    return `${opening} ${nameOf(winner)} gets more attention than ${name}.`;
+  if (!frame.operation.normalizes || winner.weight <= 0.5)
     return `${opening} ${name} gets the most attention.`;
-  const takesMost = operation.normalizes && firstEntry.weight > 0.5;
-  const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
-  const valueWords = hasSmallValue(workedRow)
-    ? `, but its small value adds little for that weight${lessWords}`
-    : '';
-  return `${opening} ${name} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
+  const effect = !reducesOutput(workedRow)
+    ? ''
+    : hasSmallValue(workedRow)
+      ? ', whose small value keeps what the head writes small'
+      : ', and the head writes less than it would without it';
+  return `This row must give all its attention away: most goes to ${name}${effect}.`;
 }
 
-function biasWords(frame: Frame): string {
-  const bias = biasOf(frame);
-  return bias < 0
-    ? ` The bias of ${formatNumber(bias, 2)} keeps a weight small unless the key fits the query well.`
-    : '';
-}
-
-/** Says that the first token adds little by its weight and not by its value; '' unless that is so. */
-function longValueWords(workedRow: WorkedRow, frame: Frame): string {
+/** Says why a token gets its weight: of a first token with the highest score, how it wins. */
+export function scoreWords(workedRow: WorkedRow, frame: Frame): string {
   const [first, ...others] = rowEntries(workedRow);
-  return first!.key === firstKey(frame) &&
-    first!.value > mean(others.map(({ value }) => value)) &&
-    first!.adds < 0.1 * first!.value
-    ? ` The value of ${firstName(frame)} is not small here; its weight is.`
-    : '';
-}
-
-/** States the sum of the row's weights, and for softmax how the first token affects the output. */
-export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
-  const { name, normalizes } = frame.operation;
-  const { sum, output, outputWithoutFirst } = workedRow;
-  const otherCount = othersOf(workedRow).length;
-  const othersWords = otherCount === 1 ? 'the other token' : `the other ${otherCount} tokens`;
-  if (name === 'sigmoid')
-    return `Sigmoid weighs each token by its own score: this row sums to ${rowTotal(sum)}, and no row has to reach 100%.${biasWords(frame)}${longValueWords(workedRow, frame)}`;
-  if (!normalizes || !Number.isFinite(outputWithoutFirst))
-    return `The weights of this row sum to ${rowTotal(sum)}.`;
-  const withoutWords = reducesOutput(workedRow)
-    ? ` Without it they would share all 100%, and the head would write a vector of length ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
-    : '';
-  return `The weights must sum to 100%: what ${firstName(frame)} does not take, ${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
-}
-
-/** Compares a softmax row whose first token keeps the output small with a row that sums to less; otherwise ''. */
-export function compareRows(frames: readonly Frame[], query: number): string {
-  const [frame, otherFrame] = frames;
-  const [workedRow, otherRow] = frames.map((eachFrame) => workOutRow(eachFrame, query));
-  if (!workedRow || !otherRow || !reducesOutput(workedRow)) return '';
-  const firstEntry = workedRow.topEntries[0]!;
-  if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(workedRow)) return '';
-  const isContrast =
-    firstEntry.weight > 0.5 && otherFrame!.operation.name === 'sigmoid' && otherRow.sum < 0.5;
-  const areOutputsSmall =
-    Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
-  if (!isContrast || !areOutputsSmall) return '';
-  return (
-    `Both heads write less than half of the ${lengthWords(workedRow.outputWithoutFirst)} that softmax would write without ${firstName(frame!)} (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight)} to ` +
-    `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${rowTotal(otherRow.sum)} in all.`
-  );
+  const isHighest =
+    first!.key === firstKey(frame) && others.every(({ score }) => first!.score > score);
+  return `A weight comes from a score, which says how well a token’s key fits the query${isHighest ? `: here that of ${firstName(frame)} is the highest` : ''}.`;
 }
 
 /** Formats a norm; `<0.01` if it would round to 0. */
@@ -242,6 +190,74 @@ const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : formatValue(x)
 const rowTotal = (sum: number) => formatPercent(sum, Math.abs(sum - 1) < 5e-4 ? 0 : 1);
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
+
+/** A row as a strip: the first token's weight and that of the others, and the length of what the head writes. */
+interface Strip {
+  readonly title: string;
+  readonly note: string;
+  readonly first: number;
+  readonly others: number;
+  readonly otherCount: number;
+  readonly output: number;
+}
+
+/** A part of a strip that is shorter than this share of it has no label; the part that no token gets has a longer one. */
+const [LABELLED, UNUSED] = [0.14, 0.2];
+
+/** Returns the strips of a model: its row, and for softmax the row that the other tokens would share without the first. */
+function stripsOf(frame: Frame, query: number): readonly Strip[] {
+  const workedRow = workOutRow(frame, query);
+  if (!workedRow) return [];
+  const { output, outputWithoutFirst, topEntries } = workedRow;
+  const hasFirst = topEntries[0]!.key === firstKey(frame);
+  const first = hasFirst ? Math.abs(topEntries[0]!.weight) : 0;
+  const entries = hasFirst ? othersOf(workedRow) : rowEntries(workedRow);
+  const others = sumOf(entries.map(({ weight }) => Math.abs(weight)));
+  const title = `${capitalize(modelName(frame))}, ${headName(frame.head!, frame)}`;
+  const otherCount = entries.length;
+  const { normalizes } = frame.operation;
+  const note = `each row ${normalizes ? 'must' : 'need not'} sum to 100%`;
+  const drawn = { title, note, first, others, otherCount, output };
+  if (!Number.isFinite(outputWithoutFirst) || !hasFirst) return [drawn];
+  const without = `Without ${firstTokenText(frame)}`;
+  const rest = { first: 0, others: 1, otherCount, output: outputWithoutFirst };
+  return [drawn, { title: without, note: 'the others would share 100%', ...rest }];
+}
+
+/** Draws where the attention of one row can go in each model, and how much the head then writes. */
+export function drawStrips(frames: readonly Frame[], query: number): TemplateResult {
+  const [frame] = frames as [Frame];
+  const strips = frames.flatMap((shown) => stripsOf(shown, query));
+  const width = Math.max(1, ...strips.map(({ first, others }) => first + others));
+  const longest = Math.max(...strips.map(({ output }) => output));
+  const part = (name: string, share: number, label: string) =>
+    html`<i class=${name} style=${`--share: ${share / width}`}
+      >${share >= LABELLED * width ? `${formatPercent(share, 0)} on ${label}` : nothing}</i
+    >`;
+  const shown = shownQuery(frame, query);
+  return html`<table class="strips">
+    <thead>
+      <tr>
+        <th scope="col">model</th>
+        <th scope="col">attention of ${quote(frame, shown)}</th>
+        <th scope="col">the head writes <small>length</small></th>
+      </tr>
+    </thead>
+    ${strips.map(
+      ({ title, note, first, others, otherCount, output }) =>
+        html`<tr>
+          <th scope="row">${title} <small>${note}</small></th>
+          <td>
+            <div class="strip">
+              ${part('given', first, firstTokenText(frame))}${part('others', others, otherCount === 1 ? 'the other token' : `${otherCount} others`)}
+              ${first + others < 1 - UNUSED ? html`<small>unused</small>` : nothing}
+            </div>
+          </td>
+          ${barCell(output / longest, lengthWords(output))}
+        </tr>`,
+    )}
+  </table>`;
+}
 
 /** @param barMax the norm of a full bar */
 function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
@@ -330,18 +346,14 @@ export const row: View = {
   },
   says: (frame, _, state = defaults) => {
     const workedRow = workOutRow(frame, state.query);
-    return workedRow
-      ? `${rowAnswer(workedRow, frame)} ${rowSumWords(workedRow, frame)}`.trim()
-      : '';
+    return workedRow ? rowAnswer(workedRow, frame) : '';
   },
   draw(root) {
     const tablePlace = addElement(root, 'row-table');
-    const explanation = addElement(root, '', 'p');
     return (frame, { at, state, frames }) => {
       const workedRow = workOutRow(frame, state.query);
       root.hidden = !workedRow;
       if (!workedRow) return;
-      setText(explanation, rowSumWords(workedRow, frame));
       const otherRows = frames.flatMap((otherFrame) =>
         otherFrame === frame ? [] : (workOutRow(otherFrame, state.query) ?? []),
       );

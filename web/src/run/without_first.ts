@@ -72,17 +72,20 @@ export function readRecorded({ texts, trials }: RecordedTrials): {
   };
 }
 
-/** Returns the share of tokens, from index `from` on, that end a sequence of three that the text already had. */
-export function repeatedShare(tokens: readonly number[], from: number): number {
+/** Returns for each token or word whether it ends a sequence of three that the text already had. */
+export function repeats(tokens: readonly (number | string)[]): boolean[] {
   const triples = new Set<string>();
-  let count = 0;
-  for (let t = 2; t < tokens.length; t++) {
-    const triple = tokens.slice(t - 2, t + 1).join();
-    if (t >= from && triples.has(triple)) count++;
+  return tokens.map((_, t) => {
+    const triple = tokens.slice(Math.max(0, t - 2), t + 1).join('\0');
+    const isRepeated = t > 1 && triples.has(triple);
     triples.add(triple);
-  }
-  return count / (tokens.length - from);
+    return isRepeated;
+  });
 }
+
+/** Returns the share of tokens, from index `from` on, that repeat. */
+export const repeatedShare = (tokens: readonly (number | string)[], from: number): number =>
+  repeats(tokens).slice(from).filter(Boolean).length / (tokens.length - from);
 
 export async function runTrial(
   writer: Writer,

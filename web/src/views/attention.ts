@@ -20,7 +20,7 @@ import {
   ofHead,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf, hasSink, spanOf } from '../claims';
+import { claimOf, disagrees, hasSink, spanOf } from '../claims';
 import { cssColor, diverging, sequential, type Scale } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -415,6 +415,8 @@ export function labelOf(
   if (isShort) return { kind: isSink ? 'sink' : 'weak', text: `◀ ${amount}` };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
+  // Beside a large share of small rows, the weight is said instead.
+  if (kind === 'none' && disagrees(claim, frame)) return { kind: 'none', text: `${amount}${sum}` };
   if (kind === 'none')
     return { kind: 'none', text: `no strong first column${sum || `: ${amount}`}` };
   const [least, most] = claim.sums;
@@ -550,8 +552,6 @@ export const attention: View = {
         colTitle,
         rowWords,
         colWords,
-        // Every tenth word of a long text is a scrap; a position can be read.
-        isNumbered: isUnlabeled && grid.rows > 40,
         isHatched: isUnlabeled && Boolean(frame.tensors.evicted),
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
         remark:

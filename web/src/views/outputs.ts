@@ -12,6 +12,7 @@ import {
 import { quantity } from '../save/numbers';
 import {
   capitalize,
+  compare,
   firstName,
   firstPromptWords,
   headName,
@@ -69,17 +70,12 @@ export function outputWords(outputNorms: OutputNorms, frame: Pick<Frame, 'sequen
   const { selectedNorm, othersMean } = outputNorms;
   const amount = writesLittle(outputNorms)
     ? 'less than half as much as'
-    : formatValue(selectedNorm) === formatValue(othersMean)
-      ? 'about as much as'
-      : selectedNorm < othersMean
-        ? 'less than'
-        : 'more than';
+    : ['less than', 'about as much as', 'more than'][1 + compare(selectedNorm, othersMean, 0)]!;
   return `This head writes ${amount} the average other head${firstPromptWords(frame)}.`;
 }
 
-/** Whether heads with a sink write less than others in the numbers that are printed. */
 const sinksWriteLess = ({ sinkMean, noSinkMean }: OutputNorms): boolean =>
-  Number(formatValue(sinkMean)) < Number(formatValue(noSinkMean));
+  compare(sinkMean, noSinkMean, 0) < 0;
 
 function exceptionWords(outputNorms: OutputNorms): string {
   const { muchCount, littleCount } = outputNorms;
@@ -105,7 +101,7 @@ export function groupWords(outputNorms: OutputNorms): string {
   const gray = noSinkCount === 1 ? 'the gray head' : 'gray heads';
   const surprise = sinksWriteLess(outputNorms)
     ? ''
-    : ` Here the ${sinkCount === 1 ? 'head with a sink does' : 'heads with a sink do'} not write less: on this text a sink alone does not tell which heads are idle.`;
+    : ` Here the ${sinkCount === 1 ? 'head with a sink writes' : 'heads with a sink write'} ${compare(sinkMean, noSinkMean, 0) ? 'more' : 'about as much'}: on this text a sink alone does not tell which heads are idle.`;
   return `${red}, ${gray} ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.${surprise}`;
 }
 
