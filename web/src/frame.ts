@@ -80,8 +80,6 @@ export interface Frame {
   /** The model's own operation, or the one of an edit. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
-  /** The tokens that the edits name, by their positions; some may be beyond the text. */
-  readonly editedTokens?: readonly number[];
   readonly labels: readonly string[];
   /** For each edit, the labels of its parameters' values. */
   readonly choices: readonly Readonly<Record<string, string>>[];

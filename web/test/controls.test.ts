@@ -539,7 +539,6 @@ describe('an error message', () => {
       words({ query: 7, key: 3 }),
       words({ key: 9, lastKey: 9 }),
       words({ key: 1, lastKey: 8 }),
-      words({ query: 3 }, '', { editedTokens: [2, 7, 7, 3] }),
       words({ channel: 8 }),
     ]).toMatchSnapshot();
     // Numbers of an earlier question say nothing about this one.

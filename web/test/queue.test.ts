@@ -59,6 +59,10 @@ const describe_ = {
         { name: 'head', type: 'index', below: 'H' },
       ],
     },
+    {
+      ...{ name: 'hide_key', label: 'x', counterfactual: true, fields: [] },
+      parameters: ['key', 'query'].map((name) => ({ name, type: 'index', below: 'T' })),
+    },
   ],
 } as unknown as Describe;
 
@@ -495,6 +499,24 @@ describe('the queue', () => {
     expect(runs()).toHaveLength(2);
     expect(entryOf('a')!.frame!.question.prompt).toBe('four');
     expect(entryOf('a')!.isStale).toBeFalsy();
+  });
+
+  it('refuses an edit of a token that the text lacks, also within the memory of its run', async () => {
+    const { ask, entryOf, idle, queue } = stageOf();
+    const subject = 'a~hide_key(1,2)~hide_key(7,2)~silence(7,7)';
+    ask([subject], {}, 'ab');
+    await idle();
+    const error = 'the text has 2 tokens, numbered from 0, and so no token 2 and no token 7.';
+    expect(entryOf(subject)).toMatchObject({ error, frame: undefined });
+    ask([subject], {}, 'abcdefgh');
+    await idle();
+    expect(entryOf(subject)).toMatchObject({ error: undefined, frame: { T: 8 } });
+    const study = { subject: 'a~hide_key(9)', question: entryOf(subject)!.frame!.question };
+    ask(['a'], { studies: [{ ...study, measures: ['loss_mean'] }] }, 'abcdefgh');
+    await idle();
+    expect(queue.studyEntry({ ...study, measures: ['loss_mean'] })).toMatchObject({
+      error: expect.stringContaining('no token 9'),
+    });
   });
 
   it('keeps the last good frame when a question fails, reports the reason, and tries again on request', async () => {

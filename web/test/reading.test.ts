@@ -281,12 +281,6 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m')).not.toHaveProperty('maskToken');
   });
 
-  it('lists the tokens that its edits name', async () => {
-    expect(await frameFor('m@7', 'softmax')).toMatchObject({ editedTokens: [] });
-    const frame = await frameFor('m~hide_key(50)~silence(1,0)~hide_key(3,1,,60)');
-    expect(frame.editedTokens).toEqual([50, 3, 60]);
-  });
-
   it('lists its edits with their labels, except edits without effect', async () => {
     const evictedFrame = await frameFor('m~evict(h2o,8)');
     expect(evictedFrame).toMatchObject({

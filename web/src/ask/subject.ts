@@ -163,8 +163,16 @@ function editOf(edit: SubjectEdit, describe: Describe): Edit {
   return { kind, ...Object.fromEntries(defaults), ...values } as Edit;
 }
 
-/** @throws InputError for an unknown edit, a parameter out of its range, or an edit that a later one replaces */
-export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
+/**
+ * @param T tokens of the text, if it is known
+ * @throws InputError for an unknown edit, a parameter out of its range, an edit that a later one replaces, or a token
+ * that the text lacks
+ */
+export function editsOf(
+  subject: Subject,
+  describe: Describe,
+  T: number = Infinity,
+): readonly Edit[] {
   const edits = subject.edits.map((edit) => {
     try {
       return editOf(edit, describe);
@@ -178,7 +186,19 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
         `expected one ${edit.kind} for a head, found two, and only the last would act.`,
       );
   });
+  const beyond = edits.flatMap((edit) => tokensOf(edit, describe)).filter((t) => t >= T);
+  if (beyond.length) {
+    const names = [...new Set(beyond)].map((t) => `no token ${t}`).join(' and ');
+    throw new InputError(`the text has ${T} tokens, numbered from 0, and so ${names}.`);
+  }
   return edits;
+}
+
+function tokensOf(edit: Edit, { edits }: Describe): readonly number[] {
+  const parameters = edits.find(({ name }) => name === edit.kind)?.parameters ?? [];
+  return Object.entries(edit)
+    .filter(([key]) => parameters.some(({ name, below }) => name === key && below === 'T'))
+    .map(([, position]) => Number(position));
 }
 
 /** Whether an edit makes the run counterfactual, unlike edits that change only how a model is served. */

@@ -234,7 +234,7 @@ export function substitutionNotes(
   const { query, key, lastKey, channel } = state;
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
-    const { title, special, question, recording, T, model, editedTokens = [] } = frame;
+    const { title, special, question, recording, T, model } = frame;
     const { D } = frame.architecture;
     const { first } = question;
     const token = first === 'bos' ? special.bos : first;
@@ -247,8 +247,6 @@ export function substitutionNotes(
     const beyondEnd = [
       ...(query >= T ? [`no query ${query}`] : []),
       ...new Set([key, lastKey].filter((t) => t >= T).map((t) => `no key ${t}`)),
-      // An edit may name a token that is still to be generated, so that its run is not refused.
-      ...new Set(editedTokens.filter((t) => t >= T).map((t) => `no token ${t}`)),
     ].join(' and ');
     return [
       ...(step !== undefined && model.nearestStep !== undefined

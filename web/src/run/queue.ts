@@ -484,6 +484,8 @@ export class Queue {
     const context = contextOf(architecture, editsOf(parsedSubject, describe));
     const prompts = textFrame ?? (await this.#loader.prompts(openModel, request.question, context));
     const T = prompts.tokens.length;
+    // Throws for a token that the text lacks, before a cached run is taken.
+    editsOf(parsedSubject, describe, T);
     const fields = fieldsToRecord(describe, request, { architecture, T });
     const lastRun = this.#runs.take(subject, (run) => canUpdate(run, openModel, T, fields));
     const base = this.#runs.baseOf(openModel, prompts.ids[0]!);

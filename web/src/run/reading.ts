@@ -203,16 +203,6 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
   );
 }
 
-function tokensOf(edits: readonly Edit[], { edits: editTable }: Describe): readonly number[] {
-  return edits.flatMap((edit) => {
-    const parameters = editTable.find(({ name }) => name === edit.kind)?.parameters ?? [];
-    const values = Object.entries(edit).filter(([key]) =>
-      parameters.some(({ name, below }) => name === key && below === 'T'),
-    );
-    return values.map(([, position]) => Number(position));
-  });
-}
-
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,
@@ -240,7 +230,6 @@ export async function emptyFrame(
     architecture,
     operation: describe.operations.find((row) => row.name === operationName)!,
     edits,
-    editedTokens: tokensOf(edits, describe),
     labels: edits.map((edit) => editLabel(edit, describe)),
     choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,

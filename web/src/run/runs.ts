@@ -115,7 +115,7 @@ export async function runSubject(
   const T = prompts.tokens.length;
   // Each message of progress delays typing, so a run that was quick before reports none.
   const wasQuick = lastFrame && lastFrame.milliseconds < QUICK_MS && T < 2 * lastFrame.T;
-  // A typed text grows, and an edit may name a token beyond its present end.
+  // A typed text grows.
   const capacity = lastRun?.capacity ?? Math.min(contextOf(architecture, edits), T + EXTRA_TOKENS);
   const options = { edits, fields, capacity };
   const bytes = T > LONG_TEXT ? await openModel.model.runBytes(T, options) : 0;

@@ -109,7 +109,10 @@ export class Studies {
           allStudies.length,
         ),
     };
-    const cases = sweptInputs.map(({ edits }) => edits);
+    const { length: textLength } = prompts.tokens;
+    const cases = sweptInputs.map(({ parsedSubject }) =>
+      editsOf(parsedSubject, describe, textLength),
+    );
     const options = { eps, metrics: firstStudy.measures, streaming };
     const bytes = streaming
       ? await Promise.all(cases.map((edits) => bytesOf(openModel, prompts, edits)))
