@@ -12,7 +12,7 @@ import { capitalize, sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { columnSteps } from '../src/rooms/text_course';
-import { build as training } from '../src/rooms/training';
+import { build as training, headingOf } from '../src/rooms/training';
 import { chartsIn, mapsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf, servesZoo, mount } from './page';
@@ -593,6 +593,23 @@ describe('Training', () => {
       await titleOf(learned, course('sigmoid', 0, 0.25, 0)),
     ];
     expect(titles).toMatchSnapshot();
+  });
+
+  it('answers in the title with the first stored step at which a head has a sink, for any counts', () => {
+    // Three checkpoints of four heads each have every combination of counts.
+    for (let n = 0; n < 125; n++) {
+      const counts = [n % 5, Math.floor(n / 5) % 5, Math.floor(n / 25)];
+      const frames = course('softmax', ...counts.map((count) => count / 4));
+      const points = frames.map((frame, i) => ({
+        ...{ step: [0, 40, 4000][i]!, subject: frame.subject, frame },
+      }));
+      const title = headingOf([{ id: 'softmax', title: 'Softmax model', points }]);
+      const [answer] = /(?<=\? ).*/.exec(title)!;
+      if (counts[0]) expect(answer, `${counts}`).toBe('Already before training.');
+      else if (!counts[1] && !counts[2]) expect(answer, `${counts}`).toBe('Never.');
+      else if (!counts[2]) expect(answer, `${counts}`).toBe('Only for a time.');
+      else expect(answer, `${counts}`).toBe(`By step ${counts[1] ? '40' : '4,000'} of 4,000.`);
+    }
   });
 
   it('measures each checkpoint once, one after the other, and draws what is counted', async () => {
