@@ -56,11 +56,7 @@ function changeFrom(
 }
 
 /** Says what differs in the texts without the first token; its number is in the text below the heading. */
-function headingOf(trials: readonly Numbers[]): string {
-  const [repeated, loss] = [
-    changeFrom('kept', 'repeated', trials),
-    changeFrom('kept', 'loss', trials),
-  ];
+function headingOf(trials: readonly Numbers[], repeated: number, loss: number): string {
   const isRepetitive = repeated > 0 && meanOf(trials, 'deleted', 'repeated') >= REPETITIVE;
   const rise = meanOf(trials, 'deleted', 'loss') - meanOf(trials, 'kept', 'loss');
   const lossWords = `writes ${loss < 0 ? 'likelier' : rise < FAR ? 'less likely' : 'far less likely'} text`;
@@ -101,13 +97,22 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
   if (trials.length < 4) return undefined;
   const shareText = (name: ConditionName) => formatPercent(meanOf(trials, name, 'repeated'), 0);
   const lossText = (name: ConditionName) => meanOf(trials, name, 'loss').toFixed(2);
-  const isEasy =
-    changeFrom('kept', 'repeated', trials) > 0 && changeFrom('kept', 'loss', trials) < 0;
+  const [repeated, loss] = [
+    changeFrom('kept', 'repeated', trials),
+    changeFrom('kept', 'loss', trials),
+  ];
+  const note =
+    repeated > 0 && loss < 0
+      ? ': repetition is easy to predict'
+      : repeated || loss
+        ? ''
+        : '; these differences are within the spread of the seeds, or too small to count';
   const text =
     `Over ${trials.length} seeds, ${shareText('deleted')} of the text written without it repeats three earlier ` +
     `tokens, against ${shareText('kept')} with it and ${shareText('control')} without the second token instead; its loss under the unedited model is ${lossText('deleted')} nats ` +
-    `per token, against ${lossText('kept')}${isEasy ? ': repetition is easy to predict' : ''}.`;
-  return { heading: headingOf(trials), text: `${text}${recoveryText(trials, count)}` };
+    `per token, against ${lossText('kept')}${note}.`;
+  const recovery = repeated > 0 ? recoveryText(trials, count) : '';
+  return { heading: headingOf(trials, repeated, loss), text: `${text}${recovery}` };
 }
 
 /** @param which which texts are shown beside the means over the seeds, and the caption */
