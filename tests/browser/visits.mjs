@@ -22,7 +22,7 @@ async function trainToEnd(page) {
     if (/^(Skip the guess|Train|Continue)$/.test(button.textContent.trim())) button.click();
   });
   await page.waitForFunction(() =>
-    /more steps/.test(document.querySelector('.train')?.textContent),
+    /Train more/.test(document.querySelector('.train')?.textContent),
   );
   await settled(page);
   return text(page, '.lab-numbers');
