@@ -1,6 +1,7 @@
 #include "describe.h"
 
 #include "../model/families/family.h"
+#include "../model/families/variant.h"
 #include "../run/run.h"
 #include "../train/train.h"
 #include "writer.h"
@@ -246,10 +247,64 @@ static void write_settings(ss_writer *writer) {
     ss_write_end(writer, ']');
 }
 
+#ifdef SS_NO_DOC
+#define write_model_settings(writer) ((void)0)
+#else
+static void write_words(ss_writer *writer, const char *name, const char *none,
+                        const char *const *words, int n) {
+    ss_write_begin(writer, NULL, '{');
+    ss_write_text(writer, "name", name);
+    ss_write_begin(writer, "words", '[');
+    if (none) ss_write_text(writer, NULL, none);
+    for (int i = 0; i < n; i++)
+        if (words[i]) ss_write_text(writer, NULL, words[i]);
+    ss_write_end(writer, ']');
+    ss_write_end(writer, '}');
+}
+
+/* Writes what the model of a training may be: the words whose parts have derivatives, and sizes. */
+static void write_model_settings(ss_writer *writer) {
+    static const char *const places[] = {"pre", "post"};
+    static const char *const activations[] = {"gelu_new", "gelu", "relu", "silu"};
+    static const struct {
+        const char *name;
+        int high;
+    } sizes[] = {
+        {"layers", SS_LAYERS_MAX}, {"heads", SS_HEADS_MAX},           {"width", SS_WIDTH_MAX},
+        {"inner", SS_FFN_MAX},     {"vocabulary", SS_VOCABULARY_MAX}, {"context", SS_CONTEXT_MAX},
+    };
+    int n, trainable = 0;
+    const ss_operation *operations = ss_operations(&n);
+    const char *names[64];
+    for (int i = 0; i < n && trainable < 64; i++)
+        if (operations[i].back && operations[i].feature != SS_FEATURE_MLP)
+            names[trainable++] = operations[i].name;
+    ss_write_begin(writer, "model", '[');
+    write_words(writer, "operation", NULL, names, trainable);
+    write_words(writer, "positions", NULL, ss_positions_words, SS_POSITIONS_N);
+    write_words(writer, "norm", NULL, ss_norm_words, SS_NORM_N);
+    write_words(writer, "norm_place", NULL, places, 2);
+    write_words(writer, "feed_forward", NULL, ss_ffn_words, SS_FFN_NONE);
+    write_words(writer, "activation", NULL, activations, 4);
+    write_words(writer, "bias_key", "none", ss_owner_words, SS_OWNER_N);
+    write_words(writer, "gate", "none", ss_gate_words, SS_GATE_N);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        ss_write_begin(writer, NULL, '{');
+        ss_write_text(writer, "name", sizes[i].name);
+        ss_write_bool(writer, "whole", true);
+        ss_write_number(writer, "min", 1);
+        ss_write_number(writer, "max", sizes[i].high);
+        ss_write_end(writer, '}');
+    }
+    ss_write_end(writer, ']');
+}
+#endif
+
 static void write_training(ss_writer *writer) {
     int n;
     ss_write_begin(writer, "training", '{');
     write_settings(writer);
+    write_model_settings(writer);
     ss_write_number(writer, "parts", SS_PARTS);
     const ss_task_row *tasks = ss_tasks(&n);
     ss_write_begin(writer, "tasks", '[');

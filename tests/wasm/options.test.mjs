@@ -80,11 +80,13 @@ test('each command accepts its own options and rejects those of other commands b
       const isFlag = commands.some(
         (command) => optionsOf(command)[name] && !optionsOf(command)[name].value,
       );
-      const args = [command, ...names, `--${name}`, ...(isFlag ? [] : ['7'])];
+      // A default is one of the words, or in the range, that an option may have.
+      const value = options[name]?.default ?? '7';
+      const args = [command, ...names, `--${name}`, ...(isFlag ? [] : [value])];
       if (options[name]) {
         const { givenOptions: parsedOptions } = readArguments(args, describe);
         assert.deepEqual(parsedOptions, {
-          [name]: isFlag ? true : options[name].repeats ? ['7'] : '7',
+          [name]: isFlag ? true : options[name].repeats ? [value] : value,
         });
         continue;
       }

@@ -301,6 +301,34 @@ test('a training run measures its weights like a model opened from them', async 
   await training.close();
 });
 
+test('each word that an option of the model lists trains, and another choice names the option', async () => {
+  const { training } = await engine.explain();
+  for (const { name, words = [] } of training.model)
+    for (const word of words) {
+      const gate = word === 'silu' ? { feed_forward: 'gated' } : {};
+      const config = labConfig({ ...SMALL_MODEL, ...gate, [name]: word });
+      await (await engine.train({ config, recipe: RECIPE })).close();
+    }
+  const words = training.model.flatMap(({ name, words }) => (words ? [name] : []));
+  assert.deepEqual(
+    words.toSorted(),
+    Object.keys(LAB_MODEL)
+      .filter((name) => typeof LAB_MODEL[name] === 'string')
+      .toSorted(),
+  );
+  const { stdout: help } = await runOk('train', '--help');
+  assert.match(help, /--gate WORD +of the model: none, output_element, [^-]*value_state \(none\)/);
+  const odd = ['--positions', 'rotary', '--width', '6', '--heads', '2'];
+  for (const [args, message] of [
+    [['--gate', 'head'], /: --gate: expected one of none, output_element, .*, got "head"\n/],
+    [['--optimizer', 'x'], /: --optimizer: expected one of adamw, sgd, got "x"\n/],
+    [['--heads', '7'], /: --heads: expected a divisor of --width 64, got 7\n/],
+    [['--layers', '0'], /: --layers: expected a whole number from 1 to 1024, got "0"\n/],
+    [odd, /: head_dim: this build computes an even number .*, the file says an odd one\n/],
+  ])
+    await assert.rejects(runOk('train', ...args), { stderr: message });
+});
+
 test('invalid settings are rejected by name, and training that diverges reports its step', async () => {
   const config = labConfig(SMALL_MODEL);
   const refusals = [
@@ -674,7 +702,7 @@ test('held-out texts that are too short are refused with the name of their optio
   const args = ['train', '--from', from, '--text-file', file, '--held-file', passages];
   await assert.rejects(
     runOk(...args),
-    /--held-file: expected a text of at least 63 tokens, found \d in the longest; a smaller --length needs fewer\n/,
+    /--held-file: expected a text of at least 63 tokens, found \d in the longest; a smaller --length than 64 needs fewer\n/,
   );
 });
 
@@ -713,7 +741,7 @@ test('the train command continues from a folder with its tokenizer on a text', a
   );
   await assert.rejects(
     runOk(...trainArgs, '--steps', '2x'),
-    /--steps: expected a number, got "2x"/,
+    /--steps: expected a whole number from 0 to 1000000000, got "2x"/,
   );
   writeFileSync(file, 'Short.');
   await assert.rejects(

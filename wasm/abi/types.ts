@@ -116,7 +116,7 @@ export interface EditKind {
 export interface Setting {
   readonly name: string;
   readonly meaning: string;
-  readonly whole: boolean;
+  readonly whole?: boolean;
   readonly default: number | string;
   readonly min?: number;
   readonly max?: number;
@@ -139,6 +139,8 @@ export interface Describe {
   readonly edits: readonly EditKind[];
   readonly training?: {
     readonly settings: readonly Setting[];
+    /** What the model may be: the words or the range of each setting of `labConfig`. Only in `explain()`. */
+    readonly model?: readonly Omit<Setting, 'meaning' | 'default'>[];
     /** Number of parts of a batch, and so the largest number of workers that share a training. */
     readonly parts: number;
     readonly tasks: readonly {

@@ -46,7 +46,7 @@ export async function openModel(
   const special = specialOf(tokenizer, values.special);
   const sequences =
     texts.ids ??
-    (await cutOrAdvise(['text', '--tokens'], tokenizer, texts.text, {
+    (await cutOrAdvise(['text', `--tokens than ${cutOptions.tokens}`], tokenizer, texts.text, {
       ...cutOptions,
       special,
       onCut,

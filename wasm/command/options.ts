@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { LAB_MODEL } from '../lab/model.ts';
-import type { Describe, EditKind } from '../abi/types.ts';
+import type { Describe, EditKind, Setting } from '../abi/types.ts';
 
 interface Option {
   meaning: string;
@@ -10,6 +10,8 @@ interface Option {
   value?: string;
   default?: string;
   repeats?: true;
+  /** The words or the range of the value. */
+  values?: Pick<Setting, 'words' | 'whole' | 'min' | 'max'>;
 }
 type Options = Readonly<Record<string, Option>>;
 interface Command {
@@ -347,12 +349,11 @@ random one.`,
     details: 'It begins with random weights, or with those of a trained model.',
     options: ({ training }) => ({
       ...Object.fromEntries(
-        (training?.settings ?? []).map(({ name, meaning, words, default: defaultValue }) => [
+        (training?.settings ?? []).map(({ name, meaning, default: defaultValue, ...values }) => [
           optionName(name),
           {
-            value: words ? 'WORD' : 'X',
-            meaning: `${meaning}${words ? `: ${words.join(', ')}` : ''}`,
-            default: String(defaultValue),
+            value: values.words ? 'WORD' : 'X',
+            ...{ meaning, values, default: String(defaultValue) },
           },
         ]),
       ),
@@ -362,6 +363,7 @@ random one.`,
           {
             value: typeof defaultValue === 'number' ? 'N' : 'WORD',
             meaning: 'of the model',
+            values: training?.model?.find((row) => row.name === name),
             default: String(defaultValue),
           },
         ]),
@@ -442,9 +444,10 @@ function wrapText(leftColumn: string, text: string) {
   return [...lines.map((line) => line.trimEnd()), ...rest].join('\n');
 }
 
-function optionUsage([name, { value, meaning, default: defaultValue }]: [string, Option]) {
+function optionUsage([name, { value, meaning, values, default: standard }]: [string, Option]) {
   const [first, ...rest] = meaning.split('\n');
-  const text = [defaultValue === undefined ? first : `${first} (${defaultValue})`, ...rest].join(
+  const words = values?.words ? `: ${values.words.join(', ')}` : '';
+  const text = [`${first}${words}${standard === undefined ? '' : ` (${standard})`}`, ...rest].join(
     '\n',
   );
   return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
@@ -503,6 +506,7 @@ export function readArguments(args: readonly string[], describe: Describe) {
     // A value that looks like an option usually means that the value is missing.
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
+    checkValue(String(value), rawName, options[name]);
     const previousValue = values[name];
     // The last value of a repeated option wins, so that a script can append options.
     values[name] = options[name].repeats
@@ -523,6 +527,15 @@ export function readArguments(args: readonly string[], describe: Describe) {
 
 export const missingError = (where: string, expected: string) =>
   new SinkscopeError('argument', where, `expected ${expected}, found none`);
+
+function checkValue(text: string, where: string, { values }: Option) {
+  if (!values) return;
+  const { words, whole, min = -Infinity, max = Infinity } = values;
+  if (words) return expect(words.includes(text), where, `one of ${words.join(', ')}`, text);
+  const number = text.trim() === '' ? NaN : Number(text);
+  const fits = number >= min && number <= max && (!whole || Number.isInteger(number));
+  expect(fits, where, `a${whole ? ' whole' : ''} number from ${min} to ${max}`, text);
+}
 
 function unknownOptionError(rawName: string, command: string, describe: Describe) {
   const name = rawName.replace(/^--?/, '');

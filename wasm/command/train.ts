@@ -2,7 +2,6 @@
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError, parseJson, readError } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { currentPath } from '../host/node_folder.ts';
@@ -45,9 +44,6 @@ export async function train(
     model: pickSettings(Object.keys(LAB_MODEL)),
     recipe: pickSettings(settings.map(({ name }) => name)),
   };
-  for (const { name, words } of settings)
-    if (!words && name in choices.recipe)
-      check(choices.recipe[name], 'number', `--${optionName(name)}`);
   refuseDecidedOptions(options, Object.keys(choices.model).map(optionName));
   const checkpointSeconds = parseNumber(values.checkpoint ?? '60', 0, 1e9, '--checkpoint');
   const every = Number(values.every ?? 10);
@@ -63,7 +59,14 @@ export async function train(
   const heldSequences = await cutHeldSequences(values, plan.tokenizerFiles, allSettings);
   const workers = values.workers === undefined ? undefined : Number(values.workers);
   const { state } = plan;
-  const training = await engine.train({ config, recipe, begin, state, text: text?.ids, workers });
+  const training = await engine
+    .train({ config, recipe, begin, state, text: text?.ids, workers })
+    .catch((error) => {
+      if (values.config || !(error instanceof SinkscopeError)) throw error;
+      // No file has this config, and nobody can record its model.
+      const reason = error.text.replaceAll(/^config\.json: |; record such a model .*$/g, '');
+      throw new SinkscopeError(error.code, error.where, reason);
+    });
   const toLine = values.json ? (entry: object) => `${JSON.stringify(entry)}\n` : logLine;
   const measureHeldLoss = async (): Promise<{ readonly [column: string]: number }> =>
     heldSequences ? { loss_held: await heldLoss(training, heldSequences) } : {};
@@ -152,20 +155,19 @@ async function cutHeldSequences(
   const prefix = Number(first) < 0 ? [] : [Number(first)];
   const content = parseTextList(file, text) ?? text;
   const options = { tokens: Number(length) - prefix.length, sequences: Number(held) };
-  const names = ['--held-file', '--length'] as const;
+  const names = ['--held-file', `--length than ${length}`] as const;
   const sequences = await cutOrAdvise(names, tokenizer, content, { ...options, special: 'none' });
   return sequences.map((ids) => [...prefix, ...ids]);
 }
 
 /** Cuts a text; an error names its option, and the option that asks for a sequence's length. */
 export function cutOrAdvise(
-  [where, lengthOption]: readonly [string, string],
+  [where, length]: readonly [string, string],
   ...args: Parameters<typeof cutText>
 ) {
   return cutText(...args).catch((error) => {
     if (!(error instanceof SinkscopeError) || error.where !== 'text') throw error;
-    const advice = `a smaller ${lengthOption} than ${args[2].tokens} needs fewer`;
-    throw new SinkscopeError(error.code, where, `${error.text}; ${advice}`);
+    throw new SinkscopeError(error.code, where, `${error.text}; a smaller ${length} needs fewer`);
   });
 }
 
@@ -197,6 +199,9 @@ async function planTraining(values: Values, choices: Choices): Promise<TrainingP
       from: { model: source.folder, step: source.step },
     };
   }
+  const { width, heads } = { ...LAB_MODEL, ...model };
+  const divides = values.config || Number(width) % Number(heads) === 0;
+  expect(Boolean(divides), '--heads', `a divisor of --width ${width}`, heads);
   const file = values['text-file'];
   if (file !== undefined && values.tokenizer === undefined)
     throw argumentError('--tokenizer', 'a tokenizer.json', undefined);
