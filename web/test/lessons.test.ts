@@ -371,8 +371,10 @@ describe('the course', () => {
     expect(cards).toHaveLength(names.length);
     // The lesson says that all these models have less sink than softmax, that their losses differ by a few hundredths
     // of a nat, and that the gated model has the lowest loss.
-    for (const [, , high] of cards.map(({ differs }) => differs!.alpha)) expect(high).toBeLessThan(0);
-    for (const [mean] of cards.map(({ differs }) => differs!.loss)) expect(Math.abs(mean)).toBeLessThan(0.06);
+    for (const [, , high] of cards.map(({ differs }) => differs!.alpha))
+      expect(high).toBeLessThan(0);
+    for (const [mean] of cards.map(({ differs }) => differs!.loss))
+      expect(Math.abs(mean)).toBeLessThan(0.06);
     const losses = cards.map(({ id, differs }) => [differs!.loss[0], id] as const);
     expect(losses.sort((a, b) => a[0] - b[0])[0]![1]).toBe('gated');
   });
