@@ -224,5 +224,6 @@ export function modelsWords(topics: readonly string[]): string {
 export function sinkWords(frame: Frame): string {
   const name = firstName(frame);
   const also = frame.eps === eps ? ` The real ${model}: ${sinks} of ${heads} heads.` : '';
-  return `a sink: over ${formatPercent(frame.eps, 0)} of a head’s on ${/ /.test(name) ? '' : `${name}, `}the first token.${also}`;
+  const first = / /.test(name) ? 'the first token' : `${name}, the first token,`;
+  return `a sink: a head gives ${first} over ${formatPercent(frame.eps, 0)}.${also}`;
 }

@@ -143,7 +143,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
       const count = control && nonsenseCount(control);
       const after = count === undefined ? '' : `, nonsense after ${count} of the passages`;
       const told = control
-        ? ` ${words}: ${text.sinks[control]} heads keep it${after}; here: ${quoted(shortened(text.written[control].text, WRITTEN_LENGTH / 3))}`
+        ? ` ${words}: ${text.sinks[control]} heads have it${after}; here: ${quoted(shortened(text.written[control].text, WRITTEN_LENGTH / 3))}`
         : '';
       return fill(`${SHADED}. The sink is the first word, {first}.${told}`, text);
     },
@@ -165,15 +165,18 @@ export function titleOf(
   experiment: State['experiment'],
   [deed, broken, repaired, repair = '']: Case,
 ): string {
-  if (experiment === 'fragility')
-    return `${deed}: ${text.sinks[broken]} of ${heads} heads keep a sink, ${text.sinks[broken] === text.sinks.all ? 'as before' : `not ${text.sinks.all}`}`;
   const [isBroken, isStill] = [broken, repaired].map((one) => writesNonsense(text.written, one));
+  if (experiment === 'fragility') {
+    const before = text.sinks[broken] === text.sinks.all ? 'as before' : `not ${text.sinks.all}`;
+    const written = isBroken && !isStill ? 'nonsense; ' : '';
+    return `${deed}: ${written}${text.sinks[broken]} of ${heads} heads have a sink, ${before}`;
+  }
   const title = !isBroken
     ? `${deed}: the model writes on`
     : isStill
       ? `${deed}: nonsense${repair && `, also if you ${repair.toLowerCase()}`}`
       : repair
-        ? `${deed}: nonsense. ${repair}: English`
+        ? `${deed}: nonsense. ${repair}: English words`
         : `${deed} and the model writes nonsense`;
   return fill(title, text);
 }
@@ -188,7 +191,7 @@ function passagesWords([, broken, repaired]: Case): string {
   const [left, right] = [broken, repaired].map(nonsenseCount);
   return left === undefined
     ? ''
-    : `Nonsense after ${left} of ${passages.all.length} passages; right: ${right}`;
+    : `Nonsense after ${left} of ${passages.all.length} passages on the left, ${right} on the right`;
 }
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
