@@ -1,5 +1,5 @@
 /** Answers to Explore's questions, a plain sentence each of the numbers on the stage; empty where it does not hold. */
-import { claimOf, kindSentence } from './claims';
+import { claimOf, kindSentence, TOO_SHORT } from './claims';
 import {
   attentionOf,
   firstKey,
@@ -46,7 +46,7 @@ function attentionAnswer(frame: Frame, at: Head, state: State): string {
 function countAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
   if (!verdict.conclusive)
-    return `${capitalize(textsWords(frame))} ${frame.sequences > 1 ? 'are' : 'is'} too short to distinguish sinks from uniform attention.`;
+    return `${capitalize(textsWords(frame))} ${frame.sequences > 1 ? 'are' : 'is'} ${TOO_SHORT}.`;
   const quantifier = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
   return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at ${firstName(frame)}.`;
 }

@@ -75,13 +75,17 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0, ownRow = 
  */
 export type Kind = 'all' | 'many' | 'weak' | 'none' | 'empty' | 'short';
 
+/** Why heads are not counted in a short text. */
+export const TOO_SHORT =
+  'too short to count heads with a sink: attention that is spread evenly would pass the threshold, too';
+
 /** The sentence of each kind about a token, which is the object or the subject. */
 const KIND_SENTENCES: Readonly<Record<Kind, (token: string, query: string) => string>> = {
   all: (token, query) => `Almost every ${query} attends to ${token}.`,
   many: (token, query) => `Many ${query}s attend mostly to ${token}.`,
   weak: (token) => `More attention than an even share goes to ${token}.`,
   none: (token) => `This head does not single out ${token}.`,
-  short: () => 'This text is too short to distinguish a sink from an even spread of attention.',
+  short: () => `This text is ${TOO_SHORT}.`,
   empty: () => 'This head gives the tokens almost no attention: its rows sum to almost nothing.',
 };
 

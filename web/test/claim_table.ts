@@ -140,15 +140,18 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.rowSum),
   ],
   'what goes to the token of its rows': [
-    /(?:; as a share of each row, \S.*? gets (<?[\d.]+)% on average|: (<?[\d.]+)% of each row, and rows sum to)/g,
-    ({ map, eps }, n, m) => isWritten((n ?? m)!, map.share) && map.share > eps !== map.given > eps,
+    /(?:; as a share of each row, \S.*? gets (<?[\d.]+)% on average|: the mean share of a row is (<?[\d.]+)%, the mean sum (<?[\d.]+)%)/g,
+    ({ map, eps }, n, m, sum) =>
+      isWritten((n ?? m)!, map.share) &&
+      (!sum || isWritten(sum, map.rowSum)) &&
+      map.share > eps !== map.given > eps,
   ],
   'an almost empty head': [
     /gives the tokens almost no attention/g,
     ({ shown }) => shown.rowSum < 0.05,
   ],
   'a text too short to tell': [
-    /too short to distinguish a sink|^short text/g,
+    /too short to count heads|^short text/g,
     ({ T, eps }) => uniformOf(T) > eps,
   ],
   'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],

@@ -239,7 +239,7 @@ const DEFINITIONS = [
   /^The output of head/,
   /^The \d+ heads that give|^The head that gives/,
   /^(?:Red heads write|The red head writes)/,
-  /^This text is too short to (?:tell|distinguish)/,
+  /^This text is too short to (?:tell|count)/,
   /^Sinks: k = |^No key has a sink|^Which keys/,
   /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives \S+ (?:<?[\d.]+%|a mean weight of|below)/,
   /^Head L\d+H\d+ gives/,

@@ -172,7 +172,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
       : firstName(frame);
   // One sentence has both facts where a small weight is a large share of its row, or the other way round.
   const rowsNote = disagrees(claim, frame)
-    ? `: ${formatPercent(claim.share, 0)} of each row, and rows sum to ${sumWords(claim.rowSum)}`
+    ? `: the mean share of a row is ${formatPercent(claim.share, 0)}, the mean sum ${sumWords(claim.rowSum)}`
     : '';
   const shareText = html`<strong>${amountOf(claim)}</strong>`;
   const shortName = headName(claim.at, frame);

@@ -327,7 +327,7 @@ function blindNote(frames: readonly Frame[]): string {
 function changeWords(loss: number, changed: number | undefined): string {
   if (changed === undefined) return '…';
   if (!Number.isFinite(changed)) return '–';
-  const verdict = ['better', 'no difference', 'worse'][1 + compareLosses(changed, loss)]!;
+  const verdict = ['better', 'about the same', 'worse'][1 + compareLosses(changed, loss)]!;
   return `${formatSigned(Number((changed - loss).toFixed(2)))}, ${verdict}`;
 }
 
@@ -743,7 +743,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   ]!;
   const own = [frame, twinFrame].map(({ tensors }) => tensors.loss_mean?.data[0]?.toFixed(2));
   return (
-    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink${byShares === twinSinks ? '' : ` (${byShares} by shares of the row, as step 5 draws them)`}, of the softmax model (same ` +
+    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink${byShares === twinSinks ? '' : ` by weight (${byShares} by shares of the row, as step 5 draws them)`}, of the softmax model (same ` +
     `size, same data) ${sinks}${otherSeeds(frame, context)}. The sigmoid model predicts these passages ${verdict} the softmax model: its loss is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}, its perplexity ` +
     `${Math.abs(percent).toFixed(0)}% ${percent > 0 ? 'higher' : 'lower'}.${own.every(Boolean) && frame.question.input === 'text' ? ` On your text its loss is ${own[1]} against ${own[0]}.` : ''} These are two models: Compare has further seeds.`
   );

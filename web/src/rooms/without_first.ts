@@ -207,7 +207,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             attention that it took goes to other tokens (step 2).
           </p>
           ${barsTable(
-            html`How much of each text below repeats three words in a row that came before
+            html`Words of each text below that end three words which came before
             (<mark>marked</mark>)`,
             BARS.map(([one, title]) => {
               const share = markedShare(texts[one]);
