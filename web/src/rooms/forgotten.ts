@@ -191,7 +191,7 @@ function passagesWords([, broken, repaired]: Case): string {
   const [left, right] = [broken, repaired].map(nonsenseCount);
   return left === undefined
     ? ''
-    : `Nonsense after ${left} of ${passages.all.length} passages on the left, ${right} on the right`;
+    : `Nonsense, left: ${left} of ${passages.all.length} passages; right: ${right}`;
 }
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);

@@ -64,9 +64,11 @@ export function keepCheckpoints(
     const engine = context.engine.value;
     if (!engine) return [];
     const { models, queue, fileVersion } = engine;
-    const question = questionKey(questionOf(context.state.value, fileVersion.value));
-    if (kept.question !== question) {
-      kept.question = question;
+    const question = questionOf(context.state.value, fileVersion.value);
+    const key = questionKey(question);
+    // An empty text asks nothing.
+    if (kept.question !== key && (question.input !== 'text' || question.prompt.trim())) {
+      kept.question = key;
       for (const part of [kept.frames, kept.failed]) part.clear();
     }
     for (const [subject, { frame, isStale, error }] of queue.entries.value)

@@ -213,7 +213,9 @@ function rowOf(
   const range = columns.findIndex((own) => own >= step);
   const shownColumn = range < 0 ? columns.length - 1 : range;
   return columns.flatMap((own, column): StripCell[] => {
-    if (column === shownColumn) return [{ entry, row, column, isShown: true }];
+    // Without a text the last good result stays as it is.
+    const shownEntry = entry.error ? { ...entry, isStale: false } : entry;
+    if (column === shownColumn) return [{ entry: shownEntry, row, column, isShown: true }];
     if (!points.length) return [];
     const stored = nearestStep(
       points.map((point) => point.step),

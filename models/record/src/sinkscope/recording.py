@@ -179,7 +179,7 @@ class Recording:
         T, mask = self.conditions["prompts"]["T"], self.model.get("mask") or {}
         if self.cross or mask.get("kind") == "bidirectional":
             return 1 / T
-        prefix = mask.get("prefix", 1)
+        prefix = mask.get("prefix") or 1
         rows = range(0 if self.first < prefix else self.first, T)
         return sum(1 / max(t + 1, prefix) for t in rows) / (T - self.first)
 
