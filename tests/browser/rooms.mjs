@@ -737,6 +737,19 @@ const training = {
       page.locator(selector).evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject));
     assert.equal(new Set(await subjectsOf('.strip .cell:not(.stale)')).size, 10);
     assert.deepEqual(await subjectsOf('.strip .shown'), ['softmax', 'sigmoid']);
+    // An emptied text leaves the last good result.
+    const heading = () => text(page, '.room-training h1');
+    const answer = await heading();
+    assert.match(answer, /appear\? By step/);
+    const typed = await page.locator('.text-place textarea').inputValue();
+    await page.locator('.text-place textarea').fill('');
+    await page.waitForSelector('.trouble');
+    await settled(page);
+    assert.equal(await heading(), answer);
+    assert.doesNotMatch(await text(page, '.strip'), /counting/);
+    await page.locator('.text-place textarea').fill(typed);
+    await page.waitForSelector('.trouble', { state: 'detached' });
+    await settled(page);
     const [first] = await page.locator('.ring-words').allTextContents();
     assert.equal(
       await text(page, 'h1'),
