@@ -83,6 +83,14 @@ export const CLAIMS: Readonly<
     /^(?:◀ (?:attention sink: )?|no strong first column: )?(<?[\d.]+)% on /g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
+  'a share inside a map, and the weight that counts': [
+    /^(<?[\d.]+)% on \S.*? as a share; by weight (<?[\d.]+)%: (a|no) sink/g,
+    ({ map, shown, eps }, n, weight, has) =>
+      isWritten(n!, shown.given) &&
+      isWritten(weight!, map.given) &&
+      (has === 'a') === map.given > eps &&
+      shown.given > eps !== map.given > eps,
+  ],
   'the sum of the rows inside a map': [
     /; rows sum to (<?[\d.]+)%(?: on average)?$/g,
     ({ shown }, n) => isWritten(n!, shown.rowSum),

@@ -338,6 +338,20 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
     room.scope.end();
   });
 
+  it('the label of a map of shares says whether the head has a sink by weight, which is what is counted', async () => {
+    for (const id of ['relu', 'elu1']) {
+      const state = { prompt: TEXTS[0]![0], normalize: 'yes' as const };
+      const [frame] = await page.framesOf([id], state, READ_VIEWS);
+      const room = roomOf(explore, page.pageOf(state, [frame!]));
+      const { head } = frame!;
+      const { data } = mapsLabeled(room.root, ATTENTION)[0]!.data;
+      const label = labelOf(frame!, head!, room.state.value)!.text;
+      expect(falseClaims(label, truthFrom(frame!, head!, data), seenClaims)).toEqual([]);
+      expect(label).not.toMatch(/attention sink/);
+      room.scope.end();
+    }
+  });
+
   it('the samples contain every kind of claim', () => {
     expect([...seenClaims].sort()).toEqual(Object.keys({ ...CLAIMS, ...MODEL_CLAIMS }).sort());
   });

@@ -402,7 +402,10 @@ export function labelOf(
   // The map is that of the first prompt, and so is its number.
   const attention = column?.alpha ?? claim.attention;
   const amount = `${amountOf({ ...claim, attention })} on ${firstName(frame)}`;
-  const isSink = hasSink(frame, attention);
+  // Where the reader sees shares of rows, heads are counted by weight all the same.
+  const byWeight = isShare && usesRawWeights(frame) ? claimOf(frame, at).attention : attention;
+  const isOtherByWeight = hasSink(frame, attention) !== hasSink(frame, byWeight);
+  const isSink = hasSink(frame, attention) && !isOtherByWeight;
   const extra = frame.architecture.bias_key && frame.tensors.att_bias;
   if (extra && !isSink)
     return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
@@ -415,6 +418,11 @@ export function labelOf(
   if (isShort) return { kind: isSink ? 'sink' : 'weak', text: `◀ ${amount}` };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
+  if (isOtherByWeight)
+    return {
+      kind: 'weak',
+      text: `${amount} as a share; by weight ${formatPercent(byWeight)}: ${hasSink(frame, byWeight) ? 'a' : 'no'} sink`,
+    };
   // Beside a large share of small rows, the weight is said instead.
   if (kind === 'none' && disagrees(claim, frame)) return { kind: 'none', text: `${amount}${sum}` };
   if (kind === 'none')
