@@ -641,7 +641,7 @@ describe('the map of a lab', () => {
     const grid = document.createElement('div');
     const lab = {
       picture: { data: new Float32Array([0.2, 0, 0.05, 0.15]), shape: [1, 1, 2, 2] },
-      ...{ sample: [0, 40], settings: { triggers: 8, head: -1 }, log: [], step: 0 },
+      ...{ sample: [0, 40], settings: { triggers: 8, head: -1, length: 32 }, log: [], step: 0 },
       words: ['a', 'b'],
     };
     const operation = { normalizes: false };
@@ -649,5 +649,6 @@ describe('the map of a lab', () => {
     const { data } = mapsIn(grid)[0]!;
     expect(Array.from(data!.data, (x) => Number(x.toFixed(3)))).toEqual([0.2, NaN, 0.05, 0.15]);
     expect(data!.describe!({ row: 1, col: 0 })).toMatch(/25\.0% of the row, weight 0\.050$/);
+    expect(data!.colTitle).toBe('attended to (first 2 of 32 tokens)');
   });
 });

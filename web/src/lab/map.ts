@@ -93,6 +93,7 @@ function drawMap(
   if (!headShown) return;
   const labels = labelsOf(lab);
   const T = labels.length;
+  const length = Number(lab.settings.length);
   const { extraKey, weights, shares } = headShown;
   // The column of the extra key is before that of the first token.
   const [shift, cols] = extraKey ? [1, T + 1] : [0, T];
@@ -112,7 +113,7 @@ function drawMap(
     remark: remarkWords(namedLab),
     wordPx: 1,
     rowTitle: 'attending token',
-    colTitle: 'attended to',
+    colTitle: `attended to${length > T ? ` (first ${T} of ${length} tokens)` : ''}`,
     label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
     rowWords: labels,
     colWords: extraKey ? ['extra', ...labels] : labels,
