@@ -113,7 +113,7 @@ function drawMap(
     remark: remarkWords(namedLab),
     wordPx: 1,
     rowTitle: 'attending token',
-    colTitle: `attended to${length > T ? ` (first ${T} of ${length} tokens)` : ''}`,
+    colTitle: `attended to${length > T ? ` (${T} of ${length} tokens)` : ''}`,
     label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
     rowWords: labels,
     colWords: extraKey ? ['extra', ...labels] : labels,
