@@ -226,24 +226,21 @@ function rowOf(
   });
 }
 
-/** Returns the steps of the strip's columns, and notes on those at which sinks were learned. */
-function columnsOf(courses: readonly TextCourse[], count: number) {
+/** Returns the steps of the strip's columns, among them those at which sinks were learned. */
+function columnsOf(courses: readonly TextCourse[], count: number): readonly number[] {
   const [learned] = courses.map(learnedOn).filter(({ outcome }) => outcome === 'learned');
   const steps = courses[0]?.points.map(({ step }) => step) ?? [];
-  const notes = new Map(
-    (learned?.marks ?? []).map(({ point, text }) => [point.step, text.replace(/ of .*/, '')]),
-  );
-  const marks = [steps[0]!, steps.at(-1)!, ...[...notes.keys()].reverse()];
+  const learnedSteps = (learned?.marks ?? []).map(({ point }) => point.step).reverse();
+  const marks = [steps[0]!, steps.at(-1)!, ...learnedSteps];
   const stored = marks.filter((mark) => steps.includes(mark));
-  return { columns: steps.length ? columnSteps(steps, stored, count) : [Infinity], notes };
+  return steps.length ? columnSteps(steps, stored, count) : [Infinity];
 }
 
 /** What the strip shows. */
 interface Strip {
   cells: readonly StripCell[];
-  /** The steps of the columns; notes on some. */
+  /** The steps of the columns. */
   columns: readonly number[];
-  notes: ReadonlyMap<number, string>;
   /** The colors of the rows. */
   colors: readonly string[];
 }
@@ -290,7 +287,7 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
       const isLast = strip.cells.every((cell) => cell.column <= column);
       const isSink = hasSink(frame, chosen.claimAt(frame).attention);
       return {
-        title: row ? '' : headingAt(placeOf(frame), strip.notes.get(stepOf(frame) ?? -1)),
+        title: row ? '' : headingAt(placeOf(frame)),
         text: html`${isLast ? rowName(frame, row) : nothing} ${writingOf(frame, entry.isStale)}
         ${headsPicture(frame, isSink, entry.isStale)}`,
         color: strip.colors[row]!,
@@ -309,13 +306,12 @@ function stripLook(strip: Strip, context: Context, chosen: Chosen): FigureLook {
   };
 }
 
-const headingAt = (place: string, note: string | undefined) =>
-  `${capitalize(place.replace(/^at /, ''))}${note ? `: ${note}` : ''}`;
+const headingAt = (place: string) => capitalize(place.replace(/^at /, ''));
 
 /** Draws the frame around the chosen step, and the places of maps that are not there: each with its step, or that a model has no checkpoints. */
 function drawPlaces(
   root: HTMLElement,
-  { cells, columns, notes }: Strip,
+  { cells, columns }: Strip,
   rows: readonly SubjectEntry[],
   { hasCourse, waiting }: { hasCourse: (entry: SubjectEntry) => boolean; waiting: string },
 ): void {
@@ -328,7 +324,7 @@ function drawPlaces(
       ...columns.map((step, column) => {
         if (own.some((cell) => cell.column === column)) return nothing;
         const place = column < columns.length - 1 ? placeAt(step) : 'after training';
-        const heading = row || Number.isNaN(step) ? '' : headingAt(place, notes.get(step));
+        const heading = row || Number.isNaN(step) ? '' : headingAt(place);
         return html`<p style="grid-area: ${row + 1} / ${column + 1}">
           <strong>${heading}</strong><span class="box">${isEndOnly ? '' : waiting}</span>
         </p>`;
@@ -356,7 +352,7 @@ function drawPlaces(
 function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Chosen) {
   const place = addElement(root, 'strip');
   const places = addElement(place, 'places');
-  const strip: Strip = { cells: [], columns: [], notes: new Map(), colors: [] };
+  const strip: Strip = { cells: [], columns: [], colors: [] };
   /** The last entry of each place, which stays until a new frame is measured. */
   const lastEntries = new Map<string, SubjectEntry>();
   // The embedded figure shows the chosen step.
@@ -371,14 +367,14 @@ function addStrip(root: HTMLElement, context: Context, scope: Scope, chosen: Cho
     areListed: boolean,
     isPlaying: boolean,
   ) => {
-    const known = columnsOf(courses, count);
     const idOf = ({ subject }: SubjectEntry) => parseSubject(subject)?.id ?? subject;
     const courseOf = (entry: SubjectEntry) => courses.find(({ id }) => id === idOf(entry));
     // The first row has the names of the columns.
     const rows = [...entries].sort((a, b) => Number(!courseOf(a)) - Number(!courseOf(b)));
-    strip.notes = known.notes;
     // The columns are known with the lists of checkpoints; until then there are their places.
-    strip.columns = areListed ? known.columns : Array.from({ length: count }, () => NaN);
+    strip.columns = areListed
+      ? columnsOf(courses, count)
+      : Array.from({ length: count }, () => NaN);
     strip.colors = colorsOf(rows.map((entry) => ({ model: { id: idOf(entry) } })));
     const cells = rows.flatMap((entry, row) => {
       return rowOf(entry, row, strip.columns, courseOf(entry)?.points).map((cell): StripCell => {
