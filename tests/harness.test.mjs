@@ -8,6 +8,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -137,6 +138,22 @@ d() { [ -e setup/a ]; }`,
       output,
       RegExp(`== ${name}\n${name} and ${other}\nend of ${name}\n-- ${name}: 1 passed`),
     );
+});
+
+test('the stage `wasm` builds every native program that tests of the package run', () => {
+  const targets = /^wasm\(\) \{.*?--target ([a-z ]+)$/ms.exec(
+    readFileSync(join(root, 'tests/stages'), 'utf8'),
+  )[1];
+  const names = readdirSync(join(root, 'tests/wasm'))
+    .filter((name) => name.endsWith('.mjs'))
+    .flatMap((name) => [
+      ...readFileSync(join(root, 'tests/wasm', name), 'utf8').matchAll(
+        /\.build\/native\/([a-z]+)/g,
+      ),
+    ])
+    .map(([, name]) => name);
+  assert.ok(names.length > 2);
+  for (const name of names) assert.ok(targets.split(' ').includes(name), name);
 });
 
 test('two builds of the page at once wait for each other', async (t) => {
