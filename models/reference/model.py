@@ -420,7 +420,7 @@ def _map_features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> 
 
 
 def _repeat_for_heads(arch: Architecture, x: Tensor) -> Tensor:
-    """Repeats keys or values, of which head h reads h // (H/G). [..., G or 1, T, K] -> [..., H, T, K]"""
+    """Repeats keys or values: head h reads number h // (H/G). [..., G or 1, T, K] -> [..., H, T, K]"""
     return x.repeat_interleave(arch.H // x.shape[-3], -3)
 
 

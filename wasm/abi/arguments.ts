@@ -6,7 +6,7 @@ const isList = (x: unknown) => isObject(x) && Number.isInteger((x as unknown[]).
 const isFunction = (x: unknown) => typeof x === 'function';
 const hasMethod = (x: unknown, key: string) => isFunction((x as Record<string, unknown>)?.[key]);
 
-/** Phrases and tests of kinds. Host objects are told by methods: classes differ between frames. */
+/** Phrases and tests of kinds. Host objects are known by their methods: classes differ between frames. */
 const KINDS: Record<string, [string, (x: unknown) => boolean]> = {
   text: ['a string', (x) => typeof x === 'string'],
   number: ['a number', (x) => typeof x === 'number' && !Number.isNaN(x)],

@@ -43,7 +43,7 @@ _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 #define SMALL_BINS 8
 #define BINS 32
 
-/* A request visits at most so many blocks of its bin, since a heap has few large ones. */
+/* The most blocks of its bin that a request visits, since a heap has few large ones. */
 #define VISITS_MAX 32
 
 static block *last_block;

@@ -63,7 +63,7 @@ export async function train(
     .train({ config, recipe, begin, state, text: text?.ids, workers })
     .catch((error) => {
       if (values.config || !(error instanceof SinkscopeError)) throw error;
-      // No file has this config, and nobody can record its model.
+      // No file has this config, so its model cannot be recorded either.
       const reason = error.text.replaceAll(/^config\.json: |; record such a model .*$/g, '');
       throw new SinkscopeError(error.code, error.where, reason);
     });

@@ -21,7 +21,7 @@ export function encodeEdits(edits: unknown, describe: Describe) {
   return words;
 }
 
-/** NaN stands for an absent parameter. The core fills in defaults and checks ranges. */
+/** An absent parameter is NaN. The core fills in defaults and checks ranges. */
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);

@@ -191,7 +191,7 @@ function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
 }
 
 /**
- * Returns a position's most likely token but `excluded`, the lowest id of equals, from `logits`
+ * Returns a position's most likely token but `excluded`, at a tie the lowest id, from `logits`
  * [T, V], and its probability among the others.
  */
 function mostLikelyToken(

@@ -328,7 +328,7 @@ function listAddedTokens(tokens: readonly string[], types: readonly number[]) {
   }));
 }
 
-/** Finds the tokens around a text; `addsBos` decides about the start token if the file does not. */
+/** Finds the tokens before and after a text; `addsBos` decides about the start token if the file does not. */
 function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean) {
   const readName = (role: string) => {
     const key = `tokenizer.ggml.${role}_token_id`;

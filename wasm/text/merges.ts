@@ -101,7 +101,7 @@ export class MergeRanks {
   }
 }
 
-/** Merges the pair of lowest rank, of equals the leftmost, until no pair has a rank. */
+/** Merges the pair of lowest rank, at a tie the leftmost, until no pair has a rank. */
 export function mergePairs(pieces: readonly Piece[], ranks: MergeRanks): Piece[] {
   const n = pieces.length;
   /** Ids of the pieces; a piece that was merged into its left neighbor has -1. */

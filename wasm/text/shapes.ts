@@ -1,4 +1,4 @@
-/** Types of what is read of tokenizer.json and beside it; values are checked where used. */
+/** Types of the parts of tokenizer.json and of the files beside it; values are checked where used. */
 
 export interface Stage {
   readonly type?: string;

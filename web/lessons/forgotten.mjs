@@ -78,7 +78,7 @@ const CONDITIONS = {
 };
 /** The beginning itself, or as many copies of its first token. */
 const promptUnder = (name, prompt) => (name === 'repeat' ? prompt.map(() => prompt[0]) : prompt);
-/** Conditions whose attention the page does not show, and controls of which no text after the passages is written. */
+/** Conditions whose attention the page does not show, and controls without texts after the passages. */
 const [UNSEEN, UNREPEATED] = [
   ['middle'],
   ['middle', 'second', 'otherWeight', 'otherChannel', 'repeat'],

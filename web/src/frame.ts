@@ -182,7 +182,7 @@ export function visibleKeyEnd(
 export const pooledSide = (T: number, cells: number): number | undefined =>
   T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 
-/** Returns columns and rows of a map, and tokens that each stands for; of cross-attention a row is a query. */
+/** Returns columns and rows of a map, and how many tokens each has; of cross-attention a row is a query. */
 export function gridOf({ pooled, T, queries }: Pick<Frame, 'pooled' | 'T' | 'queries'>) {
   const side = pooled ?? T;
   const block = Math.ceil(T / side);
@@ -357,6 +357,14 @@ export const sinkShare = (frame: Pick<Frame, 'tensors' | 'operation'>): number =
 
 export const alphaOfKey = (frame: Pick<Frame, 'tensors' | 'operation'>, key: number) =>
   numbersOfKey(attentionOf(frame), key);
+
+/** The weights that rows give to a key without a token; undefined without one. */
+export const extraKeyWeights = ({ architecture, tensors }: Frame) =>
+  architecture.bias_key ? tensors.att_bias : undefined;
+
+/** The mean loss in nats per token; NaN where the model predicts no next token. */
+export const lossOf = (frame: Frame | undefined): number =>
+  frame?.tensors.loss_mean?.data[0] ?? NaN;
 
 export const firstTokenWeights = (frame: Frame): Float32Array => alphaOfKey(frame, firstKey(frame));
 

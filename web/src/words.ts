@@ -184,9 +184,7 @@ export function spanSentence(span: Span | undefined, frame: Frame): string {
 
 /** Puts an opening before a sentence: its words, in small letters, begin the new sentence. */
 export const introduce = (opening: string, sentence: string): string =>
-  opening && sentence
-    ? `${capitalize(opening.trim())}, ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`
-    : sentence;
+  opening && sentence ? `${capitalize(opening.trim())}, ${decapitalize(sentence)}` : sentence;
 
 /** Says that a number is a mean over the prompts; empty if there is only one. */
 export const averageWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
@@ -385,7 +383,7 @@ export function modelName({ title }: Pick<Frame, 'title'>): string {
   const [, name = '', rest = ''] = /^(.*?)( at step .*)?$/s.exec(title) ?? [];
   if (/^The /.test(name) || !/^\S+ \S/.test(name)) return title;
   return /^[A-Z][a-z]+ model\b/.test(name)
-    ? `the ${name.charAt(0).toLowerCase()}${name.slice(1)}${rest}`
+    ? `the ${decapitalize(name)}${rest}`
     : `the model “${name}”${rest}`;
 }
 
@@ -656,3 +654,4 @@ export function listWords(items: readonly string[], joiner = 'and'): string {
 }
 
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+export const decapitalize = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1);

@@ -187,7 +187,7 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_refuse_gated_activation(const ss_arch *arch, ss_json *json, const char *key);
 
-/* Keys and defaults of GPT-2's relatives. Comments give what NULL or 0 stands for. */
+/* Keys and defaults of GPT-2's relatives. Comments give what NULL or 0 means. */
 typedef struct ss_gpt_keys {
     const char *L, *H, *D;      /* "num_hidden_layers", "num_attention_heads", "hidden_size" */
     const char *F;              /* no key: F is 4 D */

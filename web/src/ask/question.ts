@@ -17,7 +17,7 @@ import type { Zoo } from './zoo';
 export type Question = Pick<State, (typeof QUESTION)[number]> & {
   /** Changes with each new file of prompts and each new way of splitting the file. */
   readonly file: number;
-  /** Predicts each token from so many previous tokens, in a run of its own; absent: all tokens in one run. */
+  /** Predicts each token from this many tokens before it, in a run of its own; absent: all tokens in one run. */
   readonly window?: number | undefined;
   /** `first`: the start token is repeated; absent: a random token. */
   readonly repeatedToken?: 'first';

@@ -163,16 +163,8 @@ function editOf(edit: SubjectEdit, describe: Describe): Edit {
   return { kind, ...Object.fromEntries(defaults), ...values } as Edit;
 }
 
-/**
- * @param T tokens of the text, if it is known
- * @throws InputError for an unknown edit, a parameter out of its range, an edit that a later one replaces, or a token
- * that the text lacks
- */
-export function editsOf(
-  subject: Subject,
-  describe: Describe,
-  T: number = Infinity,
-): readonly Edit[] {
+/** @throws InputError for an unknown edit, a parameter out of its range, or an edit that a later one replaces */
+export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   const edits = subject.edits.map((edit) => {
     try {
       return editOf(edit, describe);
@@ -186,12 +178,15 @@ export function editsOf(
         `expected one ${edit.kind} for a head, found two, and only the last would act.`,
       );
   });
-  const beyond = edits.flatMap((edit) => tokensOf(edit, describe)).filter((t) => t >= T);
-  if (beyond.length) {
-    const names = [...new Set(beyond)].map((t) => `no token ${t}`).join(' and ');
-    throw new InputError(`the text has ${T} tokens, numbered from 0, and so ${names}.`);
-  }
   return edits;
+}
+
+/** @throws InputError for an edit of a token that a text of T tokens lacks */
+export function expectTokens(edits: readonly Edit[], T: number, describe: Describe): void {
+  const beyond = edits.flatMap((edit) => tokensOf(edit, describe)).filter((t) => t >= T);
+  if (!beyond.length) return;
+  const names = [...new Set(beyond)].map((t) => `no token ${t}`).join(' and ');
+  throw new InputError(`the text has ${T} tokens, numbered from 0, and so ${names}.`);
 }
 
 function tokensOf(edit: Edit, { edits }: Describe): readonly number[] {

@@ -142,7 +142,7 @@ export const cache: Experiment = {
   ],
   menu: (context) => {
     const { policy } = context.state.value;
-    // In the room the rule stands beside that of the last tokens.
+    // The room shows the rule beside that of the last tokens.
     const choices = choicesIn(context, 'evict', 'policy', policy)
       .filter(([name]) => name === policy || name !== 'window')
       .map(([name, label]) => [name, policyWords(name, label)[0]] as const);

@@ -6,7 +6,7 @@ import { valueOf } from '../page/controls';
 import { explainTerms } from '../page/terms';
 import { tableRegion } from '../page/room_controls';
 import type { Context } from '../page/context';
-import { drawnMap, firstKey, mean, sinkShare, type Frame } from '../frame';
+import { lossOf, drawnMap, firstKey, mean, sinkShare, type Frame } from '../frame';
 import { queryWithoutFirst } from '../views/loss';
 import type { PromptFile } from '../ask/question';
 import { defaults, type NumberName } from '../ask/state';
@@ -140,9 +140,7 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
           : 'about as much';
     const [baseline, mainBaseline] = [group, main!].map(({ frames }) => baselineOf(frames));
     const sinkNote = baseline && sinkShare(baseline) === 0 ? 'without a sink, ' : '';
-    const [loss, mainLoss] = [baseline, mainBaseline].map(
-      (frame) => frame?.tensors.loss_mean?.data[0] ?? NaN,
-    );
+    const [loss, mainLoss] = [baseline, mainBaseline].map(lossOf);
     const isComparable = baseline?.architecture.V === mainBaseline?.architecture.V;
     const unharmed =
       sinkNote && isComparable && Number.isFinite(loss! - mainLoss!)

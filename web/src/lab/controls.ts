@@ -97,7 +97,7 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
     >`;
 }
 
-/** Renders a button for each preset; the names of those with a question are that. The one after the chosen one stands out. */
+/** Renders a button for each preset; the names of those with a question are that. The one after the chosen one is marked. */
 const presetButtons = ({ state, set }: Context, presets: readonly Preset[], hasNext = false) => {
   const later = PRESETS.slice(PRESETS.indexOf(presetOf(state.value)!) + 1);
   const next = hasNext ? later.find(({ question }) => question) : undefined;

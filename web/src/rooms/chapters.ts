@@ -14,7 +14,7 @@ export interface Chapter {
   readonly title: string;
   /** What the models of each side share, in words that follow "where". */
   readonly sides: readonly [string, string];
-  /** The first `count` of the members, of which the baseline is the first, are on the first side. */
+  /** The first `count` members, the baseline before all, are on the first side. */
   readonly count: number;
   readonly members: readonly Member[];
 }

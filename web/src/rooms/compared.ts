@@ -2,6 +2,7 @@
 import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';
 import { firstTokenWeights, usesRawWeights, type Frame } from '../frame';
 import {
+  decapitalize,
   capitalize,
   extraKeyHeads,
   firstName,
@@ -216,8 +217,7 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
 
 /** Says what differs between the models of a chapter, in words, and what rows are. */
 export function modelsWords(topics: readonly string[]): string {
-  const differs = differsSentence(topics);
-  return `Small models: ${differs.charAt(0).toLowerCase()}${differs.slice(1)} Each row is one token’s attention`;
+  return `Small models: ${decapitalize(differsSentence(topics))} Each row is one token’s attention`;
 }
 
 /** Says what counts as a sink, and how many heads of a published model have one. */

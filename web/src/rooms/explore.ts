@@ -12,7 +12,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { headShown, layerNumber, type Frame, type Head } from '../frame';
+import { lossOf, headShown, layerNumber, type Frame, type Head } from '../frame';
 import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
@@ -242,7 +242,7 @@ function ablatedWords(
 
 function withoutFirstWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return `Taking ${firstName(frame)} away …`;
-  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+  const loss = lossOf(frame);
   const change = Number.isFinite(loss)
     ? `goes from ${formatValue(loss)} to ${formatValue(loss + rise!)}`
     : `changes by ${formatLossChange(rise!)}`;

@@ -28,7 +28,7 @@ type Texts = Readonly<Record<keyof Written, { readonly text: string; readonly lo
 const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] as const);
 /** The characters that a card shows of a written text, and the words at each end of the forgotten ones. */
 const [WRITTEN_LENGTH, END_WORDS] = [118, 3];
-/** Nonsense: a text whose loss is so many nats per token above that of the unchanged one, or of so few different words. */
+/** Nonsense: the least rise of the loss above the unchanged text, in nats per token, or the most different words. */
 const [NONSENSE_RISE, STUCK_WORDS] = [1, 5];
 /** The steps of 8 bits on either side of 0. */
 const STEPS = 2 ** 7 - 1;

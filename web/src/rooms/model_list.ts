@@ -4,6 +4,7 @@
  */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
+  extraKeyWeights,
   cellsOf,
   firstKey,
   isCommonToken,
@@ -97,7 +98,7 @@ function modelCard(
   };
   const isFirstKnown = frame && isCommonToken(frame, firstKey(frame));
   const label = maps && isFirstKnown && labelOf(frame, frame.head!, options.state, true);
-  const extra = frame?.architecture.bias_key && frame.tensors.att_bias;
+  const extra = frame && extraKeyWeights(frame);
   return html`<button
     type="button"
     class="model ${isStale ? 'stale' : ''}"

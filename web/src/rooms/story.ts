@@ -10,6 +10,7 @@ import { stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
 import { canCount, claimOf, hasSink, kindSentence } from '../claims';
 import {
+  lossOf,
   firstKey,
   layerNumber,
   modelHead,
@@ -284,7 +285,7 @@ interface Losses {
 }
 
 function lossesOf(frame: Frame, context: Context): Losses {
-  const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
+  const loss = lossOf(frame);
   const [withoutFirst, withoutSecond] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
     const change = lossChangeOf(frame, [edit], context);
     return change === undefined ? change : loss + change;
@@ -429,8 +430,8 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
 function ablationSentence(frame: Frame, at: Head, context: Context): unknown {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return html`<p class="pending">Ablating it …</p>`;
-  const loss = frame.tensors.loss_mean?.data[0];
-  if (!Number.isFinite(change) || loss === undefined) return nothing;
+  const loss = lossOf(frame);
+  if (!Number.isFinite(loss + change)) return nothing;
   const verb = ['does better without', 'barely uses', 'uses'][
     1 + compareLosses(loss + change, loss)
   ]!;
@@ -642,7 +643,7 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
   const checkpointMap = addMap(currentMap, 'Attention map through training');
   const trainedMap = addMap(finalMap, 'Attention map after training');
   const isReady = () => isReached() && pinnedHead() !== undefined;
-  /** What was drawn of step 0, and the question that it answers: at the end it is beside the trained map. */
+  /** The entries drawn at step 0, and the question that they answer: at the end they are beside the trained map. */
   let start: { readonly question: string; readonly entries: readonly SubjectEntry[] } | undefined;
   addTrainingSlider(sliderPlace, checkpointContext, scope, isReady);
   return {

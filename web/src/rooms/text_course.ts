@@ -163,7 +163,7 @@ export function columnSteps(
   return chosen.sort((a, b) => a - b);
 }
 
-/** Stands in the place of numbers that are not counted on this text yet. */
+/** Is in the place of numbers that are not counted on this text yet. */
 export const COUNTING = 'counting …';
 
 const CHART_HEIGHT = 146;

@@ -27,6 +27,7 @@ import { checkpointOf, nearestStep } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { canCount, claimOf, hasSink } from '../claims';
 import {
+  lossOf,
   firstKey,
   isCommonToken,
   isHeadNamed,
@@ -166,8 +167,6 @@ function columnRemark(frame: Frame, { claimAt }: Chosen): DrawOptions['remark'] 
 
 /** A loss that falls by this many nats on the text is called learning. */
 const LEARNED_NATS = 1;
-
-const lossOf = (frame: Frame | undefined): number => frame?.tensors.loss_mean?.data[0] ?? NaN;
 
 /** Says where the models are from if all were trained here, and whether two of them learn; otherwise ''. */
 function modelsWords(

@@ -22,7 +22,7 @@ import {
   type Trial,
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
-import { compare, compareLosses, firstTokenName, formatPercent } from '../words';
+import { compare, compareLosses, decapitalize, firstTokenName, formatPercent } from '../words';
 import { barsTable, linesTable } from '../page/tables';
 import './without_first.css';
 
@@ -197,9 +197,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
     const [before, hidden] = name === 'control' ? [first, second] : ['', first];
     // Spaces between the tags would become part of the texts.
     render(
-      html`<p class="answer">
-          In a real model: ${heading.charAt(0).toLowerCase()}${heading.slice(1)}.
-        </p>
+      html`<p class="answer">In a real model: ${decapitalize(heading)}.</p>
         <div class="recorded-intro">
           <p>
             ${model} continues the gray text. It has no start token: its sink is whatever token

@@ -10,7 +10,14 @@ import { InputError, errorSentence } from '../ask/errors';
 import { questionKey, type Question } from '../ask/question';
 import { isOutsideZoo } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
-import { editsOf, modelIdOf, parseSubject, withoutEdits, type Subject } from '../ask/subject';
+import {
+  editsOf,
+  expectTokens,
+  modelIdOf,
+  parseSubject,
+  withoutEdits,
+  type Subject,
+} from '../ask/subject';
 import { predictsNext, selectedHead, type Frame, type Head } from '../frame';
 import {
   canGenerate,
@@ -481,11 +488,12 @@ export class Queue {
       this.#loader.prefetch(other, this.#makeWatch(new AbortController().signal, other));
     signal.throwIfAborted();
     const { architecture, describe } = openModel.model;
-    const context = contextOf(architecture, editsOf(parsedSubject, describe));
+    const edits = editsOf(parsedSubject, describe);
+    const context = contextOf(architecture, edits);
     const prompts = textFrame ?? (await this.#loader.prompts(openModel, request.question, context));
     const T = prompts.tokens.length;
-    // Throws for a token that the text lacks, before a cached run is taken.
-    editsOf(parsedSubject, describe, T);
+    // Before a cached run is taken.
+    expectTokens(edits, T, describe);
     const fields = fieldsToRecord(describe, request, { architecture, T });
     const lastRun = this.#runs.take(subject, (run) => canUpdate(run, openModel, T, fields));
     const base = this.#runs.baseOf(openModel, prompts.ids[0]!);

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals-core';
 import { SinkscopeError } from 'sinkscope';
 import { questionKey, type Prompts } from '../ask/question';
-import { editsOf, modelIdOf, parseSubject } from '../ask/subject';
+import { expectTokens, editsOf, modelIdOf, parseSubject } from '../ask/subject';
 import type { Frame } from '../frame';
 import { measureAverages, measureWindowLoss } from './averages';
 import type { Dependencies, Loader } from './loading';
@@ -109,10 +109,8 @@ export class Studies {
           allStudies.length,
         ),
     };
-    const { length: textLength } = prompts.tokens;
-    const cases = sweptInputs.map(({ parsedSubject }) =>
-      editsOf(parsedSubject, describe, textLength),
-    );
+    const cases = sweptInputs.map(({ edits }) => edits);
+    for (const edits of cases) expectTokens(edits, prompts.tokens.length, describe);
     const options = { eps, metrics: firstStudy.measures, streaming };
     const bytes = streaming
       ? await Promise.all(cases.map((edits) => bytesOf(openModel, prompts, edits)))

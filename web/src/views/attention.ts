@@ -1,6 +1,7 @@
 /** Draws the attention map of the chosen head: queries down, keys across. */
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
+  extraKeyWeights,
   blockWords,
   cellsOf,
   EXACT_SIDE,
@@ -20,7 +21,7 @@ import {
   ofHead,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf, disagrees, hasSink, spanOf } from '../claims';
+import { type Claim, claimOf, disagrees, hasSink, spanOf } from '../claims';
 import { cssColor, diverging, sequential, type Scale } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -385,6 +386,9 @@ function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
 
 const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
 
+/** What the drawn map gives the first token: that of the first prompt, as the map is. */
+const drawnAttention = ({ column, attention }: Claim): number => column?.alpha ?? attention;
+
 /**
  * Returns the label inside a map, which is about its first column and its rows: the same in every room.
  * @param isShort for a small map: only how much the first column or an extra key gets
@@ -399,14 +403,14 @@ export function labelOf(
   const { column, isShare, kind, rowSum } = claim;
   if (!isShort && (!kind || !column)) return undefined;
   const sum = isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`;
-  // The map is that of the first prompt, and so is its number.
-  const attention = column?.alpha ?? claim.attention;
+  const attention = drawnAttention(claim);
   const amount = `${amountOf({ ...claim, attention })} on ${firstName(frame)}`;
   // Where the reader sees shares of rows, heads are counted by weight all the same.
-  const byWeight = isShare && usesRawWeights(frame) ? claimOf(frame, at).attention : attention;
+  const byWeight =
+    isShare && usesRawWeights(frame) ? drawnAttention(claimOf(frame, at)) : attention;
   const isOtherByWeight = hasSink(frame, attention) !== hasSink(frame, byWeight);
   const isSink = hasSink(frame, attention) && !isOtherByWeight;
-  const extra = frame.architecture.bias_key && frame.tensors.att_bias;
+  const extra = extraKeyWeights(frame);
   if (extra && !isSink)
     return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
   const maps = mapsOf(frame);
@@ -545,7 +549,7 @@ export const attention: View = {
         isUnlabeled && !frame.queries ? plainTitles : axisTitles(frame, hasBlocks ? maps.block : 1);
       const shownSpan = map.span.update(frame, state);
       // A key without a token has its own column, right of the map.
-      const extra = isUnlabeled && frame.architecture.bias_key && frame.tensors.att_bias;
+      const extra = isUnlabeled && extraKeyWeights(frame);
       extraKey.hidden = !extra;
       render(extra ? columnOf(ofHead(extra, at), scale) : nothing, extraKey);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';

@@ -185,10 +185,11 @@ class Recording:
 
     def _length_note(self) -> str:
         """Says for which of the eps a head without a preference would count as one with a sink; empty for none."""
-        eps = [f"{e:g}" for e in self.conditions["eps"] if self.uniform_alpha > e]
+        uniform = self.uniform_alpha
+        eps = [f"{e:g}" for e in self.conditions["eps"] if uniform > e]
         if not eps:
             return ""
-        alpha = f"alpha_{self.first + 1} {self.uniform_alpha:.2g}"
+        alpha = f"alpha_{self.first + 1} {uniform:.2g}"
         return f"; too short for eps {', '.join(eps)}: uniform attention alone has {alpha}"
 
     def measure(self, eps: float | None = None) -> dict[str, Any]:
@@ -216,7 +217,7 @@ class Recording:
         for name in ("mean.alpha", "mean.sink_ratio"):
             if name not in self:
                 raise RecordingError(f"{name}: expected it for measure(), found {', '.join(sorted(self.tensors))}")
-        i = thresholds.index(eps)
+        i, uniform = thresholds.index(eps), self.uniform_alpha
         by_shares = sink = self["mean.sink_ratio"][i, self.first]
         alpha = self["mean.alpha"][..., self.first]
         if "mean.alpha_raw" in self and self.model.get("operation") not in SIGNED_OPERATIONS:
@@ -228,8 +229,8 @@ class Recording:
         return {
             "sink": float(sink),
             "sinkByShares": float(by_shares),
-            "uniform": self.uniform_alpha,
-            "conclusive": self.uniform_alpha <= eps,
+            "uniform": uniform,
+            "conclusive": uniform <= eps,
             "eps": eps,
             "alpha": alpha,
             "layer": layer,
