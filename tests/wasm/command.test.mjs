@@ -48,13 +48,13 @@ test('a list of texts is accepted only from a .json file with nothing but texts'
   for (const [path, text, list] of [
     ['a.json', '["x","y"]', ['x', 'y']],
     ['a.JSON', '[]', []],
-    ['a.json', '["x",3]', undefined],
     ['a.json', '{"0":"x","length":1}', undefined],
     ['a.json', '["x"', undefined],
     ['ajson', '["x"]', undefined],
     ['a.json.txt', '["x"]', undefined],
   ])
     assert.deepEqual(parseTextList(path, text), list, path);
+  assert.throws(() => parseTextList('a.json', '["x",3]'), /a\.json\[1\]: expected a string, got 3/);
 });
 
 test('a text is decoded across chunks, and invalid bytes are rejected with the number of bytes read', async (t) => {

@@ -326,6 +326,20 @@ test('recordings of different sizes are reported with both values of each size',
   assert.deepEqual((await compareRecordings(fakeRecording({}), similarRecording)).differences, []);
 });
 
+test('what half precision lost is no difference, of one recording or of both', async () => {
+  const half = (value) => ({ ...tensor([1], [value]), dtype: 'F16' });
+  const single = (value) => ({ ...tensor([1], [value]), dtype: 'F32' });
+  const differ = async (a, b) =>
+    (await compareRecordings(fakeRecording({ a }), fakeRecording({ a: b }))).differences.length;
+  // 0.1 is 0.0999755859375 in half precision, and the next number 0.10003662109375.
+  assert.equal(await differ(half(0.0999755859375), single(0.1)), 0);
+  assert.equal(await differ(single(0.0999755859375), single(0.1)), 1);
+  assert.equal(await differ(half(0.0999755859375), half(0.10003662109375)), 0);
+  assert.equal(await differ(half(0.0999755859375), single(0.10003662109375)), 1);
+  assert.equal(await differ(half(0.0999755859375), half(0.1002)), 1);
+  assert.equal(await differ(half(2 ** -24), single(1.4 * 2 ** -24)), 0);
+});
+
 test('only tensors in both recordings are compared, in the order of their names', async () => {
   const sameTensor = tensor([1], [1]);
   const comparison = await compareRecordings(

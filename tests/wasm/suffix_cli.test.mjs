@@ -1,5 +1,7 @@
 // Tests the command line's search for a suffix: the package's result, in words and as JSON.
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -32,9 +34,12 @@ test('the command searches on the first text and tries the suffix on the others'
       tokens,
       pieces,
       goal: goalName,
+      cut,
+      T,
       ...result
     } = JSON.parse(runResult.stdout);
     assert.deepEqual([model, prompt, tokens, goalName], ['softmax', 8, 20, goal]);
+    assert.deepEqual([cut.sequences, T], [3, 20]);
     await withEngine({}, async (engine) => {
       assert.equal(measured_by, `Sinkscope ${engine.describe.version}`);
       const options = {
@@ -73,5 +78,27 @@ test('an impossible search is rejected in a sentence', async (t) => {
   ]) {
     const { status, stderr } = await run(model, ...textArgs, ...args);
     t.assert.snapshot([status, stderr.trim()]);
+  }
+});
+
+test('every command on a cut text says how many sequences the text did not give', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const texts = JSON.parse(readFileSync(path('models/zoo/heldout.json'), 'utf8')).slice(0, 2);
+  const file = join(folder, 'two.json');
+  writeFileSync(file, JSON.stringify(texts));
+  const cutArgs = ['--text-file', file, '--lines', '--tokens', '12', '--sequences', '3'];
+  for (const [command, model, ...args] of [
+    ['suffix', 'softmax', '--length', '1', '--steps', '1', '--width', '1'],
+    ['tasks', 'softmax', '--prompts', '1', '--copied', '2', '--between', '1'],
+    ['unmask', 'diffusion', '--steps', '1'],
+    ['measure', 'softmax'],
+  ]) {
+    const { stdout } = await runCli(command, path(`models/zoo/${model}`), ...args, ...cutArgs);
+    assert.match(
+      stdout,
+      /^note: 2 of the 3 sequences asked for, one for each of 2 texts$/m,
+      command,
+    );
   }
 });

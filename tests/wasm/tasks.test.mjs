@@ -65,7 +65,8 @@ const cliArgs = [
 test('the command line measures the three tasks', async () => {
   const { status, stdout, stderr } = await run(...cliArgs, '--json');
   assert.deepEqual([status, stderr], [0, '']);
-  const result = JSON.parse(stdout);
+  const { cut, T, ...result } = JSON.parse(stdout);
+  assert.deepEqual([cut.asked, cut.sequences, T], [4, 4, 24]);
   const texts = JSON.parse(readFileSync(path('models/zoo/heldout.json'), 'utf8')).slice(0, 4);
   const sequences = texts.map((text) =>
     tokenizer

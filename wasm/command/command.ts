@@ -17,18 +17,28 @@ import { oneLine, escapeControls } from './output.ts';
 import { compare, differencesText, recordModel } from './recording.ts';
 import { promptsText, toCsv } from './sheet.ts';
 import { searchModel, suffixText } from './suffix.ts';
-import { summaryText } from './summary.ts';
+import { cutNotes, summaryText } from './summary.ts';
 import { runTasks, tasksText } from './tasks.ts';
 import { codeOf } from './text_file.ts';
 import { train } from './train.ts';
 import { unmaskModel, unmaskText } from './unmask.ts';
 import { parseOptional, parsePositive, type CommandInput, type Values } from './values.ts';
 import type { Engine } from '../load/types.ts';
+import type { Cut } from '../study/types.ts';
 
 type Runner = (
   engine: Engine,
   input: CommandInput,
 ) => Promise<{ result: object; text: () => string; csv?: () => string }>;
+
+/** Runs a command on a text that is cut into sequences of T tokens, and says below what the cut did not give. */
+const makeCutRunner = <Result extends { readonly cut?: Cut; readonly T: number }>(
+  compute: (engine: Engine, input: CommandInput) => Promise<Result>,
+  toText: (result: Result) => string,
+): Runner =>
+  makeRunner(compute, (result) =>
+    [toText(result), ...cutNotes(result).map((note) => `${note}\n`)].join(''),
+  );
 
 const makeRunner =
   <Result extends object>(
@@ -54,9 +64,9 @@ const RUNNERS: Record<string, Runner> = {
   ),
   record: async (engine, input) => printableResult(await recordModel(engine, input), engine),
   compare: makeRunner(compare, (result) => differencesText(result, result.tolerance)),
-  suffix: makeRunner(searchModel, suffixText),
-  tasks: makeRunner(runTasks, tasksText),
-  unmask: makeRunner(unmaskModel, unmaskText),
+  suffix: makeCutRunner(searchModel, suffixText),
+  tasks: makeCutRunner(runTasks, tasksText),
+  unmask: makeCutRunner(unmaskModel, unmaskText),
   describe: makeRunner((engine) => engine.explain(), tablesText),
 };
 

@@ -79,5 +79,7 @@ export async function searchModel(engine: Engine, { names: [name], values }: Com
     seed: parseCount(values.seed, '--seed'),
     prompt: parseOptional(parsePositive, values.prompt, '--prompt'),
   };
-  return searchOpenedModel(await openModel(engine, name, values), options);
+  const openedModel = await openModel(engine, name, values);
+  const found = await searchOpenedModel(openedModel, options);
+  return { ...found, cut: openedModel.cut, T: found.tokens };
 }

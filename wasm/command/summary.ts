@@ -6,6 +6,7 @@ import { whyNoLoss } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
+import type { Cut } from '../study/types.ts';
 
 export function summaryText(result: MeasureResult, describe: Describe) {
   const { family } = result.architecture;
@@ -13,8 +14,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const position = firstPosition(result);
   const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
-    cutNote(result),
-    ...(result.cut?.notes ?? []).map((note) => `note: ${oneLine(note)}`),
+    ...cutNotes(result),
     lossNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);
@@ -73,9 +73,16 @@ function countText(count: number, noun: string) {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
-  if (!cut || cut.sequences >= cut.asked) return '';
-  const { asked, sequences, short, read, texts } = cut;
+/** Says how many sequences the text did not give of those asked for, and what is odd about its tokens. */
+export const cutNotes = ({ cut, T }: { readonly cut?: Cut; readonly T: number }): string[] =>
+  !cut
+    ? []
+    : [
+        ...(cut.sequences < cut.asked ? [countNote(cut, T)] : []),
+        ...cut.notes.map((note) => `note: ${oneLine(note)}`),
+      ];
+
+function countNote({ asked, sequences, short, read, texts }: Cut, T: number) {
   if (texts !== undefined) {
     const exception = ` except ${short} too short; fewer --tokens than ${T} give more`;
     const places = `each of ${countText(texts, 'text')}${short > 0 ? exception : ''}`;

@@ -67,9 +67,9 @@ export async function runTasks(engine: Engine, { names: [name], values }: Comman
   const openedModel = await openModel(engine, name, values, (...args) =>
     makeTasks(options, ...args),
   );
-  const { id, model, sequences, edits } = openedModel;
+  const { id, model, sequences, edits, cut } = openedModel;
   const tasks = [];
   for (const task of [await textTask(sequences), ...openedModel.tasks])
     tasks.push(await measureTask(model, task, { edits, seed: options.seed }));
-  return { model: id, edits, tasks };
+  return { model: id, edits, cut, T: sequences[0]!.length, tasks };
 }

@@ -58,17 +58,27 @@ export const isJson = (path: string) => /\.json$/i.test(path);
 export function parseTexts(text: string, where: string): string[] {
   const list: unknown = parseJson(text, 'read', where);
   expect(Array.isArray(list), where, 'a JSON list of texts', list);
+  return checkTexts(list as unknown[], where);
+}
+
+function checkTexts(list: readonly unknown[], where: string): string[] {
   checkList(list, 'text', where);
   return list as string[];
 }
 
-/** Returns the texts of a .json file whose content is a list of texts; undefined for others. */
+/**
+ * Returns the texts of a .json file whose content is a list; undefined for others, which are texts themselves.
+ * @throws SinkscopeError naming the first item that is no text
+ */
 export function parseTextList(path: string, text: string): string[] | undefined {
+  if (!isJson(path)) return undefined;
+  let content: unknown;
   try {
-    return isJson(path) ? parseTexts(text, path) : undefined;
+    content = JSON.parse(text);
   } catch {
     return undefined;
   }
+  return Array.isArray(content) ? checkTexts(content, path) : undefined;
 }
 
 export const codeOf = (error: unknown) =>

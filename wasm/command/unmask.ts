@@ -14,7 +14,7 @@ export async function unmaskModel(engine: Engine, { names: [name], values }: Com
     steps: parsePositive(values.steps, '--steps'),
     seed: parseCount(values.seed, '--seed'),
   };
-  const { id, model, tokenizer, sequences, edits } = await openModel(engine, name, values);
+  const { id, model, tokenizer, sequences, edits, cut } = await openModel(engine, name, values);
   const causal =
     values.causal === undefined ? undefined : await openModel(engine, values.causal, values);
   if (causal) checkVocabulary(sequences, tokenizer, causal.tokenizer);
@@ -23,6 +23,8 @@ export async function unmaskModel(engine: Engine, { names: [name], values }: Com
     model: id,
     causal_model: causal?.id ?? null,
     edits,
+    cut,
+    T: sequences[0]!.length,
     ...options,
     ...(await measureUnmasking(model, sequences, {
       ...options,

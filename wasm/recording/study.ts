@@ -122,8 +122,8 @@ export async function recordStudy(
 
 /**
  * Compares all tensors that both recordings have. Two numbers count as equal if they differ by at
- * most `tolerance`, or by `tolerance` times the larger magnitude if that exceeds 1. An undefined
- * number equals only an undefined one.
+ * most `tolerance`, or by `tolerance` times the larger magnitude if that exceeds 1, beside what a
+ * tensor in half precision lost when it was written. An undefined number equals only an undefined one.
  */
 export async function compareRecordings(
   a: Recording,
@@ -150,7 +150,10 @@ export async function compareRecordings(
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
     const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
     if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
-    else differences.push(...findLargestDifference(name, x, y, tolerance));
+    else {
+      const halves = [tensorsA, tensorsB].filter((tensors) => tensors.get(name)?.dtype === 'F16');
+      differences.push(...findLargestDifference(name, x, y, tolerance, halves.length));
+    }
   }
   const namesOnlyIn = (
     tensors: ReadonlyMap<string, unknown>,
@@ -179,8 +182,20 @@ function listComparedConditions(a: Conditions, b: Conditions): [string, unknown,
 
 const labelsOf = ({ edits }: Conditions) => edits.map(({ label }) => label);
 
-/** Finds the largest difference and counts all beyond the tolerance, undefined from finite. */
-function findLargestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
+/** The most that rounding a number to half precision changes it: a share of it, or of the smallest. */
+const [HALF_ROUNDING, HALF_SMALLEST] = [2 ** -11, 2 ** -25];
+
+/**
+ * Finds the largest difference and counts all beyond the tolerance, undefined from finite.
+ * `halves` of the two tensors were written in half precision.
+ */
+function findLargestDifference(
+  name: string,
+  a: Tensor,
+  b: Tensor,
+  tolerance: number,
+  halves: number,
+) {
   let [worst, count] = [0, 0];
   let worstIndex: number | undefined;
   a.data.forEach((x, i) => {
@@ -188,8 +203,11 @@ function findLargestDifference(name: string, a: Tensor, b: Tensor, tolerance: nu
     if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
     const gap = Math.abs(x - y);
     const isFiniteGap = Number.isFinite(gap);
+    const larger = Math.max(Math.abs(x), Math.abs(y));
     // Norms and activations are large, so their tolerance is relative.
-    if (isFiniteGap && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
+    const allowed =
+      tolerance * Math.max(1, larger) + halves * (HALF_ROUNDING * larger + HALF_SMALLEST);
+    if (isFiniteGap && gap <= allowed) return;
     const size = isFiniteGap ? gap : Infinity;
     count++;
     if (size > worst) [worst, worstIndex] = [size, i];
