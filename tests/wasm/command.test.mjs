@@ -361,7 +361,7 @@ test('a summary shows each metric as its shape allows', (t) => {
       ...{ L: 2, H: 3, family: 'llama', mask: { kind: 'causal' } },
       attention: { operation: 'softmax' },
     },
-    cut: { asked: 2, sequences: 2, short: 1, read: 9 },
+    cut: { asked: 2, sequences: 2, short: 1, read: 9, notes: [] },
   };
   const summaryLines = (changes) => summaryText({ ...result, ...changes }, describe).split('\n');
   t.assert.snapshot(summaryLines({}));
@@ -371,7 +371,7 @@ test('a summary shows each metric as its shape allows', (t) => {
   t.assert.snapshot(summaryLines({ architecture: sigmoid, metrics: weights }).slice(2, 4));
   t.assert.snapshot(summaryLines({ special: undefined, first: undefined })[1]);
   t.assert.snapshot(summaryLines({ special: null })[1]);
-  const shortCut = { cut: { asked: 3, sequences: 2, short: 0, read: 9 } };
+  const shortCut = { cut: { asked: 3, sequences: 2, short: 0, read: 9, notes: [] } };
   t.assert.snapshot(summaryLines(shortCut)[2]);
   // Each text gives one sequence at most, so that more tokens of text would not give more.
   for (const counts of [
