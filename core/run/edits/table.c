@@ -176,7 +176,8 @@ static const ss_edit_kind table[] = {
                  "smallest attention from all queries (h2o), from the last query (tova), the "
                  "one used least recently, that is, with more than an even share (lru), the "
                  "smallest from the last queries of the prompt (snapkv, once), the longest key "
-                 "(key_norm), the smallest attention times value norm (vatp), any (random)",
+                 "(key_norm), the smallest attention times the value's L1 norm (vatp), any "
+                 "(random)",
                  CHOICE(policies), .labels = policy_labels, REQUIRED),
              PARAMETER("budget", "number of keys kept; snapkv: of the prompt", COUNT, .low = 1,
                        REQUIRED),
