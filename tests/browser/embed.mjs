@@ -73,9 +73,6 @@ async function readWhenStill(page, read) {
 async function fitsAllSizes(stage, views) {
   const site = await serveOtherSite(stage.origin, { '/': FRAME_PAGE });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
-  await page.route('**/images.safetensors', (route) =>
-    route.fulfill({ path: join(root, 'tests/golden/recordings/llava.safetensors') }),
-  );
   const problems = [];
   for (const [view, shown] of views) {
     const parameters = view === 'attention' ? '&controls=text,step,save,generate' : '';
@@ -186,7 +183,6 @@ const FITTING = {
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
   masked: 'diffusion',
-  patches: 'recording:images.safetensors',
 };
 const FRAME_PAGE =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';

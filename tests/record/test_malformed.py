@@ -28,22 +28,6 @@ VALUES = (
     {"T": 4, "keys": "frame", "tokens": [["x", "y"]] * 2},
     *([{"kind": "own"}], [{"kind": "own", "label": "l"}]),
 )
-# Values of an element of `images` of four tokens.
-IMAGES = (
-    None,
-    {},
-    {"kinds": 4},
-    {"kinds": "sii"},
-    {"kinds": "sixt", "rows": 1, "cols": 2},
-    {"kinds": "siit", "rows": 1},
-    {"kinds": "siit", "rows": 2, "cols": 2},
-    {"kinds": "siit", "rows": 0, "cols": 2},
-    {"kinds": "siit", "rows": 0.5, "cols": 4},
-    {"kinds": "siit", "rows": 2.0, "cols": 1},
-    {"kinds": "siit", "rows": None, "cols": None},
-    {"kinds": "siit\n"},
-    {"kinds": "siit", "rows": "1", "cols": 2},
-)
 MISSING = object()
 
 
@@ -52,11 +36,7 @@ def recording() -> sinkscope.Recording:
     rng = np.random.default_rng(3)
     maps = np.tril(rng.random((2, 2, 2, 4, 4))).astype(np.float32)
     maps /= maps.sum(-1, keepdims=True)
-    recording = sinkscope.record_maps(maps, [["a", "b", "c", "d"]] * 2, eps=[0.1, 0.3])
-    recording.conditions["images"] = [{"kinds": "siit", "rows": 1, "cols": 2}, {"kinds": "tttt"}]
-    shares = {f"{kind}.image_share": np.full((2, 2), 0.5, np.float32) for kind in ("mean", "deviation")}
-    picture = {"0.picture": np.zeros((5, 4, 3), np.uint8), "0.sink_value": np.ones((3, 4), np.float32)}
-    return sinkscope.Recording(recording.conditions, recording.tensors | shares | picture)
+    return sinkscope.record_maps(maps, [["a", "b", "c", "d"]] * 2, eps=[0.1, 0.3])
 
 
 def key_paths(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -124,11 +104,6 @@ def write_variants(recording: sinkscope.Recording, folder: Path, version: str = 
             if changed is not None:
                 name = ".".join(path)
                 write(changed, recording.tensors, f"{name}_{'missing' if value is MISSING else repr(value)}")
-    for i, image in enumerate(IMAGES):
-        write(change(recording.conditions, ("images",), [image, {"kinds": "tttt"}]), recording.tensors, f"image_{i}")
-    for shape in ((256, 256, 3), (257, 8, 3), (8, 257, 3), (0, 8, 3), (8, 8, 4), (8, 8)):
-        picture = {"0.picture": np.zeros(shape, np.uint8)}
-        write(recording.conditions, recording.tensors | picture, f"picture_{shape}")
     for text in ("", "[]", "1", "{", "[" * 100_000, '{"model": 1e999}'):
         write(text, recording.tensors, f"text_{text}")
     for name, x in recording.tensors.items():
@@ -189,30 +164,11 @@ def test_python_and_the_npm_package_open_the_same_recordings(
 
 
 @pytest.mark.parametrize(
-    ("image", "key"),
-    [
-        ({"kinds": "siix", "rows": 1, "cols": 2}, "images.0.kinds"),
-        ({"kinds": "sii", "rows": 1, "cols": 2}, "images.kinds"),
-        ({"kinds": "siit", "rows": 3, "cols": 2}, "images.rows"),
-    ],
-)
-def test_an_image_that_does_not_fit_its_tokens_is_refused_by_its_key(
-    recording: sinkscope.Recording, tmp_path: Path, image: dict[str, Any], key: str
-) -> None:
-    changed = change(recording.conditions, ("images",), [image, {"kinds": "tttt"}])
-    path = tmp_path / "r.safetensors"
-    path.write_bytes(save(recording.tensors, {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(changed)}))
-    with pytest.raises(RecordingError, match=f"{key}: expected"):
-        sinkscope.Recording.open(path)
-
-
-@pytest.mark.parametrize(
     ("version", "path", "value"),
     [
         ("1", "model.H", 32768 + 2),
         ("1", "model.blocks", 1),
         ("1", "prompts.count", 1),
-        ("1", "images", [{"kinds": "tttt"}]),
         ("1", "eps", [0.1, math.nan]),
         ("2", "cross.T", 3),
         ("2", "prompts.T", 4),
@@ -232,7 +188,7 @@ def test_conditions_that_contradict_each_other_are_refused_by_their_key(
 def test_the_first_position_lies_in_each_prompt_and_windows_by_layer_need_no_common_one(
     recording: sinkscope.Recording,
 ) -> None:
-    conditions = {key: x for key, x in recording.conditions.items() if key != "images"}
+    conditions = recording.conditions
     short = change(change(conditions, ("tokens",), [list("abcd"), list("ab")]), ("first", "position"), 2)
     with refused(ValueError):
         parse_conditions(json.dumps(short))

@@ -1,9 +1,8 @@
 /**
  * Reads the conditions of a recording, a JSON text in its metadata, whose keys the core has checked when it opened the
- * file: this file gives them their defaults, drops unknown ones, and checks those of cross-attention and images.
+ * file: this file gives them their defaults, drops unknown ones, and checks those of cross-attention.
  */
 import { SinkscopeError, parseJson } from '../abi/errors.ts';
-import { readImages } from './images.ts';
 import type { Conditions } from './types.ts';
 
 export const FORMAT_VERSION = '1';
@@ -90,7 +89,6 @@ export function readConditions(json: string): Conditions {
     first: withDefaults(root.first, FIRST),
     tokens,
     ...(root.cross ? { cross: readCross(root.cross, tokens, { T: prompts.T, kind }) } : {}),
-    ...((root.images ?? null) === null ? {} : { images: readImages(root.images, tokens) }),
     prompts: { ...prompts, ...(generated ? { generated } : {}) },
     eps: root.eps ?? [],
     edits: root.edits ?? [],

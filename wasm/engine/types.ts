@@ -281,15 +281,6 @@ export interface Conditions {
     readonly keys: 'token' | 'frame' | 'patch';
     readonly tokens: readonly (readonly string[])[];
   };
-  /**
-   * The image of each kept prompt; absent if the prompts have none. `kinds` has a letter for each token: t text, i a patch
-   * of the image, s special. The patches lie in rows * cols, unless these are absent.
-   */
-  readonly images?: readonly {
-    readonly kinds: string;
-    readonly rows?: number;
-    readonly cols?: number;
-  }[];
   readonly prompts: {
     readonly source: string | null;
     /** SHA-256 of the token ids of all prompts. */

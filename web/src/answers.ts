@@ -26,7 +26,6 @@ import {
   firstPromptWords,
   firstTokenText,
   introduce,
-  startRole,
   textsWords,
   verdictOf,
   tokenWord,
@@ -233,7 +232,7 @@ export function firstTokenClause(frame: Frame): string {
   if (frame.queries) return axesClause(frame);
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
-    return `${name} is ${startRole(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`;
+    return `${name} is the start token, which begins this model’s texts`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;

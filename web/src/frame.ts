@@ -64,10 +64,6 @@ export interface Frame {
     readonly bits?: number;
   };
   readonly recording?: Conditions;
-  /** Only for a recording of prompts with an image: that of the first one. `picture` is [height, width, 3]. */
-  readonly image?: NonNullable<Conditions['images']>[number] & {
-    readonly picture?: Tensor;
-  };
   /** Only for a recording: the key that counts as the first token, and whether it is the same token in all prompts. */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
   /** Only of cross-attention: the decoder's tokens, one for each row; `tokens` and T are then those of the keys. */

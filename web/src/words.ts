@@ -256,15 +256,13 @@ function recordingWords({ model, prompts, license, versions, command }: Conditio
 }
 
 /** Names the special tokens at the start of the text, and the first token's position if that is not 0. */
-export function startTokenWords(
-  frame: Pick<Frame, 'first' | 'firstAt' | 'special' | 'image'>,
-): string {
+export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
   const positionNote = key ? `, first token: position ${key}` : '';
   if (first.length === 0) return `no start token${positionNote}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ` (${startRole(frame).slice(4)})` : ''}${positionNote}`;
+  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ' (start token)' : ''}${positionNote}`;
 }
 
 /** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
@@ -356,15 +354,11 @@ export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const positionNote = key ? ` (position ${key})` : '';
   return startsSpecial(frame)
-    ? `${startRole(frame)} ${firstTokenText(frame)}${positionNote}`
+    ? `the start token ${firstTokenText(frame)}${positionNote}`
     : `${firstOf(frame)}${commonQuote(frame, key)}${positionNote}`;
 }
 
 const firstOf = (frame: Frame): string => `the first ${keyUnit(frame)}`;
-
-/** What a special first token is: in a model of images, whose tokens are no text, the class token. */
-export const startRole = ({ image }: Pick<Frame, 'image'>): string =>
-  image && !image.kinds.includes('t') ? 'the class token' : 'the start token';
 
 /** Returns the one name that sentences have for the first token: the text of a start token. */
 export const firstName = (frame: Frame): string =>

@@ -74,7 +74,6 @@ const VIEWS_WITH_OWN_CAPTION = new Set([
   'channels',
   'likeness',
   'loss',
-  'patches',
   'perturbations',
   'sweep',
   'training',

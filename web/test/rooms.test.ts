@@ -263,8 +263,6 @@ describe('Explore', () => {
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
     const evict = [{ kind: 'evict', policy: 'window', budget: 2 }] as never;
-    const image = { kinds: 'siiiiiii', rows: 1, cols: 7 };
-    const withImage = (change: object) => ({ ...frameWith(mask), image, ...change }) as never;
     const frames: Record<string, Frame> = {
       bias: frameWith({ bias_key: {} }),
       gate: frameWith({ gate: {} }),
@@ -274,7 +272,6 @@ describe('Explore', () => {
       cache: { ...frameWith({}), edits: evict },
       context: { ...frameWith({}), T: 17 },
       change: { ...frameWith({}), base: { ...frameWith({}) } } as never,
-      patches: withImage({}),
     };
     for (const { name, needsSeveralSettings: isOfMany } of views) {
       if (isOfMany) continue;
@@ -287,8 +284,7 @@ describe('Explore', () => {
     expect(choiceOf('change', [frameWith({})]).views[0]!.name).toBe('attention');
     expect(choiceOf('nonsense', [frameWith({})]).views[0]!.name).toBe('attention');
     for (const question of QUESTIONS_)
-      for (const frame of [frameWith({}), frames.patches!])
-        expect(tabsOf(question, [frame]).length).toBeLessThanOrEqual(4);
+      expect(tabsOf(question, [frameWith({})]).length).toBeLessThanOrEqual(4);
   });
 
   it('states the conditions once, and at other figures only those that differ', () => {

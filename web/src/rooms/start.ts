@@ -71,7 +71,6 @@ import {
   axesClause,
   firstTokenText,
   recordedText,
-  startRole,
   shareWords,
   SIGMOID_WEIGHS,
   spreadWords,
@@ -114,7 +113,7 @@ const answerWords = (kind: Kind, frame: Frame) =>
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
   return isSpecial
-    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`
+    ? `the start token ${firstTokenText(frame)}, which begins this model’s texts`
     : firstTokenText(frame);
 };
 

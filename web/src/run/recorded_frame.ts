@@ -160,16 +160,6 @@ function fillGaps(frame: Frame): Frame {
   };
 }
 
-/** Returns what the first kept prompt's image is drawn from. */
-async function imageOf(recording: Recording): Promise<Pick<Frame, 'image'>> {
-  const [image] = recording.conditions.images ?? [];
-  if (!image) return {};
-  const picture = recording.tensors.has('0.picture')
-    ? { picture: await recording.tensor('0.picture') }
-    : {};
-  return { image: { ...image, ...picture } };
-}
-
 const classOf = ({ conditions }: Recording): NumberClass =>
   CLASSES.find((name) => name === conditions.class.toLowerCase()) ?? 'measured';
 
@@ -202,7 +192,6 @@ export async function recordedFrame(
       ...(model.sha256 ? { sha256: model.sha256 } : {}),
     },
     recording: conditions,
-    ...(await imageOf(recording)),
     firstAt: {
       key: conditions.first.position,
       isCommon: conditions.first.token !== null || prompts.count === 1,

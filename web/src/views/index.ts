@@ -20,7 +20,6 @@ import { next } from './next';
 import { norms } from './norms';
 import { outputs } from './outputs';
 import { logitParts } from './logit_parts';
-import { patches } from './patches';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
 import { router } from './router';
@@ -60,10 +59,6 @@ export const QUESTIONS: readonly Question[] = [
     hint: 'the attention map',
     tabs: [
       createTab('This head', attention),
-      {
-        ...createTab('Image', patches),
-        isOffered: ({ image }) => Boolean(image?.rows),
-      },
       createTab('All heads', sinks, heads, threshold, length),
       createTab('Other tokens', scores, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },

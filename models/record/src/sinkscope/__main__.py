@@ -51,8 +51,6 @@ def _make_parser() -> argparse.ArgumentParser:
         help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
         "every folder with a number",
     )
-    record.add_argument("--images", nargs="+", metavar="FILE", help="images for a vision model, or one for each text")
-    record.add_argument("--picture", action="store_true", help="keep the images in the file, at most 256 pixels a side")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
     study.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
     study.add_argument(
@@ -78,7 +76,7 @@ def _make_parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--texts",
             "--dataset",
-            required=command is study,
+            required=True,
             metavar="FILE",
             type=Path,
             help="a .json list, .jsonl, .csv or .parquet with a column of texts, or text with blank lines between",
@@ -204,9 +202,7 @@ def _measure(options: dict[str, Any]) -> int:
 def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .texts import read_texts
 
-    path, images = arguments.pop("texts"), arguments.get("images")
-    if not path and not images:
-        raise ValueError("--texts: expected a file of texts, or --images, found neither")
+    path = arguments.pop("texts")
     columns = {name: arguments.pop(name) for name in ("column", "take", "by")}
     attention, revision = arguments.pop("attention"), arguments.pop("revision")
     options = {"dtype": arguments.pop("dtype"), "device": arguments.pop("device")}
@@ -214,8 +210,8 @@ def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         options["attn_implementation"] = attention
     if revision:
         options["revision"] = revision
-    arguments["source"] = arguments["source"] or (path.name if path else f"{len(images)} images")
-    return read_texts(path, **columns) if path else [], options
+    arguments["source"] = arguments["source"] or path.name
+    return read_texts(path, **columns), options
 
 
 def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -235,13 +231,7 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     if options["revisions"] is not None:
         return _series(options, texts, load_options, out, as_json, as_csv)
     del options["revisions"]
-    images, keeps_picture = options.pop("images"), options.pop("picture")
-    loaded = load(options.pop("model"), images=bool(images), **load_options)
-    if images:
-        from .images import read_images
-
-        texts = read_images(loaded.tokenizer, images, texts)
-        options["fields"] = (*FIELDS, "picture") if keeps_picture else FIELDS
+    loaded = load(options.pop("model"), **load_options)
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")
     recording = record(
@@ -265,9 +255,8 @@ def _series(
 
     names = options.pop("revisions")
     revisions = None if names == "all" else names.split(",")
-    for name in ("model_id", "images", "picture"):
-        if options.pop(name):
-            raise ValueError(f"--{name.removeprefix('model_')}: expected none beside --revisions, found one")
+    if options.pop("model_id"):
+        raise ValueError("--id: expected none beside --revisions, found one")
     result = series(options.pop("model"), texts, revisions, out, load_options=load_options, **options)
     _print_table(result.table(), as_json, as_csv)
     _print(f"{out}: {out.stat().st_size} bytes", file=sys.stderr)

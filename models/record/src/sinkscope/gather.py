@@ -1,7 +1,7 @@
 """Gathers the metrics of one forward pass: metrics of heads from the calls of attention, and metrics of the
 residual stream from the inputs of the layers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,24 +12,18 @@ from torch import Tensor, nn
 
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, without_autocast
-from .images import Image
 from .probe import Facts, call_name, check_rows, container_path, key_ranges, mask_of_ranges
-from .recording import KINDS, Array
+from .recording import Array
 from .settings import Settings
 from .summary import ROW_SUM, SEEN
 
 POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
 BY_QUERY = (ROW_SUM, "entropy", "head_gate")  # metrics [L, H, T] of queries, which cross-attention lacks
-IMAGE_MAP_BYTES = 2**25  # of a prompt with an image, full maps of up to this size are kept: a pooled row has no patches
 
 
 class HeadMetrics:
-    def __init__(
-        self, facts: Facts, settings: Settings, batch: int, keep: int, images: Sequence[Image | None] = ()
-    ) -> None:
+    def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
-        self.images = images or [None] * batch
-        self.kinds = KindShares([image for image in self.images if image])
         self.layers: list[dict[str, Tensor]] = []
         self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
         # fields of the first `keep` prompts: a tensor for each layer
@@ -40,8 +34,7 @@ class HeadMetrics:
         self.first_keys = torch.full((batch, facts.queries), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
-            fits = self.kinds.images and 2 * facts.L * facts.H * T * T <= IMAGE_MAP_BYTES
-            maps = "full" if T <= POOLED_SIZE or fits else "pooled"
+            maps = "full" if T <= POOLED_SIZE else "pooled"
         self.maps = maps if keep else "none"
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
@@ -96,7 +89,6 @@ class HeadMetrics:
             name: torch.zeros(B, H, Q, device=device)
             for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")
         }
-        kind_sums = {name: torch.zeros(B, H, dtype=sum_dtype, device=device) for name in self.kinds.names}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         kept_map = self._allocate_map(B, H, device)
@@ -122,8 +114,6 @@ class HeadMetrics:
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
-            for name, x in self.kinds.shares(share, chunk.rows).items():
-                kind_sums[name] += x
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if head_norms is not None:
                 sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind, facts.rows)
@@ -135,7 +125,7 @@ class HeadMetrics:
         omitted_names = set() if facts.uses_shares else {"alpha_raw"}
         omitted_names |= set() if facts.operation == "sink_logit" else {"att_bias"}
         omitted_names |= {"contribution_at"} if head_norms is None else set()
-        layer_metrics = {name: x.float() for name, x in (sums | rows | kind_sums).items() if name not in omitted_names}
+        layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted_names}
         # Repeats norms for each head if layers group their heads differently.
         copies = H // call.G if facts.G == H else 1
         if norms is not None:
@@ -270,7 +260,6 @@ class HeadMetrics:
                 "cos_gap",
                 "key_norm",
                 "value_norm",
-                *self.kinds.names,
             )
             if (x := self._stack_layers(name)) is not None
         }
@@ -328,29 +317,6 @@ class HeadMetrics:
         return fields
 
 
-class KindShares:
-    """Shares of attention by the kind of the key: means over the queries after the last token of the image, or over all
-    queries where there are none, as in a vision model."""
-
-    def __init__(self, images: Sequence[Image]) -> None:
-        self.images = images
-        kinds = {kind for image in images for kind in image.kinds}
-        present = set(KINDS) if "t" in kinds else kinds  # a prompt of a language model may have no special token
-        self.names = [f"{name}_share" for letter, name in KINDS.items() if letter in present]
-        masks = [image.masks() for image in images]
-        self.keys = {name: torch.stack([mask[name.removesuffix("_share")] for mask in masks]) for name in self.names}
-        self.queries = torch.zeros(len(images), len(images[0].kinds) if images else 0)
-        for row, image in zip(self.queries, images, strict=True):
-            end = image.kinds.rindex("i") + 1
-            queries = row[end:] if end < len(row) else row
-            queries[:] = 1 / len(queries)
-
-    def shares(self, att: Tensor, rows: slice) -> dict[str, Tensor]:
-        """Returns what these queries add to each share.  [B, H, t, T] -> [B, H] each"""
-        queries = self.queries[:, rows].to(att)
-        return {name: torch.einsum("bhts,bs,bt->bh", att, keys.to(att), queries) for name, keys in self.keys.items()}
-
-
 def stream_metrics(states: Tensor, first: int) -> dict[str, Tensor]:
     """Returns the metrics of hidden states.  [n, T, D] -> [n, ...] each"""
     norms = states.norm(dim=-1)
@@ -370,9 +336,8 @@ class StreamMetrics:
     """Gathers the metrics of the residual stream: of the input of every layer, with attention or not, and of the last
     layer's output before the final norm."""
 
-    def __init__(self, facts: Facts, settings: Settings, keep: int, has_visual_sinks: bool = False) -> None:
-        self.facts, self.settings, self.keep, self.has_visual_sinks = facts, settings, keep, has_visual_sinks
-        self.sinks: list[Tensor] = []
+    def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
+        self.facts, self.settings, self.keep = facts, settings, keep
         self.states: list[dict[str, Tensor]] = []
         self.store: list[Tensor] = []
 
@@ -405,8 +370,6 @@ class StreamMetrics:
         with torch.no_grad(), without_autocast():
             h = hidden.detach().float()
             self.states.append({name: x.cpu() for name, x in stream_metrics(h, self.settings.first).items()})
-            if self.keep and self.has_visual_sinks:
-                self.sinks.append(metrics.sink_value(h[: self.keep], self.settings.first).cpu())
             if self.keep and "hidden" in self.settings.fields:
                 self.store.append(h[: self.keep].cpu())
 
@@ -423,8 +386,6 @@ class StreamMetrics:
         fields = {}
         if self._is_complete and "hidden_norm" in self.settings.fields:
             fields["hidden_norm"] = results["hidden_norm"].copy()
-        if self._is_complete and self.sinks:
-            fields["sink_value"] = torch.stack([x[b] for x in self.sinks]).numpy()
         if self._is_complete and self.store:
             fields["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
         return fields

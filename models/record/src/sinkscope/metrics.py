@@ -34,15 +34,6 @@ def alpha(att: Tensor, mask: str = "causal", queries: int | None = None) -> Tens
     return (att / counts).sum(-2)
 
 
-def sink_value(states: Tensor, first: int) -> Tensor:
-    """The sink dimension value phi of Kang et al. 2025: the largest |x_d| over the root mean square of x, of the two
-    channels d that are largest in the first token's state. The paper has channels of the whole model; these are those
-    of the layer.  [n, T, D] -> [n, T]"""
-    channels = states[:, first].abs().topk(2, -1).indices[:, None].expand(-1, states.shape[1], -1)
-    size = states.square().mean(-1).sqrt().clamp_min(TINY)
-    return states.gather(-1, channels).abs().amax(-1) / size
-
-
 def alpha_bias(att_bias: Tensor) -> Tensor:
     """alpha_* of a bias key (Gu et al. 2025, section 7.3).  [..., T] -> [..., 1]
 

@@ -22,7 +22,6 @@ from tqdm.auto import tqdm
 from . import __version__, metrics
 from .attention import UnsupportedModel, Visitor, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
-from .images import Image, find_image_tokens, find_language_model, find_patches, image_token, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import Settings
@@ -38,9 +37,6 @@ PROMPT_MEANS = (
     "hidden_ratio",
     "key_ratio",
     "value_ratio",
-    "image_share",
-    "text_share",
-    "special_share",
 )
 PAIR_PARTS = ("encoder", "decoder", "cross")
 DECODER_INPUTS = ("decoder_", "labels")  # inputs that do not have the length of the encoder's attention_mask
@@ -65,7 +61,6 @@ class Measurement:
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
     queries: list[str] | None = None
-    image: Image | None = None
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -147,21 +142,17 @@ class Assembly:
         first_token = conditions["first"]
         if len(self.first_tokens) > 1:
             first_token = first_token | {"token": None, "id": None}
-        elif self.kept and self.kept[0].image:
-            first_token = first_token | {"token": self.kept[0].tokens[self.first]}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         if "cross" in conditions:
             queries = {"tokens": [measurement.queries for measurement in self.kept]}
             conditions = conditions | {"cross": conditions["cross"] | queries}
-        images = [measurement.image.conditions() for measurement in self.kept if measurement.image]
         return Recording(
             conditions
             | {
                 "first": first_token,
                 "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
-            }
-            | ({"images": images} if images else {}),
+            },
             tensors,
         )
 
@@ -184,7 +175,7 @@ class Recorder:
             self.model = _find_part(self.whole_model, part)
         text_reader = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor, which may read images alone
         self.tokenizer = text_reader if hasattr(text_reader, "convert_ids_to_tokens") else None
-        self.processor, self.settings, self.part = tokenizer, settings, part
+        self.settings, self.part = settings, part
         self.facts: Facts | None = None
         self.device = find_device(self.model)
         self.config: Any = config_of(self.model)
@@ -216,16 +207,6 @@ class Recorder:
         self._warn_of_repeated_starts(parsed_prompts)
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
-        language_model = (
-            None if self.part else find_language_model(self.whole_model, [p.inputs for p in parsed_prompts])
-        )
-        if language_model is not None:
-            self.model, T = language_model, min(lengths)  # a prompt that is cut to `tokens` would lose patches
-            if any(image_token(self.whole_model) in (p.ids or [])[T:] for p in parsed_prompts):
-                raise ValueError(
-                    f"texts: expected each image within {T} tokens, the length of the shortest prompt, found patches "
-                    "after them: record prompts of one length together"
-                )
         if lengths and T < 2:
             raise ValueError(
                 f"texts: expected two tokens or more in each, found {'one' if T else 'none'} in the shortest"
@@ -451,21 +432,12 @@ class Recorder:
             )
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
-        heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
-        stream = StreamMetrics(facts, settings, keep, bool(heads.kinds.images) and self.reads_ids)
+        heads = HeadMetrics(facts, settings, len(prompts), keep)
+        stream = StreamMetrics(facts, settings, keep)
         with stream.watch(), observe(self.model, self._visitor(heads.visit), self.asks_for_weights):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
-
-    def _image_of(self, prompt: Prompt) -> Image | None:
-        assert self.facts is not None
-        if self.facts.is_cross:
-            return None
-        if not self.reads_ids:
-            return find_patches(self.model, prompt.inputs, self.facts.T)
-        tokens = prompt.tokens or token_strings(self.tokenizer, prompt.ids or [])
-        return find_image_tokens(self.whole_model, prompt.inputs, tokens, self.tokenizer)
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
@@ -476,7 +448,7 @@ class Recorder:
         if (
             facts.kind == "causal"
             and self.reads_ids
-            and not heads.kinds.images  # the placeholder of a patch is no token to predict
+            and "pixel_values" not in inputs  # the placeholder of a patch is no token to predict
             and ids is not None
             and logits is not None
             and logits.shape[:2] == ids.shape
@@ -492,16 +464,10 @@ class Recorder:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-                picture = (
-                    make_picture(self.whole_model, prompt.inputs, self.processor)
-                    if "picture" in settings.fields
-                    else None
-                )
-                kept |= {} if picture is None else {"picture": picture}
-            first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
-            tokens = image.tokens if image else prompt.tokens or positions
+            first_id = prompt.ids[settings.first] if prompt.ids else None
+            tokens = prompt.tokens or positions
             queries = prompt.queries or [str(t) for t in range(facts.queries)] if facts.is_cross else None
-            measurements.append(Measurement(prompt_results, kept, tokens, first_id, queries, image))
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id, queries))
         return measurements
 
     def _dtype_name(self) -> str:

@@ -62,11 +62,8 @@ KEPT_SHAPES = {
     "hidden_norm": "BT",
     "key_norm": "LGT",
     "value_norm": "LGT",
-    "sink_value": "BT",
 }
 MAX_POOLED_SIDE = 128
-MAX_PICTURE_SIDE = 256
-KINDS = {"t": "text", "i": "image", "s": "special"}  # of tokens, by their letter in the conditions
 
 
 class RecordingError(ValueError):
@@ -124,19 +121,6 @@ class Recording:
     def queries(self, prompt: int = 0) -> list[str]:
         """Returns the token strings of the rows of a kept prompt's maps: its tokens, or those of the decoder."""
         return (self.cross or self.conditions)["tokens"][prompt]
-
-    def patches(self, layer: int, head: int, query: int, prompt: int = 0) -> Array:
-        """Returns the attention of one query on each patch of the image in a kept prompt, [rows, cols].
-
-        Raises ValueError for a prompt without a grid of patches, and if its maps are pooled.
-        """
-        image = (self.conditions.get("images") or [{}] * (prompt + 1))[prompt]
-        if not image.get("rows"):
-            raise ValueError(f"prompt: expected one with a grid of patches, found none in prompt {prompt}")
-        if f"{prompt}.att" not in self:
-            raise ValueError(f"query: expected full maps of prompt {prompt}, found none: record(maps='full')")
-        is_patch = np.array(list(image["kinds"])) == "i"
-        return self.map(layer, head, prompt)[query, is_patch].reshape(image["rows"], image["cols"])
 
     def attention(self, prompt: int = 0) -> Array:
         """Returns the maps of a kept prompt in float32: [L, H, T, T], or [L, H, P, P] if they are pooled. A map of
@@ -519,17 +503,6 @@ def check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Arra
         for name, letters in KEPT_SHAPES.items():
             kept_sizes["Q"] = (conditions.get("cross") or {}).get("T") or kept_sizes[letters[-1]]
             shapes[f"{i}.{name}"] = [kept_sizes[x] for x in letters]
-        picture = tensors.get(f"{i}.picture")
-        if picture is not None and (
-            picture.dtype != np.uint8
-            or picture.ndim != 3
-            or picture.shape[2] != 3
-            or not all(0 < side <= MAX_PICTURE_SIDE for side in picture.shape[:2])
-        ):
-            raise RecordingError(
-                f"{path}: {i}.picture: expected bytes of shape [height, width, 3], at most {MAX_PICTURE_SIDE} a side, "
-                f"found {picture.dtype} of {list(picture.shape)}"
-            )
         if pooled is not None and f"{i}.att_scale" not in tensors:
             raise RecordingError(f"{path}: {i}.att_scale: expected the scales of the pooled maps, found none")
     for name in sorted(shapes.keys() & tensors.keys()):
