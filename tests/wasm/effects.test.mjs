@@ -28,22 +28,6 @@ test('effects are those of the reference, at any number of workers', async () =>
     });
 });
 
-test('the effects of ablation under other edits are those of the edited run', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const ids = Array.from({ length: 40 }, (_, i) => (i * i * 31) % 1024);
-    const edits = [{ kind: 'evict', policy: 'h2o', budget: 8 }];
-    const { mean } = await headEffects(model, [ids], { edits });
-    const loss = async (...otherEdits) => {
-      const run = await model.run(ids, { fields: ['loss'], edits: [...edits, ...otherEdits] });
-      return (await run.metric('loss_mean')).data[0];
-    };
-    const { H } = model.architecture;
-    const wholeEffect = (await loss({ kind: 'silence', layer: 2, head: 1 })) - (await loss());
-    assert.ok(Math.abs(mean[2 * H + 1] - wholeEffect) < 1e-5);
-  });
-});
-
 test('a run can begin only from one of the same model that has recorded the needed fields', async () => {
   await withEngine({}, async (engine) => {
     const [model, otherModel] = [

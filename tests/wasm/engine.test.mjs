@@ -134,29 +134,3 @@ test('without the field att, a generated token has no attention row', async () =
     await assert.rejects(run.field('att'), { code: 'bad_request' });
   });
 });
-
-test('edits change their run and no later one', async () => {
-  await withEngine({}, async (engine) => {
-    const model = await engine.open(files(tiny));
-    const { L, H } = model.architecture;
-    const ids = [1, 2, 3, 4, 5];
-    const T = ids.length;
-    const plainAtt = await (await model.run(ids)).field('att');
-    const edits = [{ kind: 'operation', operation: 'sigmoid', layer: L - 1, head: 0 }];
-    const editedRun = await model.run(ids, { edits });
-    assert.deepEqual(editedRun.edits, edits);
-    const { data } = await editedRun.field('att');
-    const firstCount = (L - 1) * H * T * T;
-    assert.deepEqual(data.slice(0, firstCount), plainAtt.data.slice(0, firstCount));
-    assert.notDeepEqual(
-      data.slice(firstCount, firstCount + T * T),
-      plainAtt.data.slice(firstCount, firstCount + T * T),
-    );
-    assert.deepEqual(data.slice(firstCount + T * T), plainAtt.data.slice(firstCount + T * T));
-    const masked = await model.run(ids, { edits: [{ kind: 'mask', first: 1, recent: 1 }] });
-    const map = await masked.field('att', { layer: 0, head: 0 });
-    assert.equal(map.data[4 * T + 2], 0);
-    assert.ok(map.data[4 * T] > 0 && map.data[4 * T + 4] > 0);
-    assert.deepEqual(await (await model.run(ids)).field('att'), plainAtt);
-  });
-});

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { SinkscopeError, createEngine } from '../../wasm/index.ts';
+import { createEngine } from '../../wasm/index.ts';
 import { binaries, failure, files, tiny, withEngine } from './helper.mjs';
-import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const { config, weights } = files(tiny);
 const editConfig = (change) => {
@@ -106,76 +105,6 @@ test('calls on a closed object are rejected because it is closed', async () => {
     await assert.rejects(engine.open({ config, weights }), { code: 'closed' });
     await assert.rejects(opening, { code: 'closed' });
   }
-});
-
-test('each error is an instance of Error', () => {
-  const error = new SinkscopeError('bad_file', 'header', 'expected 8 bytes, got 3');
-  assert.ok(error instanceof Error);
-  assert.equal(error.message, 'header: expected 8 bytes, got 3');
-});
-
-test('the separate output matrix of a tied model must equal the embedding', async () => {
-  await withEngine({}, async (engine) => {
-    const { config, weights } = files(tiny);
-    const tensors = tensorsOf(weights);
-    const tensorOf = (name) => tensors.find(([tensorName]) => tensorName === name);
-    const [, entry, embedding] = tensorOf('model.embed_tokens.weight');
-    const tiedConfig = JSON.stringify({ ...JSON.parse(config), tie_word_embeddings: true });
-    const others = tensors.filter(([name]) => name !== 'lm_head.weight');
-    const logits = async (list) => {
-      const model = await engine.open({
-        config: tiedConfig,
-        weights: new Uint8Array(fileOf(list)),
-      });
-      const run = await model.run([1, 2, 3], { fields: ['logits'] });
-      const { data } = await run.field('logits');
-      const { parameters } = model.architecture;
-      await model.close();
-      return [...data, parameters];
-    };
-    const expected = await logits(others);
-    // The two matrices may have the same type, or different types with the same numbers.
-    const floats = new Float32Array(Uint8Array.from(embedding).buffer);
-    const roundedFloats = floats.map((x) => Math.round(x * 64) / 64);
-    const bf16 = Buffer.from(
-      Uint16Array.from(roundedFloats, (x) => new Uint32Array(Float32Array.of(x).buffer)[0] >>> 16)
-        .buffer,
-    );
-    const wideBytes = Buffer.from(
-      Float32Array.from(
-        new Uint16Array(Uint8Array.from(bf16).buffer),
-        (bits) => new Float32Array(Uint32Array.of(bits << 16).buffer)[0],
-      ).buffer,
-    );
-    assert.deepEqual(await logits([...others, ['lm_head.weight', entry, embedding]]), expected);
-    const otherTensors = others.filter(([name]) => name !== 'model.embed_tokens.weight');
-    const narrowTensor = ['model.embed_tokens.weight', { ...entry, dtype: 'BF16' }, bf16];
-    assert.deepEqual(
-      await logits([...otherTensors, narrowTensor, ['lm_head.weight', entry, wideBytes]]),
-      await logits([...otherTensors, narrowTensor]),
-    );
-    for (const index of [0, floats.length >> 1, floats.length - 1]) {
-      const otherBytes = Buffer.from(embedding);
-      otherBytes.writeFloatLE(floats[index] + 1, 4 * index);
-      const [row, column] = [Math.floor(index / entry.shape[1]), index % entry.shape[1]];
-      await assert.rejects(logits([...others, ['lm_head.weight', entry, otherBytes]]), {
-        code: 'bad_tensor',
-        where: 'lm_head.weight',
-        message: new RegExp(
-          `tie_word_embeddings is true, found .* in row ${row}, column ${column}:`,
-        ),
-      });
-    }
-    await assert.rejects(
-      logits([
-        ...others,
-        ['lm_head.weight', { ...entry, shape: [1, 4] }, embedding.subarray(0, 16)],
-      ]),
-      {
-        code: 'bad_tensor',
-      },
-    );
-  });
 });
 
 test('a file on a disk that fails while it is read is reported as such', async () => {

@@ -243,3 +243,28 @@ export function hashOf(numbers) {
 export const JUNK = JSON.parse(
   '[null, true, -1, 0, 0.5, 1e9, 1e308, "", "x", "../x", "\\u0000", "__proto__", "x.gguf", "index.json", [], {}, [[]], [1e9], {"a": 1}]',
 );
+
+/** Returns a function that draws an integer from 0 to n - 1. @param {number} seed */
+export function randomBelow(seed) {
+  let state = seed;
+  return (/** @type {number} */ n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
+/**
+ * Returns a copy of a value of JSON in which one place is missing or has one of the other values.
+ * @param {any} value
+ * @param {(n: number) => number} random
+ * @param {unknown[]} junk
+ */
+export function spoil(value, random, junk) {
+  const keys = typeof value === 'object' ? Object.keys(value ?? {}) : [];
+  if (!keys.length || random(6) === 0) return junk[random(junk.length)];
+  const key = keys[random(keys.length)];
+  const copy = Array.isArray(value) ? [...value] : { ...value };
+  if (random(8) === 0) delete copy[key];
+  else copy[key] = spoil(value[key], random, junk);
+  return copy;
+}

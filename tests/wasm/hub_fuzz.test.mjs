@@ -2,29 +2,10 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { planFiles, resolveHub } from '../../wasm/index.ts';
-import { JUNK } from './helper.mjs';
+import { JUNK, randomBelow, spoil } from './helper.mjs';
 
 const JUNK_VALUES = [...JUNK, 'a'.repeat(5000)];
-
-function randomOf(seed) {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-}
-
-function mutated(value, random) {
-  if (typeof value !== 'object' || value === null || random(6) === 0)
-    return JUNK_VALUES[random(JUNK_VALUES.length)];
-  const copy = Array.isArray(value) ? [...value] : { ...value };
-  const keys = Object.keys(copy);
-  if (keys.length === 0) return JUNK_VALUES[random(JUNK_VALUES.length)];
-  const key = keys[random(keys.length)];
-  if (random(8) === 0) delete copy[key];
-  else copy[key] = mutated(copy[key], random);
-  return copy;
-}
+const mutated = (value, random) => spoil(value, random, JUNK_VALUES);
 
 const listed = ['config.json', 'model.safetensors.index.json', 'tokenizer.json', 'a.safetensors'];
 const LISTING = {
@@ -56,7 +37,7 @@ async function check(promise) {
 }
 
 test('random lists, configs and indexes end in a plan or an error', async () => {
-  const random = randomOf(7);
+  const random = randomBelow(7);
   let servedFiles = {};
   const server = createServer(({ url }, response) => {
     const entry = Object.entries(servedFiles).find(([name]) => url.includes(name))?.[1];
@@ -84,7 +65,7 @@ test('random lists, configs and indexes end in a plan or an error', async () => 
 });
 
 test('a thousand random folders end in plans or an error', async () => {
-  const random = randomOf(11);
+  const random = randomBelow(11);
   const names = [
     ...listed,
     'x.gguf',

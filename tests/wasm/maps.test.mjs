@@ -1,7 +1,6 @@
 // Tests maps that are computed on demand: JavaScript gets the same numbers as from stored maps.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { measure } from '../../wasm/index.ts';
 import { failure, files, golden, tiny, withEngine } from './helper.mjs';
 
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
@@ -147,28 +146,5 @@ test('single rows are read from every field with rows, and rejected for other fi
     assert.equal((await failure(run.field('next', { rows: [0, 1] }))).where, 'next');
     assert.equal((await failure(run.field('hidden', { block: 2 }))).code, 'bad_request');
     assert.equal((await failure(model.run(ids, { maps: -1 }))).where, 'maps');
-  });
-});
-
-test('measure stores no map, and gives the numbers of runs that do', async () => {
-  await withEngine({ worker: false, workers: 1 }, async (engine) => {
-    const model = await engine.open(files(tiny));
-    const budgets = [];
-    const watchedModel = {
-      architecture: model.architecture,
-      describe: model.describe,
-      run: (tokens, options) => (budgets.push(options.maps), model.run(tokens, options)),
-      replicas: undefined,
-    };
-    watchedModel.replicas = [watchedModel];
-    const measurement = await measure(watchedModel, [ids, ids.toReversed()]);
-    assert.deepEqual(budgets, [0, 0]);
-    const mean = { sink_ratio: 0, entropy_mean: 0, contribution: 0 };
-    for (const tokens of [ids, ids.toReversed()]) {
-      const run = await model.run(tokens);
-      for (const name of Object.keys(mean)) mean[name] += (await run.metric(name)).data[0] / 2;
-    }
-    for (const [name, value] of Object.entries(mean))
-      assert.equal(measurement.metrics[name].mean[0], value);
   });
 });

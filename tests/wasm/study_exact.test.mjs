@@ -107,6 +107,8 @@ test('a run stores rows of maps and vectors only if a metric or an edited run re
       measuring,
       metrics.join(),
     );
+    const isShared = cases.length > 2;
+    assert.ok(runs.every(({ maps }) => maps === (isShared ? undefined : 0)));
   }
 });
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openTokenizer } from '../../wasm/index.ts';
 import { tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/internal.ts';
-import { JUNK, golden, softmax } from './helper.mjs';
+import { JUNK, golden, randomBelow, softmax, spoil } from './helper.mjs';
 
 const folder = new URL('tokenizers/', golden);
 const read = (name, base = folder) => readFileSync(new URL(name, base), 'utf8');
@@ -13,14 +13,6 @@ const file = JSON.parse(read('tokenizer.json', softmax));
 const vocab = read('gpt2/vocab.json');
 const merges = read('gpt2/merges.txt');
 const metadata = JSON.parse(read('sentencepiece.gguf.json'));
-
-function createRandom(seed) {
-  let state = seed;
-  return (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
-}
 
 const text = 'Ab  cd 12\n\tthe "é😀漢" <s> the\u2581';
 
@@ -51,57 +43,13 @@ function tally(attempts) {
   return counts;
 }
 
-function flipBit(bytes, random) {
-  const copy = Uint8Array.from(bytes);
-  copy[random(copy.length)] ^= 1 << random(8);
-  return copy;
-}
-
-const shares = Array.from({ length: 100 }, (_, i) => i / 100);
-const truncate = (text, part) => text.slice(0, Math.floor(text.length * part));
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
-
-test('a file truncated at any hundredth is rejected, except merges.txt at the end of a line', () => {
-  const json = JSON.stringify(file);
-  const cuts = [
-    ...shares.map((part) => () => ({ json: truncate(json, part) })),
-    ...shares.map((part) => () => tokenizerOfVocabulary(truncate(vocab, part), merges)),
-  ];
-  assert.deepEqual(tally(cuts), { good: 0, bad_tokenizer: 200, unsupported: 0 });
-  // A file with fewer merges is still a vocabulary; half a line is not.
-  const counts = tally(
-    shares.map((part) => () => tokenizerOfVocabulary(vocab, truncate(merges, part))),
-  );
-  assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported === 0);
-});
-
-test('merges with flipped bits open or are rejected with a known error', () => {
-  const random = createRandom(1);
-  const lines = new TextEncoder().encode(merges.split('\n').slice(0, 60).join('\n'));
-  const flipped = () => new TextDecoder().decode(flipBit(lines, random));
-  const counts = tally(
-    Array.from({ length: 300 }, () => () => tokenizerOfVocabulary(vocab, flipped())),
-  );
-  assert.ok(counts.good > 0 && counts.bad_tokenizer > 0);
-});
-
-const STRANGE_VALUES = [...JUNK, undefined];
-
-function spoilValue(value, random) {
-  const isLeaf = value === null || typeof value !== 'object' || Object.keys(value).length === 0;
-  if (isLeaf || random(6) === 0) return STRANGE_VALUES[random(STRANGE_VALUES.length)];
-  const keys = Object.keys(value);
-  const key = keys[random(keys.length)];
-  const copy = Array.isArray(value) ? [...value] : { ...value };
-  copy[key] = spoilValue(value[key], random);
-  return copy;
-}
 
 // tokenizer_fuzz.test.mjs draws whole tokenizer.json files of such values.
 test('a config or metadata with a value of another kind opens or is rejected with a known error', () => {
-  const random = createRandom(2);
+  const random = randomBelow(2);
   const config = { bos_token: '<s>', eos_token: { content: '</s>' }, add_bos_token: true };
-  const spoiledConfig = () => spoilValue(config, random);
+  const spoiledConfig = () => spoil(config, random, [...JUNK, undefined]);
   tally(Array.from({ length: 400 }, () => () => ({ json: file, config: spoiledConfig() })));
   tally(
     Array.from({ length: 400 }, () => () => tokenizerOfVocabulary(vocab, merges, spoiledConfig())),
@@ -110,7 +58,7 @@ test('a config or metadata with a value of another kind opens or is rejected wit
   const counts = tally(
     Array.from({ length: 200 }, () => {
       const key = keys[random(keys.length)];
-      return gguf({ ...metadata, [key]: spoilValue(metadata[key], random) });
+      return gguf({ ...metadata, [key]: spoil(metadata[key], random, [...JUNK, undefined]) });
     }),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported > 0);

@@ -1,45 +1,10 @@
 // Tests special tokens before and after a text, and the parsing of all kinds of stages.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { openTokenizer } from '../../wasm/index.ts';
-import { tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/internal.ts';
-import { golden } from './helper.mjs';
+import { tokenizerOfGguf } from '../../wasm/internal.ts';
 
-const folder = new URL('tokenizers/', golden);
-const read = (name) => readFileSync(new URL(name, folder), 'utf8');
 const openFiles = ({ json, config }) => openTokenizer(json, config);
-
-const optFiles = ['vocab.json', 'merges.txt', 'tokenizer_config.json'].map((n) => read(`opt/${n}`));
-const opt = openFiles(tokenizerOfVocabulary(...optFiles));
-const specialTexts = (tokens) => tokens.filter((token) => token.special).map(({ text }) => text);
-test('special tokens have their names and kinds', () => {
-  assert.deepEqual(opt.specials, [
-    { id: 1, text: '<pad>', kind: 'pad' },
-    { id: 2, text: '</s>', kind: 'bos' },
-  ]);
-  assert.deepEqual(opt.special, [1, 2]);
-  const metadata = JSON.parse(read('smollm2.gguf.json'));
-  const smollm = openFiles(tokenizerOfGguf((key) => metadata[key]));
-  assert.equal(smollm.specials.length, 17);
-  const kinds = smollm.specials.slice(0, 4).map(({ text, kind }) => [text, kind]);
-  assert.deepEqual(kinds, [
-    ['<|endoftext|>', 'unk'],
-    ['<|im_start|>', 'bos'],
-    ['<|im_end|>', 'eos'],
-    ['<repo_name>', 'other'],
-  ]);
-  const files = ['vocab.json', 'merges.txt'].map((name) => read(`gpt2/${name}`));
-  const gpt2 = openFiles(tokenizerOfVocabulary(...files));
-  assert.deepEqual(gpt2.specials, [{ id: gpt2.bos, text: '<|endoftext|>', kind: 'bos' }]);
-  assert.deepEqual(specialTexts(gpt2.encode('a')), []);
-  // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come without a config.
-  const kindsOf = (name) =>
-    openTokenizer(read(`${name}/tokenizer.json`)).specials.map(({ kind }) => kind);
-  assert.equal(kindsOf('bert').at(-1), 'mask');
-  assert.equal(kindsOf('../../../models/zoo/diffusion').at(-1), 'mask');
-  assert.ok(!kindsOf('../../../models/zoo/softmax').includes('mask'));
-});
 
 const ids = (tokenizer, text, options) => tokenizer.encode(text, options).map(({ id }) => id);
 

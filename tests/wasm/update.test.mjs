@@ -2,7 +2,6 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { randomBits } from '../../wasm/engine/random.ts';
 import { failure, files, randomModel, softmax, tiny, withEngine } from './helper.mjs';
 
 const textIds = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
@@ -28,34 +27,6 @@ async function numbersOf(run, model) {
   assert.ok(recordedFields.length > 5 && means.length > 5);
   return run.read(reads);
 }
-
-for (const worker of [false, true])
-  test(`an updated run equals a new one ${worker ? 'in a worker' : 'in this thread'}`, async () => {
-    await withEngine({ worker }, async (engine) => {
-      const model = await engine.open(files(tiny));
-      for (const edits of [
-        [],
-        [{ kind: 'hide_key', key: 0, layer: 1 }],
-        [{ kind: 'evict', policy: 'h2o', budget: 4 }],
-        [{ kind: 'quantize', what: 'keys', bits: 3, by: 'channel' }],
-      ]) {
-        const draw = randomBits(5);
-        const random = (below) => draw() % below;
-        const run = await model.run(textIds, { edits, capacity: 16 });
-        let tokens = [...textIds];
-        for (let i = 0; i < 12; i++) {
-          tokens = tokens.slice(0, 1 + random(tokens.length));
-          while (tokens.length < 16 && random(4)) tokens.push(textIds[random(textIds.length)]);
-          await run.update(tokens);
-          assert.deepEqual(run.tokens, tokens);
-          const freshRun = await model.run(tokens, { edits });
-          assert.deepEqual(await numbersOf(run, model), await numbersOf(freshRun, model));
-          await freshRun.close();
-        }
-        await run.close();
-      }
-    });
-  });
 
 test('sampling after an update draws the tokens of a new run', async () => {
   await withEngine({}, async (engine) => {

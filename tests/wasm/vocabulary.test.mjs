@@ -13,16 +13,12 @@ import {
   tokenizerOfVocabulary,
 } from '../../wasm/text/vocabulary.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
-import { errorOf, sequence, special, templateOf } from './helper.mjs';
+import { errorOf, randomBelow, sequence, special, templateOf } from './helper.mjs';
 
 const assertRefused = (t, use) => t.assert.snapshot(errorOf(use));
 
 test('every merge has its rank, and no other pair has one', () => {
-  let state = 1;
-  const nextInt = (n) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * n);
-  };
+  const nextInt = randomBelow(1);
   const key = (left, right) => JSON.stringify([`${left}`, `${right}`]);
   for (let count = 0; count < 300; count++) {
     const expectedRanks = new Map();
