@@ -114,26 +114,14 @@ test('the tokenizer decides whether a text has a start token; an option forces o
   assert.notEqual(await firstTokenOf(folderWithoutSpecial), '<s>');
   assert.equal(await firstTokenOf(folderWithoutSpecial, '--special', 'bos'), '<s>');
   assert.notEqual(await firstTokenOf(zoo('softmax'), '--special', 'none'), '<s>');
-  const config = join(folderWithoutSpecial, 'tokenizer_config.json');
-  writeFileSync(
-    config,
-    JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), bos_token: null }),
-  );
-  await assert.rejects(
-    firstTokenOf(folderWithoutSpecial, '--special', 'bos'),
-    /--special: expected auto or none .*got "bos"/,
-  );
 });
 
 test('a reader that closes the pipe ends every command quietly', async () => {
   const measureArgs = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '3'];
   const commands = [
-    ['--help'],
     ['describe', '--json'],
-    measureArgs,
     [...measureArgs, '--json'],
     ['train', '--steps', '100000'],
-    ['train', '--help'],
     ['measure', 'nowhere/at-all', '--text-file', join(folder, 'none')],
   ];
   for (const args of commands) {
@@ -151,13 +139,8 @@ test('a reader that closes the pipe ends every command quietly', async () => {
 test('an output that takes nothing ends every command with one sentence', async (t) => {
   if (process.platform !== 'linux') return t.diagnostic('only Linux has /dev/full');
   const measureArgs = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'];
-  const commands = [
-    ...[['--help'], ['--version'], ['describe', '--json'], measureArgs, [...measureArgs, '--json']],
-    ...[
-      ['train', '--steps', '100000'],
-      ['train', '--steps', '0'],
-    ],
-  ];
+  const trainArgs = ['train', '--steps', '100000'];
+  const commands = [['--version'], [...measureArgs, '--json'], trainArgs, trainArgs.with(2, '0')];
   const sentence = 'standard output: expected a place that can be written to, found ENOSPC';
   for (const args of commands) {
     const full = openSync('/dev/full', 'w');
@@ -184,7 +167,7 @@ test('the command line measures a model of the hub', async () => {
   }
 });
 
-test('the command prints a summary for people, its usage, and errors on one line with exit code 1', async () => {
+test('the command prints a summary for people, and errors on one line with exit code 1', async () => {
   const emptyFolder = mkdtempSync(join(folder, 'empty-'));
   const text = (
     await runOk('measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1')
@@ -199,34 +182,17 @@ test('the command prints a summary for people, its usage, and errors on one line
   );
   const endless = await runOk(...args, '--tokens', '9', '--eps', '0');
   assert.match(endless.stdout, /no text is long enough: uniform attention alone exceeds eps 0\n/);
-  const { stdout: diffusion } = await runOk(
-    ...['measure', zoo('diffusion'), '--text-file', wholeFile, '--sequences', '1'],
-    ...['--tokens', '6'],
-  );
-  assert.match(diffusion, /6 tokens/);
-  assert.doesNotMatch(diffusion, /too short/);
-  for (const words of [['--help'], ['help'], ['help', 'help'], ['help', '--help']])
-    assert.match((await runOk(...words)).stdout, /sinkscope measure MODEL[^]*sinkscope train/);
   const measured = ['measure', zoo('softmax')];
   const ofText = [...measured, '--text-file', wholeFile];
   const cases = [
-    [[...ofText, '--tokens', 'x'], /--tokens: expected a whole/],
     [[...ofText, '--tokens', '129'], /from 1 to 128, the model's context, got 129/],
     [[...measured, '--text', 'The'], /at least 63 .*; a smaller --tokens than 64 needs fewer/],
-    [[...ofText, '--eps', '2'], /--eps: expected a number/],
     [[...ofText, '--edit', 'silence(head=zero)'], /silence.head: expected a number/],
     [[...ofText, '--special', '<nope>'], /special: expected tokens/],
     [[...measured, '--text-file', join(folder, 'none')], /ENOENT/],
     [['measure', emptyFolder, '--text-file', wholeFile], /expected model.safetensors/],
-    [[...measured, '--ids', '0,1234567890'], /--ids: expected token ids/],
     [[...measured, '--ids', '0,123456789'], /123456789/],
-    [[...measured, '--ids', '0,1,2', '--ids', '0'], /sequences\[1\]\.length/],
-    [['measure', `${zoo('softmax')}@1401`, '--ids', '0,1'], /step: expected one of 0, 10/],
     [['measure', `${zoo('softmax')}@x`, '--ids', '0,1'], /MODEL: step: expected a whole number/],
-    [
-      ['grow'],
-      /command: expected one of measure, map, ablate, generate, record, compare, suffix, tasks, unmask, train, describe, got "grow"/,
-    ],
   ];
   for (const [args, message] of cases) {
     await assert.rejects(runOk(...args), (error) => {

@@ -23,7 +23,7 @@ import { train } from '../../wasm/command/train.ts';
 import { currentPath } from '../../wasm/host/node_folder.ts';
 import { binaries, root } from './helper.mjs';
 
-const SHORT_RUN = 24;
+const SHORT_RUN = 12;
 const [from, to] = (([first, last]) => (last ? [first, last] : [0, first ?? SHORT_RUN]))(
   (process.env.SINKSCOPE_MOMENTS?.split(':') ?? []).map(Number),
 );

@@ -50,7 +50,16 @@ export function readSafetensors(file) {
  * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes sizes of the model, which has 4 heads
  * @param {object} otherSettings further or changed keys of the configuration
  */
-export function randomModel({ L, D, F, V, context, K }, otherSettings = {}) {
+export function randomModel(sizes, otherSettings = {}) {
+  const key = JSON.stringify([sizes, otherSettings]);
+  randomModels[key] ??= makeRandomModel(sizes, otherSettings);
+  return randomModels[key];
+}
+
+/** The models that were made already. @type {Record<string, { config: string, weights: Uint8Array }>} */
+const randomModels = {};
+
+function makeRandomModel({ L, D, F, V, context, K }, otherSettings) {
   const width = K ? 4 * K : D;
   const shapes = { 'model.embed_tokens.weight': [V, D], 'model.norm.weight': [D] };
   for (let l = 0; l < L; l++) {

@@ -55,77 +55,72 @@ const assertSame = (a, b, label) =>
     label,
   );
 
-const builds = [{}, { worker: true, workers: 1, threads: 2 }];
-
-for (const build of builds)
-  test(`a recording of a study has the bits of measure(): ${JSON.stringify(build)}`, async () => {
-    await withEngine(build, async (engine) => {
-      const model = await engine.open(files(softmax));
-      const result = await measure(model, sequences, { eps });
-      const fields = ['att', 'q', 'k', 'v', 'hidden', 'seen'];
-      const bytes = await recordStudy(model, sequences, {
-        eps,
-        keep: 2,
-        strings,
-        fields,
-        half: false,
-      });
-      const recording = await engine.openRecording(bytes);
-      const { T, sequences: count, metrics, byEps } = await measure(recording);
-      assert.deepEqual([T, count], [result.T, result.sequences]);
-      const rows = engine.describe.metrics.filter(({ name }) => name in result.metrics);
-      assert.ok(rows.length > 10);
-      for (const { name } of rows) {
-        assert.deepEqual(metrics[name].shape, result.metrics[name].shape, name);
-        assertSame(metrics[name].mean, result.metrics[name].mean, name);
-        assertSame(metrics[name].deviation, result.metrics[name].deviation, name);
-      }
-      byEps.forEach((entry, i) =>
-        assertSame(
-          entry.metrics.sink_ratio.mean,
-          result.byEps[i].metrics.sink_ratio.mean,
-          `eps ${eps[i]}`,
-        ),
-      );
-      const missingMetrics = [];
-      for (const prompt of [0, 1]) {
-        const run = await model.run(sequences[prompt]);
-        const { shape, data } = await run.field('att');
-        const map = await recording.field('att', { prompt });
-        assert.deepEqual([map.shape, map.data], [shape, data]);
-        for (const { name, arguments: args } of engine.describe.metrics) {
-          if (args.includes('base')) continue;
-          const place = args.includes('layer') ? { layer: 3, head: 2 } : {};
-          const recordedMetric = await recording
-            .metric(name, { prompt, ...place })
-            .catch((error) => {
-              assert.equal(error.code, 'bad_request', name);
-              assert.match(
-                error.text,
-                /^needs the (field \w+, not recorded|model's weights, and a recording has none)$/,
-                name,
-              );
-              missingMetrics.push(name);
-            });
-          if (recordedMetric && name !== 'loss_mean' && name !== 'loss_at')
-            assertSame(recordedMetric.data, (await run.metric(name, place)).data, name);
-        }
-        await run.close();
-      }
-      const unrecordedMetrics = ['alpha_bias', 'sink_ratio_bias', 'gate_mean', 'super_weight'];
-      for (const name of unrecordedMetrics) assert.ok(missingMetrics.includes(name), name);
-      assert.ok(!missingMetrics.includes('contribution') && !missingMetrics.includes('kurtosis'));
-      assert.deepEqual(recording.tokens, sequences[0]);
-      assert.deepEqual(recording.conditions.tokens[1], strings(sequences[1]));
-      const sinkRows = await recording.tensor('prompt.sink_1');
-      assert.deepEqual(sinkRows.shape, [sequences.length, eps.length]);
-      const mean =
-        sinkRows.data.filter((_, i) => i % 3 === 2).reduce((a, b) => a + b) / sequences.length;
-      assert.ok(Math.abs(mean - result.byEps[2].metrics.sink_ratio.mean[0]) < 1e-6);
-      await recording.close();
-      assert.equal((await failure(recording.metric('alpha'))).code, 'closed');
+test('a recording of a study has the bits of measure()', async () => {
+  await withEngine({ worker: true, workers: 1, threads: 2 }, async (engine) => {
+    const model = await engine.open(files(softmax));
+    const result = await measure(model, sequences, { eps });
+    const fields = ['att', 'q', 'k', 'v', 'hidden', 'seen'];
+    const bytes = await recordStudy(model, sequences, {
+      eps,
+      keep: 2,
+      strings,
+      fields,
+      half: false,
     });
+    const recording = await engine.openRecording(bytes);
+    const { T, sequences: count, metrics, byEps } = await measure(recording);
+    assert.deepEqual([T, count], [result.T, result.sequences]);
+    const rows = engine.describe.metrics.filter(({ name }) => name in result.metrics);
+    assert.ok(rows.length > 10);
+    for (const { name } of rows) {
+      assert.deepEqual(metrics[name].shape, result.metrics[name].shape, name);
+      assertSame(metrics[name].mean, result.metrics[name].mean, name);
+      assertSame(metrics[name].deviation, result.metrics[name].deviation, name);
+    }
+    byEps.forEach((entry, i) =>
+      assertSame(
+        entry.metrics.sink_ratio.mean,
+        result.byEps[i].metrics.sink_ratio.mean,
+        `eps ${eps[i]}`,
+      ),
+    );
+    const missingMetrics = [];
+    for (const prompt of [0, 1]) {
+      const run = await model.run(sequences[prompt]);
+      const { shape, data } = await run.field('att');
+      const map = await recording.field('att', { prompt });
+      assert.deepEqual([map.shape, map.data], [shape, data]);
+      for (const { name, arguments: args } of engine.describe.metrics) {
+        if (args.includes('base')) continue;
+        const place = args.includes('layer') ? { layer: 3, head: 2 } : {};
+        const recordedMetric = await recording.metric(name, { prompt, ...place }).catch((error) => {
+          assert.equal(error.code, 'bad_request', name);
+          assert.match(
+            error.text,
+            /^needs the (field \w+, not recorded|model's weights, and a recording has none)$/,
+            name,
+          );
+          missingMetrics.push(name);
+        });
+        if (recordedMetric && name !== 'loss_mean' && name !== 'loss_at')
+          assertSame(recordedMetric.data, (await run.metric(name, place)).data, name);
+      }
+      await run.close();
+    }
+    const unrecordedMetrics = ['alpha_bias', 'sink_ratio_bias', 'gate_mean', 'super_weight'];
+    for (const name of unrecordedMetrics) assert.ok(missingMetrics.includes(name), name);
+    assert.ok(!missingMetrics.includes('contribution') && !missingMetrics.includes('kurtosis'));
+    assert.deepEqual(recording.tokens, sequences[0]);
+    assert.deepEqual(recording.conditions.tokens[1], strings(sequences[1]));
+    const sinkRows = await recording.tensor('prompt.sink_1');
+    assert.deepEqual(sinkRows.shape, [sequences.length, eps.length]);
+    const mean =
+      sinkRows.data.filter((_, i) => i % 3 === 2).reduce((a, b) => a + b) / sequences.length;
+    assert.ok(Math.abs(mean - result.byEps[2].metrics.sink_ratio.mean[0]) < 1e-6);
+    await recording.close();
+    assert.equal((await failure(recording.metric('alpha'))).code, 'closed');
   });
+});
 
 test('closing a recording twice does not free its memory twice', async () => {
   const signs = new Float32Array([1, 0, 0.5, 0.5]);
@@ -213,7 +208,7 @@ test("the metrics of another program's maps equal the reference, from one tensor
   });
 });
 
-test('written recordings follow the schema, and the core rejects what the schema rejects', async () => {
+test('written recordings follow the schema', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
@@ -229,37 +224,6 @@ test('written recordings follow the schema, and the core rejects what the schema
       [conditions.license, conditions.model.id, conditions.prompts.kept],
       [license, 'softmax', 2],
     );
-    const changes = [
-      (json) => delete json.model,
-      (json) => (json.model.L = 0),
-      (json) => (json.model.L = '6'),
-      (json) => (json.model.id = 5),
-      (json) => (json.model.mask = { kind: 'round' }),
-      (json) => (json.model.windows = ['all']),
-      (json) => (json.tokens = 'a'),
-      (json) => (json.tokens[0][0] = 1),
-      (json) => (json.tokens[0] = []),
-      (json) => (json.prompts.count = 0),
-      (json) => delete json.prompts.T,
-      (json) => (json.eps = [null]),
-      (json) => (json.versions = { a: 1 }),
-      (json) => (json.license = []),
-      (json) => (json.first = { id: -1 }),
-      (json) => (json.model.mask = { kind: 'prefix' }),
-    ];
-    for (const change of changes) {
-      const file = withMetadata(bytes, (metadata) => {
-        const json = JSON.parse(metadata.sinkscope);
-        change(json);
-        assert.ok(!isValid(json), String(change));
-        return { ...metadata, sinkscope: JSON.stringify(json) };
-      });
-      assert.match(
-        (await failure(engine.openRecording(file))).code,
-        /^bad_config$/,
-        String(change),
-      );
-    }
   });
 });
 

@@ -23,50 +23,45 @@ test('the command searches on the first text and tries the suffix on the others'
     const ids = tokenizer.encode(text).map(({ id }) => id);
     return { prompt: ids.slice(0, 8), continuation: ids.slice(8, 20) };
   });
-  for (const goal of ['loss', 'away', 'steal']) {
-    const args = [path('models/zoo/softmax'), ...textArgs, ...size, '--goal', goal];
-    const runResult = await run(...args, '--json');
-    assert.deepEqual([runResult.status, runResult.stderr], [0, '']);
-    const {
-      measured_by,
-      model,
-      prompt,
-      tokens,
-      pieces,
-      goal: goalName,
-      cut,
-      T,
-      ...result
-    } = JSON.parse(runResult.stdout);
-    assert.deepEqual([model, prompt, tokens, goalName], ['softmax', 8, 20, goal]);
-    assert.deepEqual([cut.sequences, T], [3, 20]);
-    await withEngine({}, async (engine) => {
-      assert.equal(measured_by, `Sinkscope ${engine.describe.version}`);
-      const options = {
-        goal,
-        length: 2,
-        steps: 2,
-        width: 4,
-        seed: 5,
-        never: tokenizer.special,
-        others,
-      };
-      assert.deepEqual(
-        result,
-        await searchSuffix(await engine.open(files(softmax)), pair, options),
-      );
-    });
-    assert.deepEqual(
-      pieces,
-      result.suffix.map((id) => tokenizer.piece(id)),
-    );
-    const { stdout } = await run(...args);
-    const sign = goal === 'away' ? -1 : 1;
-    const line = (name) => Number(new RegExp(`^  ${name} +(\\d+\\.\\d+)`, 'm').exec(stdout)[1]);
-    assert.equal(line('found'), Number((sign * result.score).toFixed(3)), stdout);
-    assert.equal(line('best of 9 random'), Number((sign * result.random.best).toFixed(3)), stdout);
-    assert.match(stdout, /on 2 texts that the search did not see/);
-  }
+  const goal = 'away';
+  const args = [path('models/zoo/softmax'), ...textArgs, ...size, '--goal', goal];
+  const runResult = await run(...args, '--json');
+  assert.deepEqual([runResult.status, runResult.stderr], [0, '']);
+  const {
+    measured_by,
+    model,
+    prompt,
+    tokens,
+    pieces,
+    goal: goalName,
+    cut,
+    T,
+    ...result
+  } = JSON.parse(runResult.stdout);
+  assert.deepEqual([model, prompt, tokens, goalName], ['softmax', 8, 20, goal]);
+  assert.deepEqual([cut.sequences, T], [3, 20]);
+  await withEngine({}, async (engine) => {
+    assert.equal(measured_by, `Sinkscope ${engine.describe.version}`);
+    const options = {
+      goal,
+      length: 2,
+      steps: 2,
+      width: 4,
+      seed: 5,
+      never: tokenizer.special,
+      others,
+    };
+    assert.deepEqual(result, await searchSuffix(await engine.open(files(softmax)), pair, options));
+  });
+  assert.deepEqual(
+    pieces,
+    result.suffix.map((id) => tokenizer.piece(id)),
+  );
+  const { stdout } = await run(...args);
+  const line = (name) => Number(new RegExp(`^  ${name} +(\\d+\\.\\d+)`, 'm').exec(stdout)[1]);
+  assert.equal(line('found'), Number((-result.score).toFixed(3)), stdout);
+  assert.equal(line('best of 9 random'), Number((-result.random.best).toFixed(3)), stdout);
+  assert.match(stdout, /on 2 texts that the search did not see/);
 });
 
 test('an impossible search is rejected in a sentence', async (t) => {

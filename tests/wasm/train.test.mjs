@@ -164,37 +164,6 @@ test('ending a training run does not wait for its helper', async () => {
   assert.throws(() => trainer.weights(id), { code: 'closed' });
 });
 
-test('training resumes from a saved state to the same bits with one or two workers; invalid states are rejected', async () => {
-  const config = labConfig(SMALL_MODEL);
-  const { log, weights } = await trainAll(config, RECIPE);
-  const trainingEngine = await createEngine({ lab: true, worker: false, workers: 2 });
-  const firstTraining = await trainingEngine.train({ config, recipe: RECIPE });
-  await firstTraining.step(2);
-  const state = await firstTraining.state();
-  await firstTraining.step(1);
-  for (const workers of [1, 2]) {
-    const training = await trainingEngine.train({ config, recipe: RECIPE, state, workers });
-    assert.deepEqual([...(await training.step(4)), await training.look()], log.slice(2));
-    assert.equal(hash(await training.weights()), hash(weights));
-    await training.close();
-  }
-  const brokenState = state.slice();
-  brokenState[0] ^= 1;
-  const expectedError = { code: 'bad_file', message: /state.*expected the state of a training/ };
-  await assert.rejects(
-    trainingEngine.train({ config, recipe: RECIPE, state: brokenState }),
-    expectedError,
-  );
-  const wideConfig = labConfig({ ...SMALL_MODEL, inner: 64 });
-  await assert.rejects(trainingEngine.train({ config: wideConfig, recipe: RECIPE, state }), {
-    code: 'bad_file',
-  });
-  await assert.rejects(trainingEngine.train({ config, recipe: RECIPE, state: 'x' }), {
-    code: 'argument',
-  });
-  await trainingEngine.close();
-});
-
 test('a model trains on a text, and a text that is too short is rejected with its length', async () => {
   const config = labConfig(SMALL_MODEL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
