@@ -1,6 +1,6 @@
 // Tests of tests/run, on stages made for this: the order of stages, the counts, the allowed skips; and that builds wait.
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -178,68 +178,6 @@ npm --prefix web run build
   const once = steps.replaceAll('\n', '\nend\n');
   assert.equal(readFileSync(join(folder, 'log'), 'utf8'), once + once);
 });
-
-async function until(condition) {
-  for (let i = 0; i < 6000; i++) {
-    const value = condition();
-    if (value) return value;
-    await new Promise((done) => setTimeout(done, 10));
-  }
-  return undefined;
-}
-
-const isRunning = (pid) => {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-};
-
-/**
- * Starts a program, ends it by a signal once the file holds a process id, and returns whether that process has ended.
- */
-async function endsWith(t, signal, file, command, args = [], options = {}) {
-  const child = spawn(command, args, { ...options, stdio: 'ignore' });
-  const pid = await until(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
-  assert.ok(pid, 'nothing has begun');
-  t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'));
-  child.kill(signal);
-  return until(() => !isRunning(pid));
-}
-
-for (const signal of ['SIGINT', 'SIGTERM'])
-  test(`the processes of a stage end when tests/run is ended by ${signal}`, async (t) => {
-    const folder = folderWith(t, `stages=a\na() { sleep 100 & echo $! >started; wait; }`);
-    const hasEnded = await endsWith(t, signal, join(folder, 'started'), join(folder, 'tests/run'));
-    assert.ok(hasEnded, 'it runs on');
-  });
-
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
-  test(`the processes on the bare machine end when tests/bare is ended by ${signal}`, async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
-    t.after(() => rmSync(folder, { recursive: true }));
-    mkdirSync(join(folder, 'tests'));
-    copyFileSync(join(root, 'tests/bare'), join(folder, 'tests/bare'));
-    // Programs that only root may run. All processes of a namespace end with unshare, which made it.
-    const programs = {
-      id: 'echo 0',
-      debootstrap: ':',
-      git: ':',
-      unshare: 'echo $$ >../started; exec sleep 100',
-    };
-    mkdirSync(join(folder, 'bin'));
-    mkdirSync(join(folder, 'machine/root/sinkscope'), { recursive: true });
-    for (const [name, script] of Object.entries(programs))
-      writeFileSync(join(folder, 'bin', name), `#!/bin/bash\n${script.replace('..', folder)}\n`, {
-        mode: 0o755,
-      });
-    const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` };
-    const args = ['--keep', join(folder, 'machine'), 'run'];
-    const file = join(folder, 'started');
-    const hasEnded = await endsWith(t, signal, file, join(folder, 'tests/bare'), args, { env });
-    assert.ok(hasEnded, 'it runs on');
-  });
 
 test('a skip counts as failed where the table does not list its reason for that stage', async (t) => {
   const stages = `stages='a b'

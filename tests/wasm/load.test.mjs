@@ -107,25 +107,6 @@ test('measuring a text gives the numbers of the lower-level calls', async () => 
   await model.close();
 });
 
-test('heads are counted by weight, and the count by shares of the row is beside it', async () => {
-  // In this model 7 heads exceed eps by share and 5 others by weight.
-  const folder = new URL('../elu1/', softmax);
-  const model = await load(folder, { engine });
-  const text =
-    'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
-  const { sink, sinkByShares } = await model.measure(text);
-  const elu1Model = await engine.open(files(folder));
-  const ids = (await model.tokenizer.encode(text)).map(({ id }) => id);
-  const run = await elu1Model.run(ids);
-  const [ratio, rawRatio] = [await run.metric('sink_ratio'), await run.metric('sink_ratio_raw')];
-  assert.deepEqual(
-    [ratio.data[0], rawRatio.data[0]].map((share) => Math.round(24 * share)),
-    [7, 5],
-  );
-  assert.deepEqual([sinkByShares, sink], [ratio.data[0], rawRatio.data[0]]);
-  await model.close();
-});
-
 test('an operation that an edit sets decides whether rows sum to 1', async () => {
   const model = await load(new URL('../softmax/', softmax), { engine });
   const { alpha, sink, sinkByShares } = await model.measure(TEXT, {

@@ -1,7 +1,7 @@
 // Tests maps that are computed on demand: JavaScript gets the same numbers as from stored maps.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { failure, files, golden, tiny, withEngine } from './helper.mjs';
+import { failure, files, tiny, withEngine } from './helper.mjs';
 
 const ids = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 const T = ids.length;
@@ -11,63 +11,6 @@ const metricsOf = ({ metrics }, fields) =>
     .filter((row) => row.fields.every((name) => fields.includes(name)))
     .filter((row) => !row.arguments.some((name) => ['base', 'layer', 'head'].includes(name)))
     .map(({ name }) => ({ metric: name }));
-
-test('maps on demand equal the stored ones', async () => {
-  await withEngine({ worker: false }, async (engine) => {
-    for (const folder of [
-      tiny,
-      new URL('var-bias-key-window/', golden),
-      new URL('hf-gemma2/', golden),
-    ])
-      for (const edits of [[], [{ kind: 'evict', policy: 'h2o', budget: 5 }]]) {
-        const model = await engine.open(files(folder));
-        const { L, H } = model.architecture;
-        const fields = ['att', 'scores', 'q', 'hidden', 'seen', 'out_norm'];
-        const storedRun = await model.run(ids, { edits, fields });
-        const computedRun = await model.run(ids, { edits, fields, maps: 0 });
-        const reads = [
-          ...['att', 'scores'].flatMap((field) => [
-            { field },
-            { field, layer: 1 },
-            { field, head: 1 },
-            { field, layer: 1, head: 2, rows: [5, 9] },
-            { field, rows: [T - 1, T] },
-            { field, layer: 0, head: 0, rows: [3, 3] },
-            { field, layer: 1, head: 0, block: 5 },
-            { field, block: 4 },
-          ]),
-          ...metricsOf(engine.describe, fields),
-        ];
-        const expected = await storedRun.read(reads);
-        assert.ok(expected.length > 25);
-        assert.deepEqual(await computedRun.read(reads), expected);
-        assert.deepEqual(expected[0].shape, [L, H, T, T]);
-        assert.deepEqual(expected[3].shape, [4, T]);
-        assert.deepEqual(
-          [...expected[3].data],
-          [...mapOf(expected[0], H, 1, 2).slice(5 * T, 9 * T)],
-        );
-        assert.deepEqual(expected[6].shape, [2, 3, 3]);
-        assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
-        // Changed texts and generated tokens, which report their attention, give the same numbers too.
-        const otherIds = [...ids.slice(0, 7), 2, 7];
-        for (const run of [storedRun, computedRun]) await run.update(otherIds);
-        assert.deepEqual(
-          await computedRun.read(reads.slice(0, 1)),
-          await storedRun.read(reads.slice(0, 1)),
-        );
-        const steps = [];
-        for (const run of [storedRun, computedRun])
-          for await (const step of run.generate({ count: 3, temperature: 1 })) steps.push(step);
-        assert.deepEqual(steps.slice(0, 3), steps.slice(3));
-        assert.deepEqual(steps[0].att.shape, [L, H, otherIds.length + 1]);
-        assert.ok(steps[0].att.data.some((x) => x > 0));
-        const [alpha] = await storedRun.read([{ metric: 'alpha' }]);
-        assert.deepEqual((await computedRun.read([{ metric: 'alpha' }]))[0], alpha);
-        await model.close();
-      }
-  });
-});
 
 test('a measuring run gives the numbers of a run that stores maps in less memory, and rejects reads of rows', async (t) => {
   await withEngine({ worker: false }, async (engine) => {
@@ -115,9 +58,6 @@ test('a measuring run gives the numbers of a run that stores maps in less memory
     assert.equal((await failure(normRun.metric('matrix_entropy'))).where, 'matrix_entropy');
   });
 });
-
-const mapOf = ({ data }, H, layer, head) =>
-  data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 
 test('single rows are read from every field with rows, and rejected for other fields', async () => {
   await withEngine({ worker: false }, async (engine) => {

@@ -1,48 +1,9 @@
 // Tests measuring over sequences: the cutting of texts, the numbers of each sequence, and runs under an edit.
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { judge, measure, openTokenizer } from '../../wasm/index.ts';
-import { cutText, fieldsFor, leastTokens } from '../../wasm/internal.ts';
-import { failure, files, golden, softmax, tiny, withEngine } from './helper.mjs';
-
-const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
-const texts = [
-  'Once upon a time there was a king\nwho had lost his name, and nobody knew it.',
-  'Too short.',
-  'Every morning she went to the well for water, and every evening she sat by the fire.',
-];
-const cut = (text, more) => cutText(tokenizer, text, { tokens: 12, sequences: 9, ...more });
-
-test('each text of an array gives one sequence, its first tokens, line breaks included', async () => {
-  const sequences = await cut(texts);
-  const expectedSequences = [texts[0], texts[2]].map((text) =>
-    tokenizer
-      .encode(text)
-      .slice(0, 12)
-      .map(({ id }) => id),
-  );
-  assert.deepEqual(sequences, expectedSequences);
-  assert.equal((await cut(texts, { sequences: 1 })).length, 1);
-  await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
-});
-
-test('each sequence ends with the tokens that the tokenizer appends', async () => {
-  const bert = openTokenizer(
-    readFileSync(new URL('tokenizers/bert/tokenizer.json', golden), 'utf8'),
-  );
-  const ids = (text) => bert.encode(text, { special: 'none' }).map(({ id }) => id);
-  const [start, end] = bert.encode('').map(({ id }) => id);
-  const allIds = ids(texts[0]);
-  assert.deepEqual(await cutText(bert, texts[0], { tokens: 12, sequences: 2 }), [
-    [start, ...allIds.slice(0, 10), end],
-    [start, ...allIds.slice(10, 20), end],
-  ]);
-  assert.deepEqual(await cutText(bert, texts, { tokens: 12, sequences: 9, special: ['[CLS]'] }), [
-    [start, ...allIds.slice(0, 11)],
-    [start, ...ids(texts[2]).slice(0, 11)],
-  ]);
-});
+import { judge, measure } from '../../wasm/index.ts';
+import { fieldsFor, leastTokens } from '../../wasm/internal.ts';
+import { failure, files, tiny, withEngine } from './helper.mjs';
 
 test('two runs can be compared only if model, number of tokens and fields agree', async () => {
   await withEngine({}, async (engine) => {

@@ -8,17 +8,7 @@ import { cutText } from '../../wasm/internal.ts';
 import { loadModule } from '../../wasm/engine/load_module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
 import { QUIET_JOB } from '../../wasm/engine/job.ts';
-import { fileOf, tensorsOf } from '../safetensors.mjs';
-import {
-  binaries,
-  failure,
-  files,
-  golden,
-  readSafetensors,
-  root,
-  softmax,
-  withEngine,
-} from './helper.mjs';
+import { binaries, failure, files, root, softmax, withEngine } from './helper.mjs';
 
 const Ajv = createRequire(new URL('wasm/package.json', root))('ajv/dist/2020');
 const schema = JSON.parse(readFileSync(new URL('core/report/recording.schema.json', root), 'utf8'));
@@ -169,45 +159,6 @@ test('stored maps are exact up to half precision, and alpha is stored exactly', 
   });
 });
 
-test("the metrics of another program's maps equal the reference, from one tensor or one per layer", async () => {
-  const reference = readSafetensors(new URL('var-unequal/golden.safetensors', golden));
-  const { att } = reference;
-  const [L, H, T] = att.shape;
-  const layerSize = H * T * T;
-  const layers = Array.from({ length: L }, (_, l) => ({
-    dims: [1, H, T, T],
-    data: att.data.slice(l * layerSize, (l + 1) * layerSize),
-  }));
-  await withEngine({}, async (engine) => {
-    for (const maps of [att, layers]) {
-      const bytes = recordMaps([{ att: maps }, { att: maps }]);
-      assert.ok(
-        isValid(JSON.parse(headerOf(bytes).__metadata__.sinkscope)),
-        JSON.stringify(isValid.errors),
-      );
-      const recording = await engine.openRecording(bytes);
-      const { metrics, sequences: n } = await measure(recording);
-      assert.equal(n, 2);
-      for (const name of [
-        'alpha',
-        'sink_ratio',
-        'entropy_mean',
-        'first_share',
-        'row_mass_summary',
-      ]) {
-        const expected = reference[`metric.${name}`].data;
-        metrics[name].mean.forEach((x, i) => assert.ok(Math.abs(x - expected[i]) < 1e-5, name));
-        assert.ok(
-          metrics[name].deviation.every((x) => x !== null && x < 1e-6),
-          name,
-        );
-      }
-      assert.ok(!('hidden_ratio' in metrics));
-      await recording.close();
-    }
-  });
-});
-
 test('written recordings follow the schema', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
@@ -266,48 +217,5 @@ test('cut files and false entries are rejected with a place, and leave no memory
     const bytes = recordMaps([{ att: { shape: [1, 1, 1, 1], data: [1] } }]);
     const { data } = await (await engine.openRecording(bytes)).metric('alpha');
     assert.deepEqual([...data], [1]);
-  });
-});
-
-test('pooled maps are decoded by their scale, and cannot be read as full maps', async () => {
-  const json = JSON.parse(
-    headerOf(recordMaps([{ att: { shape: [1, 2, 4, 4], data: new Float32Array(32) } }]))
-      .__metadata__.sinkscope,
-  );
-  const f32 = (shape, numbers) => [
-    { dtype: 'F32', shape },
-    Buffer.from(Float32Array.from(numbers).buffer),
-  ];
-  const alpha = [0.5, 0.2, 0.2, 0.1, 0.9, 0.1, 0, 0];
-  const file = fileOf([
-    [
-      '0.att_pooled',
-      { dtype: 'U8', shape: [1, 2, 2, 2] },
-      Buffer.from([255, 0, 51, 102, 255, 0, 0, 255]),
-    ],
-    ['0.att_scale', ...f32([1, 2], [0.5, 1])],
-    ['0.alpha', ...f32([1, 2, 4], alpha)],
-    ['0.row_mass', ...f32([1, 2, 4], new Array(8).fill(1))],
-  ]);
-  const bytes = withMetadata(file, () => ({
-    'sinkscope.recording': '1',
-    sinkscope: JSON.stringify(json),
-  }));
-  assert.equal(tensorsOf(Buffer.from(bytes)).length, 4);
-  await withEngine({}, async (engine) => {
-    const recording = await engine.openRecording(bytes);
-    const cells = await recording.pooled({ layer: 0, head: 0 });
-    assert.deepEqual([cells.shape, [...cells.data]], [[2, 2], [0.5, 0, 0.1, 0.2].map(Math.fround)]);
-    assert.deepEqual([...(await recording.pooled()).data.slice(4)], [1, 0, 0, 1]);
-    assertSame((await recording.metric('alpha')).data, alpha);
-    assert.match(
-      (await failure(recording.metric('entropy'))).text,
-      /att in full, kept here as maps pooled to 2 x 2/,
-    );
-    assert.match(
-      (await failure(recording.metric('sink_ratio', { tokens: 2 }))).text,
-      /all 4 tokens/,
-    );
-    assert.equal((await recording.metric('sink_ratio')).data[0], 1);
   });
 });

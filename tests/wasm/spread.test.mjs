@@ -63,23 +63,6 @@ test('a study uses all cores but one, or both of two cores, unless the caller se
     });
 });
 
-test('a study over a pool stops on request, and the pool remains usable', async () => {
-  await withEngine({ worker: true, workers: 2 }, async (engine) => {
-    const model = await engine.open(files(softmax));
-    const stop = new AbortController();
-    const rates = [];
-    const measurePromise = measure(model, sequences, {
-      signal: stop.signal,
-      onSequence: (_, i) => rates.push(i) === 3 && stop.abort(new Error('enough')),
-    });
-    await assert.rejects(measurePromise, /enough/);
-    assert.deepEqual(rates, [0, 1, 2]);
-    await assert.rejects(measure(model, sequences, { signal: stop.signal }), /enough/);
-    const { metrics } = await measure(model, sequences);
-    assert.ok(metrics.alpha.mean.length > 0);
-  });
-});
-
 test('results have the order of the items, whichever worker is faster', async () => {
   const items = [30, 1, 20, 1, 1, 10, 1, 1, 1];
   const replicas = new Set();

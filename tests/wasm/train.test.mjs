@@ -97,21 +97,6 @@ for (const choices of [
   });
 }
 
-test('a trained model opens like any other, and training can continue from it', async () => {
-  const config = labConfig(SMALL_MODEL);
-  const { log, weights } = await trainAll(config, RECIPE);
-  const model = await engine.open({ config: JSON.stringify(config), weights });
-  const run = await model.run([0, 5, 6, 7], { fields: ['att'] });
-  const { shape } = await run.field('att');
-  assert.deepEqual(shape, [1, 1, 4, 4]);
-  await model.close();
-  const secondTraining = await engine.train({ config, recipe: RECIPE, begin: weights });
-  const entry = await secondTraining.look();
-  assert.ok(entry.loss < log[0].loss);
-  await secondTraining.close();
-  await assert.rejects(secondTraining.look(), { code: 'closed' });
-});
-
 for (const worker of [true, false]) {
   test(`workers that share a training run have the bits of one worker, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     const config = labConfig(SMALL_MODEL);
@@ -162,19 +147,6 @@ test('ending a training run does not wait for its helper', async () => {
     ['release', 8],
   ]);
   assert.throws(() => trainer.weights(id), { code: 'closed' });
-});
-
-test('a model trains on a text, and a text that is too short is rejected with its length', async () => {
-  const config = labConfig(SMALL_MODEL);
-  const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
-  const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
-  const { log } = await trainAll(config, { ...recipe, learning_rate: 0.02 }, { text });
-  assert.ok(log.at(-1).loss < log[0].loss - 1);
-  assert.equal(log[0].loss_triggers, null);
-  await assert.rejects(engine.train({ config, recipe, text: text.slice(0, 15) }), {
-    code: 'bad_config',
-    message: /at least 16 tokens.*found 15/,
-  });
 });
 
 test('a model of the zoo continues from its last step, as another variant too', async () => {
@@ -234,42 +206,6 @@ test('training requires an engine with the trainer', async () => {
   await plainEngine.close();
 });
 
-test('a training run measures its weights like a model opened from them', async () => {
-  const config = labConfig(SMALL_MODEL);
-  const training = await engine.train({ config, recipe: RECIPE });
-  await training.step(3);
-  const tokens = [0, 5, 1, 7, 9];
-  const [map, alpha] = await training.read(tokens, [
-    { field: 'att', layer: 0, head: 0 },
-    { metric: 'alpha' },
-  ]);
-  const model = await engine.open({
-    config: JSON.stringify(config),
-    weights: await training.weights(),
-  });
-  const run = await model.run(tokens);
-  assert.deepEqual(map, await run.field('att', { layer: 0, head: 0 }));
-  assert.deepEqual(alpha, await run.metric('alpha'));
-  await model.close();
-  const [sample, otherSample] = [await training.sample(), await training.sample(1)];
-  assert.equal(sample.length, RECIPE.length);
-  assert.ok(
-    sample[0] === 0 && sample.slice(1).every((id) => id > 0 && id < SMALL_MODEL.vocabulary),
-  );
-  assert.notDeepEqual(sample, otherSample);
-  assert.deepEqual(await training.sample(), sample);
-  await assert.rejects(training.read([99], []), { code: 'bad_token' });
-  await assert.rejects(training.read(tokens, [{ metric: 'alpha', base: run }]), {
-    code: 'argument',
-    where: 'base',
-    text: /expected a read of one run alone/,
-  });
-  const log = await training.step(3);
-  const { log: wholeLog } = await trainAll(config, RECIPE);
-  assert.deepEqual(log, wholeLog.slice(3, 6));
-  await training.close();
-});
-
 test('each word that an option of the model lists trains, and another choice names the option', async () => {
   const { training } = await engine.explain();
   for (const { name, words = [] } of training.model)
@@ -296,31 +232,6 @@ test('each word that an option of the model lists trains, and another choice nam
     [odd, /: head_dim: this build computes an even number .*, the file says an odd one\n/],
   ])
     await assert.rejects(runOk('train', ...args), { stderr: message });
-});
-
-test('invalid settings are rejected by name, and training that diverges reports its step', async () => {
-  const config = labConfig(SMALL_MODEL);
-  const refusals = [
-    [{ length: 17 }, 'too_long', /16/],
-    [{ batch: 65536, length: 16, learning: 1 }, 'unsupported', /recipe table/],
-    [{ task: 'chess' }, 'unsupported', /backcopy, conditional, text/],
-  ];
-  for (const [recipe, code, message] of refusals)
-    await assert.rejects(engine.train({ config, recipe }), { code, message });
-  const large = labConfig({ ...SMALL_MODEL, width: 65536, inner: 1048576, layers: 40 });
-  await assert.rejects(engine.train({ config: large, recipe: { length: 16 } }), {
-    code: 'no_memory',
-  });
-  assert.throws(() => labConfig({ depth: 2 }), { code: 'argument' });
-  const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
-  const training = await engine.train({
-    config: labConfig({ ...SMALL_MODEL, operation: 'identity' }),
-    recipe,
-  });
-  await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
-  await assert.rejects(training.step(), { code: 'diverged' });
-  assert.ok(Number.isFinite((await training.look()).loss));
-  await training.close();
 });
 
 test('the train command prints the numbers of the package, and writes a model that opens', async () => {
