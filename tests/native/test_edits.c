@@ -605,28 +605,6 @@ static void check_start_from_lengths(void) {
     }
 }
 
-static void check_effects_of_heads(void) {
-    CASE("the effect of each head equals that of the reference");
-    scoped_model model = open_model("tests/golden/var-unequal");
-    scoped_file file = open_file("tests/golden/effect-llama", "effect.safetensors");
-    int T, heads = model.model.arch.H;
-    scoped int32_t *tokens = golden_tokens(&file, &T);
-    scoped_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
-    const ss_tensor *expected = golden(&file, "effect");
-    for (int i = 0; i < model.model.arch.L * heads; i++) {
-        ss_edit edit = default_edit("silence");
-        edit.values[0] = (float)(i / heads);
-        edit.values[1] = (float)(i % heads);
-        ss_run_desc desc = {&model.model, T,    SS_BIT(SS_FIELD_LOSS),
-                            &edit,        1,    &baseline.run.trace,
-                            i / heads,    NULL, 0};
-        scoped_run run = start_run(&desc, tokens, T);
-        ss_metric_args args = {.T = T, .base = &baseline.run.trace};
-        scoped float *effect = measure_args(&run.run.trace, "loss_change", args, NULL);
-        CHECK_NEAR(*effect, number_at(expected, (size_t)i), 2e-5);
-    }
-}
-
 static void check_rejected_bases(void) {
     CASE("an unsuitable base run is refused with the reason, and a run accepts only the tokens of "
          "its base");
@@ -827,7 +805,6 @@ int main(void) {
     check_abandoned_extensions();
     check_start_between_capacities();
     check_start_from_lengths();
-    check_effects_of_heads();
     check_rejected_bases();
     check_refusals();
     close_tables("edits.json");

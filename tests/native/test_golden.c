@@ -212,8 +212,8 @@ static void check_resumed_and_updated(opened_run *run, const opened_run *baselin
                         .layer = SS_BY_EDITS};
     scoped_run resumed_run = start_run(&desc, tokens, T);
     check_same(&run->run.trace, &resumed_run.run.trace, T);
-    check_updates(&resumed_run, &desc, tokens, T, 3);
-    check_updates(run, &desc, tokens, T, 8);
+    check_updates(&resumed_run, &desc, tokens, T, 1);
+    check_updates(run, &desc, tokens, T, 3);
 }
 
 static void check_case(coverage *covered, const char *name, const char *folder,
