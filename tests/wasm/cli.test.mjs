@@ -98,24 +98,6 @@ test('--version prints the package’s version, describe each metric, field, edi
     }
 });
 
-test('the tokenizer decides whether a text has a start token; an option forces or omits it', async () => {
-  const folderWithoutSpecial = join(folder, 'adds-none');
-  cpSync(zoo('softmax'), folderWithoutSpecial, {
-    recursive: true,
-    filter: (path) => !/seeds|timeline/.test(path),
-  });
-  const file = join(folderWithoutSpecial, 'tokenizer.json');
-  const json = JSON.parse(readFileSync(file, 'utf8'));
-  writeFileSync(file, JSON.stringify({ ...json, post_processor: null }));
-  const firstTokenOf = async (model, ...more) =>
-    (await measure(model, '--text-file', wholeFile, '--tokens', '32', '--sequences', '2', ...more))
-      .first;
-  assert.equal(await firstTokenOf(zoo('softmax')), '<s>');
-  assert.notEqual(await firstTokenOf(folderWithoutSpecial), '<s>');
-  assert.equal(await firstTokenOf(folderWithoutSpecial, '--special', 'bos'), '<s>');
-  assert.notEqual(await firstTokenOf(zoo('softmax'), '--special', 'none'), '<s>');
-});
-
 test('a reader that closes the pipe ends every command quietly', async () => {
   const measureArgs = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '3'];
   const commands = [

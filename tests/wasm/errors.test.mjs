@@ -55,12 +55,7 @@ test('wrong arguments are rejected before the core sees them', async () => {
       [model.run([1], { fields: ['attention'] }), 'field'],
       [model.run([1], { edits: { kind: 'mask' } }), 'edits'],
       [edit(null), 'edits[0]'],
-      [edit({ kind: 'erase' }), 'edits[0].kind'],
       [edit({ kind: 'operation', operation: 'hardmax' }), 'edits[0].operation'],
-      [edit({ kind: 'operation', operation: 'softmax', layer: 'all' }), 'edits[0].layer'],
-      [edit({ kind: 'evict', policy: 'fifo', budget: 4 }), 'edits[0].policy'],
-      [edit({ kind: 'evict', size: 4 }), 'edits[0].size'],
-      [edit({ kind: 'evict', budget: 4 }), 'edits[0].policy'],
       [
         edit({ kind: 'operation', operation: 'softmax', parameters: { z: 1 } }),
         'edits[0].parameters.z',

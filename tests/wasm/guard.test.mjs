@@ -64,42 +64,27 @@ const HOUR = 3600_000;
 
 const STUCK_MS = 600_000;
 
-const HOSTILE_SOURCES = {
-  'equal alternatives, forty times': [withSplit('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
-  'an optional character, 32 times': [withSplit('(?:a?){32}b'), 'a'.repeat(64)],
-  'six runs of the same': [withSplit('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
-  'a repeat of repeats': [withSplit('(a+)+b'), 'a'.repeat(64)],
-  'back-references': [withSplit('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
-};
+const HOSTILE_SOURCE = withSplit('(a+)+b');
 
-for (const [name, [source, hostileText]] of Object.entries(HOSTILE_SOURCES)) {
-  // If a worker were not ended, it would never answer the last text.
-  test(
-    `${name}: the stuck worker is ended, and a new one starts`,
-    { timeout: STUCK_MS },
-    async () => {
-      const [tokenizer, other] = await Promise.all([
-        guardTokenizer(source),
-        guardTokenizer(source),
-      ]);
-      const harmlessTokens = await tokenizer.encode('harmless', { special: 'none' });
-      assert.ok(harmlessTokens.length > 0);
-      const answer = failure(tokenizer.encode(hostileText));
-      // A late answer would arrive while another worker reads a hundred texts.
-      for (let i = 0; i < 100; i++)
-        assert.deepEqual(await other.encode('harmless', { special: 'none' }), harmlessTokens);
-      mock.timers.tick(HOUR);
-      const result = await answer;
-      assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
-      assert.match(
-        result.text,
-        /expected an answer within [\d.]+ s, none came.*machine may be busy/,
-      );
-      assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), harmlessTokens);
-      for (const guard of [tokenizer, other]) guard.close();
-    },
-  );
-}
+// If a worker were not ended, it would never answer the last text.
+test('a stuck worker is ended, and a new one starts', { timeout: STUCK_MS }, async () => {
+  const [tokenizer, other] = await Promise.all([
+    guardTokenizer(HOSTILE_SOURCE),
+    guardTokenizer(HOSTILE_SOURCE),
+  ]);
+  const harmlessTokens = await tokenizer.encode('harmless', { special: 'none' });
+  assert.ok(harmlessTokens.length > 0);
+  const answer = failure(tokenizer.encode('a'.repeat(64)));
+  // A late answer would arrive while another worker reads a hundred texts.
+  for (let i = 0; i < 100; i++)
+    assert.deepEqual(await other.encode('harmless', { special: 'none' }), harmlessTokens);
+  mock.timers.tick(HOUR);
+  const result = await answer;
+  assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
+  assert.match(result.text, /expected an answer within [\d.]+ s, none came.*machine may be busy/);
+  assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), harmlessTokens);
+  for (const guard of [tokenizer, other]) guard.close();
+});
 
 test('forty stages that double a text end in an error', async () => {
   const stage = { type: 'Replace', pattern: { String: 'a' }, content: 'aa' };
@@ -113,28 +98,13 @@ test('forty stages that double a text end in an error', async () => {
   tokenizer.close();
 });
 
-test('a vocabulary of 300,000 tokens opens or is rejected, and this thread remains usable', async () => {
-  const vocab = { ...file.model.vocab };
-  for (let id = file.model.vocab.length ?? 1024; id < 3e5; id++) vocab[`token ${id}`] = id;
-  const source = withStages({ model: { ...file.model, vocab } });
-  mock.timers.reset(); // the table may take all time and memory
-  const before = beats;
-  const result = await guardTokenizer(source).then(
-    (tokenizer) => (tokenizer.close(), 'good'),
-    ({ code }) => code,
-  );
-  assert.match(result, /good|too_slow/);
-  assert.ok(beats > before, 'this thread was blocked');
-});
-
 test('a signal and close() end the current work', async () => {
-  const source = HOSTILE_SOURCES['a repeat of repeats'][0];
   const reason = new Error('enough');
   const controller = new AbortController();
-  const guardPromise = guardTokenizer(source, { signal: controller.signal });
+  const guardPromise = guardTokenizer(HOSTILE_SOURCE, { signal: controller.signal });
   controller.abort(reason);
   await assert.rejects(guardPromise, reason);
-  const tokenizer = await guardTokenizer(source);
+  const tokenizer = await guardTokenizer(HOSTILE_SOURCE);
   const [first, second] = ['a'.repeat(64), 'b'].map((line) => failure(tokenizer.encode(line)));
   setImmediate(() => tokenizer.close());
   assert.deepEqual([(await first).code, (await second).code], ['closed', 'closed']);

@@ -123,30 +123,6 @@ test('an operation that an edit sets decides whether rows sum to 1', async () =>
   await model.close();
 });
 
-test('weights with signs are judged by the shares of their sizes alone, as in the table of metrics', async () => {
-  const model = await load(new URL('../softmax/', softmax), { engine });
-  const openModel = await engine.open(files(softmax));
-  const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
-  const signed = engine.describe.operations.filter(({ proxy }) => proxy === 'share_abs');
-  assert.ok(signed.length > 3);
-  // A swap at inference has no features of a kernel that was trained.
-  for (const { name: operation } of signed.filter(({ name }) => !name.startsWith('mlp'))) {
-    const edits = [{ kind: 'operation', operation }];
-    const { alpha, sink, layer, head } = await model.measure(TEXT, { edits, eps: 0.1 });
-    const run = await openModel.run(ids, { edits });
-    const [shares, ratio] = [
-      await run.metric('alpha'),
-      await run.metric('sink_ratio', { eps: 0.1 }),
-    ];
-    const T = shares.shape[2];
-    alpha.data.forEach((x, i) => assert.equal(x, shares.data[i * T], operation));
-    assert.equal(sink, ratio.data[0], operation);
-    const H = shares.shape[1];
-    assert.equal(alpha.data[layer * H + head], Math.max(...alpha.data), operation);
-  }
-  await model.close();
-});
-
 test('edits can be objects or lines in the syntax of the command line', async () => {
   const model = await load(folder, { engine });
   const word = await model.measure(TEXT, { edits: ['hide_key(key=0)'] });

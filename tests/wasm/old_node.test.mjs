@@ -1,17 +1,16 @@
 // A Node.js that cannot run TypeScript, or none, is reported in one sentence; wasm/cli finds the one that was installed.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
-  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -74,29 +73,6 @@ test('before the setup, wasm/cli says which version it needs', () => {
   const result = run(join(folder, 'wasm/cli'), ['--version'], join(folder, 'path'));
   assert.equal(result.status, 1);
   assert.match(result.stderr, oneSentence('v18.20.4'));
-});
-
-test('npx in web runs on the Node.js of tests/setup, and before the setup says which version it needs', () => {
-  mkdirSync(join(folder, 'web/node_modules/.bin'), { recursive: true });
-  cpSync(fileURLToPath(new URL('web/package.json', root)), join(folder, 'web/package.json'));
-  const vitest = join(folder, 'web/node_modules/.bin/vitest');
-  writeFileSync(vitest, '#!/usr/bin/env node\nconsole.log(process.version);\n');
-  chmodSync(vitest, 0o755);
-  const which = execFileSync('which', ['npm'], { encoding: 'utf8' });
-  const npm = dirname(realpathSync(which.trim()));
-  const inWeb = (name, ...args) => {
-    // npm itself runs on this test's Node.js; what it starts finds the old one in the path.
-    const line = ['-c', 'cd "$0" && exec "$@"', join(folder, 'web')];
-    return run('sh', [...line, process.execPath, join(npm, name), ...args], join(folder, 'path'));
-  };
-  assert.equal(inWeb('npm-cli.js', 'run', 'dependencies').status, 0);
-  const before = inWeb('npx-cli.js', 'vitest', 'run');
-  assert.equal(before.status, 1);
-  assert.match(before.stderr.split('\n').at(-1), oneSentence('v18.20.4'));
-  mkdirSync(join(folder, '.build/tools/bin'), { recursive: true });
-  symlinkSync(process.execPath, join(folder, '.build/tools/bin/node'));
-  assert.equal(inWeb('npx-cli.js', 'vitest', 'run').stdout, process.version);
-  rmSync(join(folder, '.build'), { recursive: true });
 });
 
 test('after the setup, wasm/cli and the programs that it starts run its Node.js, whatever the path has', () => {

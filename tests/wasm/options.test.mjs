@@ -190,36 +190,12 @@ test('an option that another option makes ineffective is rejected', async () => 
   }
 });
 
-function parseCsv(csv) {
-  const records = csv
-    .trimEnd()
-    .split('\n')
-    .map((line) =>
-      [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))/g)].map(([, quoted, plain]) =>
-        quoted === undefined ? plain : quoted.replaceAll('""', '"'),
-      ),
-    );
-  assert.equal(new Set(records.map(({ length }) => length)).size, 1, 'records of one length');
-  const facts = records.filter(([name]) => name.startsWith('# '));
-  const [head, ...rows] = records.slice(facts.length);
-  return {
-    facts,
-    head,
-    rows: rows.map((row) => Object.fromEntries(head.map((name, i) => [name, row[i]]))),
-  };
-}
-
 test('values per prompt have the reported means, with ids', async () => {
   const lines = join(folder, 'prompts.txt');
   const words = ['Once upon a time there was a king', 'The license grants a patent to each of you'];
   writeFileSync(lines, words.flatMap((text) => [text, `So ${text}`]).join('\n'));
   const args = ['measure', model, '--text-file', lines, '--lines', '--tokens', '8', '--per-prompt'];
-  const [text, csv, json] = await Promise.all([
-    runCli(...args),
-    runCli(...args, '--csv'),
-    runCli(...args, '--json'),
-  ]);
-  const { byPrompt, metrics } = JSON.parse(json.stdout);
+  const { byPrompt, metrics } = JSON.parse((await runCli(...args, '--json')).stdout);
   assert.equal(byPrompt.length, 4);
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   assert.deepEqual(
@@ -236,27 +212,6 @@ test('values per prompt have the reported means, with ids', async () => {
       if (value !== null)
         assert.ok(Math.abs(sum / 4 - value) <= 1e-9 * Math.max(1, Math.abs(value)), name);
     });
-  const { head, rows } = parseCsv(csv.stdout);
-  assert.deepEqual(head.slice(0, 5), ['subject', 'class', 'prompt', 'alpha', 'sink_ratio']);
-  assert.deepEqual(
-    rows.map(({ prompt }) => prompt),
-    ['0', '1', '2', '3'],
-  );
-  rows.forEach((row, i) => {
-    const { alpha, loss_mean: loss } = byPrompt[i].metrics;
-    const firsts = alpha.values.filter((_, index) => index % 8 === 0);
-    assert.equal(Number(row.alpha), firsts.reduce((a, b) => a + b) / firsts.length);
-    assert.equal(Number(row.loss_mean), loss.values[0]);
-    const line = text.stdout
-      .trimEnd()
-      .split('\n')
-      .at(i - 4)
-      .trim()
-      .split(/ +/);
-    assert.equal(line[0], `${i}`);
-    assert.equal(line[1], `${(100 * Number(row.alpha)).toFixed(2)}%`);
-  });
-  assert.match(text.stdout, /^prompt +alpha_1 +Sink_1 .* loss +accuracy$/m);
 });
 
 test('control characters from files are printed as escapes, and JSON keeps the original values', async () => {

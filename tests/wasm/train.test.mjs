@@ -3,7 +3,6 @@ import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
-  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -34,7 +33,6 @@ import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { openOut } from '../../wasm/command/out_folder.ts';
 import { root, runOk } from './helper.mjs';
 
-const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const trainer = fileURLToPath(new URL('.build/native/trainer', root));
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-train-'));
 const SMALL_MODEL = { width: 16, inner: 32, vocabulary: 24, context: 16 };
@@ -401,23 +399,6 @@ test('writers of one file at once leave one of their files and no part', async (
   assert.equal(readFileSync(join(path, 'r.safetensors'), 'utf8'), written);
 });
 
-test('interrupted training is stored with its number of steps', async () => {
-  const out = join(folder, 'interrupted');
-  const choices = Object.entries(SMALL_MODEL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
-  const args = [cli, 'train', ...choices, '--length', '16', '--steps', '1000000', '--every', '1'];
-  const child = execFile(process.execPath, [...args, '--out', out]);
-  await new Promise((resolve) => child.stdout.once('data', resolve));
-  child.kill('SIGINT');
-  const [code] = await once(child, 'exit');
-  assert.equal(code, 130);
-  const recipe = JSON.parse(readFileSync(join(out, 'recipe.json'), 'utf8'));
-  assert.ok(recipe.steps_done > 0 && recipe.settings.steps === 1_000_000);
-  const repeatFolder = join(folder, 'interrupted-again');
-  await runOk('train', '--recipe', out, '--out', repeatFolder);
-  rmSync(join(out, 'checkpoint'), { recursive: true });
-  assert.deepEqual(contents(repeatFolder), contents(out));
-});
-
 test('fine-tuning on a text resumes to the same files, with another number of workers too', async () => {
   const text = join(folder, 'resumed.txt');
   writeFileSync(text, 'Once there was a king who had a golden ball. '.repeat(4));
@@ -436,27 +417,6 @@ test('fine-tuning on a text resumes to the same files, with another number of wo
   await train(twoWorkers, { resume: stopped, workers: '2' }, async () => {});
   await twoWorkers.close();
   assert.deepEqual(contents(stopped), contents(whole));
-});
-
-test('files of two trainings in one folder are refused by each command that reads them', async () => {
-  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).map(([k, v]) => [k, `${v}`]);
-  const given = { ...Object.fromEntries(choices), steps: '1' };
-  const [one, other] = ['one-training', 'other-training'].map((name) => join(folder, name));
-  await train(engine, { ...given, out: one }, async () => {});
-  await train(engine, { ...given, operation: 'sigmoid', out: other }, async () => {});
-  copyFileSync(join(other, 'config.json'), join(one, 'config.json'));
-  const text = join(folder, 'letters.txt');
-  writeFileSync(text, 'abcdefgh'.repeat(20));
-  const sentence = /config\.json: expected the one that was written with these weights/;
-  const onward = { from: one, 'text-file': [text], length: '8' };
-  await assert.rejects(
-    train(engine, onward, async () => {}),
-    { code: 'bad_file', message: sentence },
-  );
-  await assert.rejects(
-    runOk('measure', one, '--text-file', text),
-    (error) => sentence.test(error.stderr) && error.stderr.trim().split('\n').length === 1,
-  );
 });
 
 test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {
@@ -530,19 +490,6 @@ test('a file that never ends is refused by each option of train', async () => {
       },
     );
   }
-});
-
-test('training that continues from a missing model is refused with its name', async () => {
-  const model = fileURLToPath(new URL('models/zoo/softmax/', root));
-  const file = join(folder, 'some.txt');
-  writeFileSync(file, 'Once there was a king. '.repeat(20));
-  for (const [from, sentence] of [
-    [`${model}@-1`, /--from: step: expected a whole number from 0 on, got "-1"/],
-    [`${model}@x`, /--from: step: expected a whole number from 0 on, got "x"/],
-    ['nowhere', /nowhere\/config\.json: expected a file, found none \(ENOENT\)/],
-    ['nowhere@3', /index\.json: expected a file, found none \(ENOENT\)/],
-  ])
-    await assert.rejects(runOk('train', '--from', from, '--text-file', file), sentence);
 });
 
 test('the loss on held-out text equals that of the reference', async () => {
