@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,11 +31,15 @@ STATED: dict[str, tuple[float | None, ...]] = {
 }
 
 
+@cache
+def row_of(id: str) -> str:
+    return beyond.model_row(id, json.loads((beyond.ZOO / "heldout.json").read_text())[: beyond.SEQUENCES])
+
+
 @pytest.mark.parametrize("id", STATED)
 def test_rows_agree_with_the_document(id: str) -> None:
     """The numbers may differ in the last digit, which another processor may change."""
-    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[: beyond.SEQUENCES]
-    cells = [cell.split()[0] for cell in beyond.model_row(id, texts).strip("|").split("|")]
+    cells = [cell.split()[0] for cell in row_of(id).strip("|").split("|")]
     assert cells[0] == f"`{id}`" and len(cells) == 1 + len(STATED[id])
     for result, output in zip(cells[1:], STATED[id]):
         if output is not None:
@@ -43,10 +48,9 @@ def test_rows_agree_with_the_document(id: str) -> None:
 
 
 def test_the_feed_forward_share_is_undefined_for_a_post_norm_and_may_exceed_one() -> None:
-    texts = json.loads((beyond.ZOO / "heldout.json").read_text())[: beyond.SEQUENCES]
-    assert "| nan of 0 |" in beyond.model_row("post-norm", texts)
+    assert "| nan of 0 |" in row_of("post-norm")
     # The second number, 23, is the sum of all contributions to the logits of sink heads.
-    assert "| 1.02 of 23 |" in beyond.model_row("softmax", texts)
+    assert "| 1.02 of 23 |" in row_of("softmax")
 
 
 def test_the_file_has_every_unit_and_a_repeated_measurement_equals_it() -> None:

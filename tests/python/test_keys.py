@@ -39,7 +39,7 @@ for options in json.loads(sys.argv[1]):
 
 def test_a_changed_key_is_computed_as_by_transformers_or_refused() -> None:
     process = subprocess.run(
-        [sys.executable, "-c", COMPARE_BOTH, json.dumps([["--draw", "60"], KINDS])],
+        [sys.executable, "-c", COMPARE_BOTH, json.dumps([["--draw", "20"], KINDS])],
         cwd=ROOT,
         text=True,
         capture_output=True,
@@ -47,7 +47,7 @@ def test_a_changed_key_is_computed_as_by_transformers_or_refused() -> None:
     )
     assert process.returncode == 0, process.stdout + process.stderr
     counts = re.findall(r"\| all \| (\d+) \|", process.stdout)
-    assert len(counts) == 2 and all(int(count) >= 60 for count in counts)
+    assert len(counts) == 2 and int(counts[0]) >= 20 and int(counts[1]) >= 60
 
 
 def test_an_error_names_a_key_as_a_whole_word() -> None:

@@ -27,6 +27,11 @@ from models.train.train import (
 )
 
 T, STEPS = 40, 8
+# A recipe of each operation, mask, objective and optimizer, and of a fixed token elsewhere; the others take one step.
+MEASURED = (
+    *("softmax", "sigmoid", "relu", "elu1", "gated", "key-bias", "softmax1", "alibi", "relative", "window", "prefix"),
+    *("diffusion", "no-bos", "sink-token", "fixed-second", "post-norm", "qk-norm", "experts", "muon", "sgd", "large"),
+)
 
 
 @pytest.mark.parametrize("id", recipes())
@@ -42,14 +47,17 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(0)
     text = torch.randint(VOCABULARY, (4, T + 1), generator=generator)
     noise = torch.rand(4, T + 2, generator=generator)
-    losses = [run.advance(step, text, noise, LOSSES[recipe.training.objective]) for step in range(STEPS)]
+    steps = STEPS if id in MEASURED else 1
+    losses = [run.advance(step, text, noise, LOSSES[recipe.training.objective]) for step in range(steps)]
     assert losses[0] == pytest.approx(math.log(VOCABULARY), rel=0.3)
-    assert losses[-1] < losses[0] - 0.1, losses
+    assert steps == 1 or losses[-1] < losses[0] - 0.1, losses
     fixed_names = fixed_tensor_names(run.weights, recipe.training)
     for name, w in run.weights.items():
         assert w.isfinite().all(), name
         assert torch.equal(w, weights_before[name]) == (name in fixed_names), name
 
+    if id not in MEASURED:
+        return
     ids = text[:, :T]
     point, alpha_map = outcomes.measure_outcomes(recipe, run.arch, run.cpu_weights(), ids, ids)
     assert [len(alpha_map), len(alpha_map[0])] == [run.arch.L, run.arch.H]

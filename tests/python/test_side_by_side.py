@@ -25,18 +25,14 @@ RUNS = {
     for id, recipe in protocol.decisive_runs().items()
 }
 STEPS = 4
-# One recipe per feature of a step: operation and gate, a hook on a gradient, an untrained value, noise in the text,
-# another batch, experts, another objective, another decay, other positions, other optimizers.
+# One recipe per feature of a step: a gate, a hook on a gradient, noise in the text, experts, another objective, other
+# optimizers.
 KINDS = (
     "b-gated",
     "b-key-bias-dimensions-1",
-    "b-key-bias-value-5",
     "b-noise",
-    "b-batch-half",
     "b-experts",
     "b-diffusion",
-    "b-decay-5",
-    "b-alibi",
     "b-muon",
     "b-sgd",
 )
