@@ -24,7 +24,11 @@ function attempt(open) {
     const { json, config } = open();
     const tokenizer = openTokenizer(json, config);
     const tokens = tokenizer.encode(text);
-    for (const { id } of tokens) assert.ok(Number.isInteger(id) && id >= 0 && id < tokenizer.size);
+    for (const { id, start, end, special } of tokens) {
+      // A file may state the ids that it puts around a text.
+      assert.ok(Number.isInteger(id) && id >= 0 && (special || id < tokenizer.size), `id ${id}`);
+      assert.ok(0 <= start && start <= end && end <= text.length, `[${start}, ${end})`);
+    }
     assert.equal(typeof tokenizer.decode(tokens.map(({ id }) => id)), 'string');
   } catch (error) {
     if (error.name !== 'SinkscopeError') throw error;
@@ -45,11 +49,29 @@ function tally(attempts) {
 
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
 
-// tokenizer_fuzz.test.mjs draws whole tokenizer.json files of such values.
+/** Values that no tokenizer has, and patterns that JavaScript does not read, or that match nothing. */
+const VALUES = [...JUNK, undefined, '(', '[a', '(?i:', '\\p{Xx}', 'a*', '$'];
+
+test('a tokenizer.json with a stage of another one, or a value of another kind, opens or is rejected with a known error', () => {
+  const random = randomBelow(3);
+  const files = JSON.parse(read('battery.json')).cases.map(({ file }) => file);
+  const parts = ['normalizer', 'pre_tokenizer', 'post_processor', 'decoder', 'model'];
+  const drawn = (i) => {
+    const part = parts[random(parts.length)];
+    const others = files.map((file) => file[part]).filter(Boolean);
+    const other = others[random(others.length)];
+    const value = random(4) ? spoil(other, random, VALUES) : other;
+    return { json: { ...files[i % files.length], [part]: value } };
+  };
+  const rounds = 1500 * Number(process.env.SINKSCOPE_TRIALS ?? 1);
+  const counts = tally(Array.from({ length: rounds }, (_, i) => () => drawn(i)));
+  assert.ok(counts.good > 99 && counts.bad_tokenizer > 99 && counts.unsupported > 0);
+});
+
 test('a config or metadata with a value of another kind opens or is rejected with a known error', () => {
   const random = randomBelow(2);
   const config = { bos_token: '<s>', eos_token: { content: '</s>' }, add_bos_token: true };
-  const spoiledConfig = () => spoil(config, random, [...JUNK, undefined]);
+  const spoiledConfig = () => spoil(config, random, VALUES);
   tally(Array.from({ length: 400 }, () => () => ({ json: file, config: spoiledConfig() })));
   tally(
     Array.from({ length: 400 }, () => () => tokenizerOfVocabulary(vocab, merges, spoiledConfig())),
@@ -58,7 +80,7 @@ test('a config or metadata with a value of another kind opens or is rejected wit
   const counts = tally(
     Array.from({ length: 200 }, () => {
       const key = keys[random(keys.length)];
-      return gguf({ ...metadata, [key]: spoil(metadata[key], random, [...JUNK, undefined]) });
+      return gguf({ ...metadata, [key]: spoil(metadata[key], random, VALUES) });
     }),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported > 0);
