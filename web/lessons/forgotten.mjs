@@ -10,8 +10,8 @@
  *   as in the room; the prompt sets it. All tokens are rounded, or all but the first.
  * - The sink is broken in the ways of the room: one weight zeroed, one channel zeroed, the tag of the first token removed
  *   from later ones, all tokens replaced by copies of the first. Controls are the weight half the matrix away, the channel half the width away, and random
- *   directions. The weight and the channel are those of the largest activations of the story. The room opens with the way
- *   that leaves the fewest heads a sink, whatever the model writes.
+ *   directions. The weight and the channel are those of the largest activations of the story. The room shows the channel
+ *   beside its control, the smallest change of them, and states the numbers of the others.
  *
  * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. The losses
  * after 10 passages of books say how often the first word matters. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'` writes the same. All
@@ -79,10 +79,7 @@ const CONDITIONS = {
 /** The beginning itself, or as many copies of its first token. */
 const promptUnder = (name, prompt) => (name === 'repeat' ? prompt.map(() => prompt[0]) : prompt);
 /** Conditions whose attention the page does not show, and controls without texts after the passages. */
-const [UNSEEN, UNREPEATED] = [
-  ['middle'],
-  ['middle', 'second', 'otherWeight', 'otherChannel', 'repeat'],
-];
+const [UNSEEN, UNREPEATED] = [['middle'], ['middle', 'second', 'otherWeight', 'repeat']];
 
 /** Opens the model, and finds what the ways to break the sink change. @param {Awaited<ReturnType<typeof createEngine>>} engine */
 export async function openWriter(engine) {

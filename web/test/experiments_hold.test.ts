@@ -220,7 +220,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'a tag that carries the sink': [
-    '^Remove the tag of <s> from later tokens: heads with a sink fall from (\\d+)% to (\\d+)%',
+    '^Remove what heads write of <s> into later tokens: heads with a sink fall from (\\d+)% to (\\d+)%',
     (all, before, after) => {
       const model = firstModel(all);
       const shareOf = (edits: string) => sinkShare(model.frames.get(edits)!);

@@ -134,7 +134,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
 function tagWords({ baseline, isSpecial, sinkShares }: Effects) {
   const [before, own, random] = sinkShares;
   if (own! < before! / 2 && random! > before! / 2)
-    return `Remove the tag of ${firstName(baseline)} from later tokens: heads with a sink fall from ${formatPercent(before!, 0)} to ${formatPercent(own!, 0)}`;
+    return `Remove what heads write of ${firstName(baseline)} into later tokens: heads with a sink fall from ${formatPercent(before!, 0)} to ${formatPercent(own!, 0)}`;
   return isSpecial
     ? 'Later tokens use the directions of the tag'
     : 'The sink’s tag does not stand out from random directions';
@@ -239,7 +239,7 @@ const PERTURBATIONS = {
   tag: {
     kind: 'project',
     heading: 'without the tag',
-    clause: 'removing the first token’s tag (W_O v₁, what a head writes of it) from later tokens',
+    clause: 'without the first token’s tag (W_O v₁, what heads write of it into later tokens)',
     controlClause: (count: number) => `random directions, drawn ${count} times`,
     noResultReason:
       'None of these models adds the output of its heads to the stream as W_O makes it.',
@@ -248,9 +248,9 @@ const PERTURBATIONS = {
 
 const CHOICES = [
   ['repeat', 'repeat a token'],
-  ['tag', 'remove the first token’s tag'],
+  ['tag', 'remove what heads write of the first token'],
   ['weight', 'zero one weight'],
-  ['channel', 'zero one channel'],
+  ['channel', 'zero one number of each token (channel)'],
 ] as const;
 
 const repeatOf = ({ repeats }: State) => ({ input: 'repeat' as const, T: repeats + 1 });
@@ -297,15 +297,14 @@ export const fragility: Experiment = {
         tensors.hidden_ratio && Math.max(...tensors.hidden_ratio.data).toFixed(1),
     },
   ],
-  menu: ({ state, set }) =>
-    choiceField('break it', state.value.perturbation, CHOICES, (value) =>
-      set({ perturbation: value as State['perturbation'] }),
-    ),
   controls: (context) => {
-    const { perturbation, length } = context.state.value;
-    const isRepeat = perturbation === 'repeat';
+    const { state, set } = context;
+    const { perturbation, length } = state.value;
     return [
-      html`${isRepeat ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
+      html`${choiceField('break it', perturbation, CHOICES, (value) =>
+        set({ perturbation: value as State['perturbation'] }),
+      )}
+      ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
     ];
   },
   reported: ({ perturbation }) =>

@@ -176,7 +176,7 @@ export const streaming: Experiment = {
         choicesIn(context, 'evict', 'positions', positions),
         (value) => set({ positions: value }),
       )}
-      ${checkbox('also recompute (slow)', recompute === 'yes', (isOn) => set({ recompute: isOn ? 'yes' : 'no' }))}
+      ${checkbox('also without a cache: recompute each window (slow)', recompute === 'yes', (isOn) => set({ recompute: isOn ? 'yes' : 'no' }))}
       ${checkbox(
         `a text of ${LONG_TEXT_STATE.length.toLocaleString('en')} tokens`,
         length >= LONG_TEXT_STATE.length,

@@ -14,6 +14,7 @@ import { barCell } from '../page/tables';
 import { experiments } from '../experiments/index';
 import { explainTerms } from '../page/terms';
 import { cssColor, inkOn, sequential, type Theme } from '../plot/color';
+import { drawScale } from '../plot/legend';
 
 const { budget, heads, model, passages } = recorded;
 
@@ -47,7 +48,7 @@ const writesNonsense = (written: Texts, one: Condition) =>
 /** A case of an exhibit: what is done, its broken condition and its repaired one, and what repairs it. */
 type Case = readonly [deed: string, broken: Condition, repaired: Condition, repair?: string];
 
-/** The words of a question, in which {first} and {second} stand for the first words of the text. */
+/** The words of a question, in which {first} and {second} stand for the first words of the text, {D} for the width of the model. */
 interface Exhibit {
   readonly intro: string;
   /** The cases by the choice of the experiment's menu; '' without a menu. */
@@ -60,27 +61,30 @@ interface Exhibit {
 }
 
 const quoted = (piece: string): string => `“${piece.trim()}”`;
-const fill = (words: string, { pieces }: Pick<Recorded, 'pieces'>): string =>
-  words.replace('{first}', quoted(pieces[0]!)).replace('{second}', quoted(pieces[1]!));
+/** {peak} is the channel of the largest activation, {control} the one half the width away, whose zeroing is recorded, too. */
+const fill = (words: string, { pieces, largest }: Pick<Recorded, 'pieces' | 'largest'>): string =>
+  words
+    .replaceAll('{first}', quoted(pieces[0]!))
+    .replace('{second}', quoted(pieces[1]!))
+    .replace('{D}', String(largest.D))
+    .replace('{peak}', String(largest.channel))
+    .replace('{control}', String((largest.channel + largest.D / 2) % largest.D));
 const percentOf = ({ looks }: Recorded, condition: Condition, t = 0) =>
   `${Math.round(looks[condition][t]!)}%`;
 const keptIn = ({ kept }: Recorded, condition: Condition) =>
   (kept as Partial<Record<Condition, readonly number[]>>)[condition];
 const wholeWords = (x: number) => Math.round(x).toLocaleString('en');
-const SHADED = `Shaded: attention, mean of ${heads} heads`;
+const NUMBERS = `${model}, a real model, turns each word into {D} numbers (its hidden state).`;
 
 export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   streaming: {
-    intro: `Long chats outgrow a model’s memory, and old words are dropped. ${model}, a real model, may keep ${budget} tokens here.`,
+    intro: `Long chats outgrow a model’s memory: old words are dropped. ${model}, a real model, keeps ${budget} tokens here.`,
     cases: { '': ['Forget the first word', 'last', 'first'] },
     presses: [2, 'keep it'],
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
     causeOf: (text) =>
-      fill(
-        `${SHADED}. Softmax must hand out 100%: {first} gets ${percentOf(text, 'first')}, a sink in ${text.sinks.first} heads. ` +
-          'Once forgotten, that attention mixes other words into what comes out.',
-        text,
-      ),
+      `Softmax must hand out 100%: {first} gets ${percentOf(text, 'first')}, a sink in ${text.sinks.first} of ${heads} heads. ` +
+      'Once forgotten, that attention mixes in other words.',
   },
   cache: {
     intro: `The memory of ${model}, a real model, holds ${budget} tokens here. A rule decides which of them stay.`,
@@ -99,86 +103,45 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
     },
     causeOf: (text, [, , repaired]) => {
       const kept = keptIn(text, repaired)!;
-      const alike = kept.every((share) => share === 0 || share === 100);
-      const shown = kept.filter((share) => share >= 50).length;
-      return fill(
-        `${SHADED}. ${alike ? 'All heads keep the same tokens' : `Each head keeps its own ${budget}: the ${shown} that at least half of them keep are not struck`}. ` +
-          `{first} gets ${percentOf(text, repaired)} on the right, and ${kept[0]}% of the heads keep it.`,
-        text,
+      const isOne = kept.every((share) => share === 0 || share === 100);
+      return (
+        `On the right ${kept[0]}% of the heads keep {first}, which gets ${percentOf(text, repaired)} of the attention; ` +
+        `once forgotten, that attention mixes in other words. Struck: forgotten by ${isOne ? 'all' : 'most'} heads.`
       );
     },
   },
   quantization: {
-    intro: `Rounded numbers, as 3 for 3.1416, save memory. ${model}, a real model, rounds its hidden states here.`,
-    cases: { '': ['Round to 8 bits', 'round8', 'exact8', 'Keep {first} exact'] },
+    intro: `${NUMBERS} Rounded, as 3 for 3.1416, they take less memory.`,
+    cases: { '': ['Round the first word, too,', 'round8', 'exact8'] },
     presses: [1, 'keep it exact'],
-    headings: {
-      round8: 'All words rounded',
-      exact8: '{first} exact, others rounded',
-    },
-    causeOf: (text) =>
-      fill(
-        `The sink {first} has by far the largest number, a massive activation: steps that reach it are too coarse for all others. ` +
-          `Nothing rounded, the model writes: ${quoted(shortened(text.written.all.text, WRITTEN_LENGTH / 2))}`,
-        text,
-      ),
+    headings: { round8: 'All words rounded', exact8: 'All but {first} rounded' },
+    causeOf: () =>
+      `8 bits have ${STEPS} equal steps up to the largest number. The sink {first} holds it, a massive activation: ` +
+      'the steps become too coarse for all other words.',
   },
   fragility: {
-    intro: `${model}, a real model, with one change and without.`,
-    cases: {
-      tag: ['Remove the first word’s tag', 'tag', 'all'],
-      channel: ['Zero one channel', 'channel', 'all'],
-      weight: ['Zero one weight', 'weight', 'all'],
-      repeat: ['Repeat the first word', 'repeat', 'all'],
-    },
-    headings: {
-      all: 'Unchanged',
-      tag: 'Without the tag of {first}',
-      channel: 'Without its largest channel',
-      weight: 'Without one weight',
-      repeat: 'Copies of {first}',
-    },
-    causeOf: (text, [, broken]) => {
-      const [control, words] = CONTROLS[broken] ?? [];
-      const count = control && nonsenseCount(control);
-      const after = count === undefined ? '' : `, nonsense after ${count} of the passages`;
-      const told = control
-        ? ` ${words}: ${text.sinks[control]} heads have it${after}; here: ${quoted(shortened(text.written[control].text, WRITTEN_LENGTH / 3))}`
-        : '';
-      return fill(`${SHADED}. The sink is the first word, {first}.${told}`, text);
-    },
+    intro: `${NUMBERS} Here one of them is 0 in all words.`,
+    cases: { '': ['Erase the sink’s large number', 'channel', 'otherChannel'] },
+    headings: { channel: 'The large number erased', otherChannel: 'Another number erased' },
+    causeOf: (text) =>
+      `Heads recognize the sink {first} by its number {peak}: ${wholeWords(text.largest.size)}, a massive activation; no other word has one over ${Math.ceil(text.largest.rest)}. ` +
+      `Without it ${text.sinks.channel} of ${heads} heads have a sink, not ${text.sinks.otherChannel}: {first} gets ${percentOf(text, 'channel')}, not ${percentOf(text, 'otherChannel')}. ` +
+      'Softmax must hand out 100%, so the rest mixes in other words.',
   },
-};
-
-/** The control of each way to break the sink. */
-const CONTROLS: Readonly<Partial<Record<Condition, readonly [Condition, words: string]>>> = {
-  tag: [
-    'otherTag',
-    'Its tag is what heads write of it into later words (W_O v₁). Random directions removed',
-  ],
-  channel: ['otherChannel', 'Another channel zeroed'],
-  weight: ['otherWeight', 'Another weight zeroed'],
 };
 
 export function titleOf(
-  text: Pick<Recorded, 'pieces' | 'sinks'> & { readonly written: Texts },
-  experiment: State['experiment'],
+  text: Pick<Recorded, 'pieces' | 'largest'> & { readonly written: Texts },
   [deed, broken, repaired, repair = '']: Case,
 ): string {
   const [isBroken, isStill] = [broken, repaired].map((one) => writesNonsense(text.written, one));
-  if (experiment === 'fragility') {
-    const before = text.sinks[broken] === text.sinks.all ? 'as before' : `not ${text.sinks.all}`;
-    const written = isBroken && !isStill ? 'nonsense; ' : '';
-    return `${deed}: ${written}${text.sinks[broken]} of ${heads} heads have a sink, ${before}`;
-  }
-  const title = !isBroken
-    ? `${deed}: the model writes on`
+  if (isBroken && !isStill && !repair) return fill(`${deed} and the model writes nonsense`, text);
+  const writes = !isBroken
+    ? 'the model writes on'
     : isStill
-      ? `${deed}: nonsense${repair && `, also if you ${repair.toLowerCase()}`}`
-      : repair
-        ? `${deed}: nonsense. ${repair}: English words`
-        : `${deed} and the model writes nonsense`;
-  return fill(title, text);
+      ? 'nonsense in both cases'
+      : `nonsense. ${repair}: the model writes on`;
+  return fill(`${deed.replace(/,$/, '')}: ${writes}`, text);
 }
 
 /** Returns after how many of the passages a text is nonsense. */
@@ -186,12 +149,10 @@ const nonsenseCount = (one: Condition) =>
   wordCounts[one]?.filter((words, i) => isNonsense(losses[one]![i]!, passages.all[i]!, words))
     .length;
 
-/** States it of both cases. */
-function passagesWords([, broken, repaired]: Case): string {
-  const [left, right] = [broken, repaired].map(nonsenseCount);
-  return left === undefined
-    ? ''
-    : `Nonsense, left: ${left} of ${passages.all.length} passages; right: ${right}`;
+/** States it below a text. */
+function passagesWords(one: Condition): string {
+  const count = nonsenseCount(one);
+  return count === undefined ? '' : `${count} of ${passages.all.length} other texts: nonsense`;
 }
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
@@ -230,9 +191,7 @@ const wordButton = (
 
 /** Draws the tokens, shaded by the attention that they get, with struck ones where most heads forgot them. */
 function strip(text: Recorded, condition: Condition, theme: Theme, press?: Press) {
-  const { looks } = text;
-  const pieces =
-    condition === 'repeat' ? text.pieces.map(() => ` ${text.pieces[0]!}`) : text.pieces;
+  const { looks, pieces } = text;
   const kept = keptIn(text, condition);
   const isKept = (t: number) => (kept?.[t] ?? 100) >= 50;
   const scale = sequential(theme, 1, true);
@@ -287,15 +246,13 @@ function rounding({ pieces, largest }: Recorded, condition: Condition, press?: P
   };
   return html`<table class="bars rounding">
     <caption>
-      Largest numbers at layer ${largest.state} of ${recorded.layers}. 8 bits: ${STEPS} steps of
-      ${step.toPrecision(3)}
+      Each word’s largest number, rounded to steps of ${step.toPrecision(3)}
     </caption>
     ${largest.peaks.map(line)}
     <tr>
       <td colspan="3">
-        … all but ${quoted(pieces[0]!)}:
-        <strong>${Math.floor(10 * largest.zeros[Number(isKept)]!) / 10}%</strong> of the numbers
-        become 0
+        <strong>${Math.floor(10 * largest.zeros[Number(isKept)]!) / 10}%</strong> of all other
+        numbers become 0
       </td>
     </tr>
   </table>`;
@@ -309,26 +266,38 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
     names.map((name) => mean(losses[name]!).toFixed(2)).join(', ');
   const means =
     losses[broken] && losses[repaired]
-      ? `; after ${recorded.passageTokens} tokens of ${passages.all.length} passages of books its means are ${meansOf([broken, repaired, 'all'])}`
+      ? `; after ${recorded.passageTokens} tokens of the ${passages.all.length} other texts, passages of books, its means are ${meansOf([broken, repaired, 'all'])}`
       : '';
-  const own =
-    experiment === 'streaming'
-      ? ` With {second} in place of {first} it is ${lossOf('second')}, where only ${middle} in the middle goes ${lossOf('middle')}.`
-      : experiment === 'quantization'
-        ? ' The numbers are those of the unchanged model, rounded at this layer alone.'
-        : '';
+  const { sinks } = text;
+  const own: Partial<Record<State['experiment'], string>> = {
+    streaming: ` With {second} in place of {first} it is ${lossOf('second')}, where only ${middle} in the middle goes ${lossOf('middle')}.`,
+    quantization: ` The numbers are those of the unchanged model, rounded at layer ${text.largest.state} of ${recorded.layers} alone.`,
+    fragility:
+      ' The other number is number {control}.' +
+      ` Other ways to break the sink, which ${sinks.all} heads of the unchanged model have: without the tag of {first}, what heads write of it into later words (W_O v₁), ` +
+      `${sinks.tag} have it, and ${nonsenseCount('tag')} of the other texts are nonsense; without random directions ${sinks.otherTag} and ${nonsenseCount('otherTag')}; ` +
+      `with one weight zeroed ${sinks.weight} and ${nonsenseCount('weight')}; on copies of {first} ${sinks.repeat}.`,
+  };
   return html`<details class="more">
     <summary>How recorded</summary>
     <p class="hint">
       ${fill(
         `Recorded from ${recorded.file} (sha256 ${recorded.sha256.slice(0, 12)}…) by Sinkscope ${recorded.version}: the likeliest token each time, ${recorded.count} tokens. ` +
-          `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. ` +
+          `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. Unchanged it writes: ${quoted(shortened(text.written.all.text))} ` +
           `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words. ` +
-          `The story was tried first; news text, recipe and cases were chosen before the model read them.${own}`,
+          `The story was tried first; news text, recipe and cases were chosen before the model read them.${own[experiment] ?? ''}`,
         text,
       )}
     </p>
   </details>`;
+}
+
+/** Says what pressing a first word does; '' where none can be pressed. */
+function pressWords(presses: Exhibit['presses'], word: number): string {
+  if (word >= 0) return `Press ${['{first}', '{second}'][word]} to undo. `;
+  if (!presses) return '';
+  const [count, purpose] = presses;
+  return `Press ${count > 1 ? '{first} or {second}' : '{first}'} to ${purpose}. `;
 }
 
 /** Draws the cards of the beginning and the case that the reader chooses, above each experiment. */
@@ -336,11 +305,12 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
   const chosenText = signal<Name>('story');
   /** The word that the reader pressed, and the question of it. */
   const pressed = signal<{ experiment?: string; word: number }>({ word: -1 });
+  const scale = document.createElement('span');
   scope.effect(() => {
-    const { experiment, policy, perturbation } = context.state.value;
+    const { experiment, policy } = context.state.value;
     const { cases, causeOf, headings, intro, presses } = EXHIBITS[experiment];
     const { menu, title } = experiments.find(({ name }) => name === experiment)!;
-    const shown = cases[{ cache: policy, fragility: perturbation }[experiment as string] ?? ''];
+    const shown = cases[experiment === 'cache' ? policy : ''];
     const text = recorded.texts[chosenText.value];
     const word = pressed.value.experiment === experiment ? pressed.value.word : -1;
     const press: Press = {
@@ -349,12 +319,7 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
       press: (t) => (pressed.value = { experiment, word: t === word ? -1 : t }),
     };
     const isRounded = experiment === 'quantization';
-    const hint =
-      word >= 0
-        ? `Press ${['{first}', '{second}'][word]} to undo. `
-        : presses
-          ? `Press ${presses[0] > 1 ? '{first} or {second}' : '{first}'} to ${presses[1]}. `
-          : '';
+    drawScale(scale, sequential(context.theme.value, 1, true));
     const isGood = (one: Condition) => one !== shown![1] && !writesNonsense(text.written, one);
     const writes = isRounded
       ? `After “… ${wordsOf(text.beginning).slice(-END_WORDS).join(' ')}” the model writes:`
@@ -367,21 +332,33 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
             ? rounding(text, one, isLeft ? press : undefined)
             : strip(text, one, context.theme.value, isLeft ? press : undefined)
         }
-        <p class="hint">${isLeft ? fill(hint, text) : ''}${writes}</p>
+        <p class="hint">${isLeft ? fill(pressWords(presses, word), text) : ''}${writes}</p>
         <p class="text-strip writing" data-written=${one} title=${text.written[one].text}>
           ${shortened(text.written[one].text)}
         </p>
+        <p class="hint">${passagesWords(one)}</p>
       </div>`;
     render(
-      html`<h1>${shown ? titleOf(text, experiment, shown) : title}</h1>
+      html`<h1>${shown ? titleOf(text, shown) : title}</h1>
         <p class="opening">
-          ${shown ? explainTerms(intro, true) : `Of ${model}, a real model, this is not recorded: the small model below shows it.`}
+          ${shown ? explainTerms(fill(intro, text), true) : `Of ${model}, a real model, this is not recorded: the small model below shows it.`}
           <span class="fields">
             ${menu?.(context) ?? nothing}
             ${
               shown
-                ? html`${choiceField('text', chosenText.value, NAMES, (one) => (chosenText.value = one as Name))}
-                    <span class="hint">${passagesWords(shown)}</span>`
+                ? choiceField(
+                    'text',
+                    chosenText.value,
+                    NAMES,
+                    (one) => (chosenText.value = one as Name),
+                  )
+                : nothing
+            }
+            ${
+              shown && !isRounded
+                ? html`<span class="map-legend"
+                    >${scale}<span class="hint">attention, mean of ${heads} heads</span></span
+                  >`
                 : nothing
             }
           </span>
@@ -392,7 +369,7 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
                   ${card(word < 0 ? shown[1] : word ? 'second' : shown[2], true)}
                   ${card(shown[2], false)}
                 </div>
-                <p class="opening">${explainTerms(causeOf(text, shown), true)}</p>
+                <p class="opening">${explainTerms(fill(causeOf(text, shown), text), true)}</p>
                 ${recordedNote(text, experiment, shown)}`
             : nothing
         }`,

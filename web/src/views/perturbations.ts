@@ -13,27 +13,23 @@ import { capitalize } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
-const RANDOM = 'random';
-const barName = (setting: Frame, i: number): string => {
-  const project = editFields(setting, 'project');
-  const { token, to, direction } = project ?? editFields(setting, 'clamp_channel') ?? {};
-  if (to === 'value') return 'fixed';
-  if (token !== undefined) return 'at first';
-  return direction === 'random' || i ? RANDOM : project ? 'tag' : 'largest';
-};
+/** Whether a setting is the perturbation itself, at all tokens, or a random one; its variants are in the table alone. */
+const isBar = (setting: Frame): boolean =>
+  !isUnedited(setting) && editFields(setting, 'clamp_channel')?.token === undefined;
 
-/** Names the bars: the selected perturbation, its variants, and in their middle the random ones. */
-function barNames(settings: readonly Frame[]): string[] {
-  const names = settings.map(barName);
-  const count = names.filter((name) => name === RANDOM).length;
-  const middle = names.indexOf(RANDOM) + Math.floor((count - 1) / 2);
-  return names.map((name, i) => (name !== RANDOM ? name : i === middle ? `${count} random` : ''));
+/** Names the bars: the perturbation, and in their middle the random ones. */
+function barNames([first, ...random]: readonly Frame[]): string[] {
+  const middle = Math.floor((random.length - 1) / 2);
+  return [
+    first && editFields(first, 'project') ? 'tag' : 'largest',
+    ...random.map((_, i) => (i === middle ? `${random.length} random` : '')),
+  ];
 }
 
 function costsOf(settings: readonly Frame[]) {
   const baseline = settings.find(isUnedited);
   return settings.flatMap((setting) =>
-    baseline && setting !== baseline
+    baseline && isBar(setting)
       ? [{ name: settingName(setting), ...costOf(setting, baseline) }]
       : [],
   );
@@ -68,7 +64,7 @@ export const perturbations: View = {
         kind: 'bars',
         height,
         xLabel: '',
-        xNames: ['', ...barNames(group.filter((setting) => !isUnedited(setting)))],
+        xNames: ['', ...barNames(group.filter(isBar))],
         worse: isPlain,
         yLabel: isPlain ? WORSE_LABEL : 'loss above baseline, nats',
         domain: [Math.min(0, ...costsByModel.flat()), largestMagnitude(costsByModel)],
