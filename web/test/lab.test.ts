@@ -304,13 +304,11 @@ describe('sentences of a lab', () => {
     const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
     expect(notesOf()).toMatchSnapshot();
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
-    expect(captionOf(0.6)).toBe(
-      '60% on the first token, with nothing to copy, last batches, 32 tokens',
-    );
+    expect(captionOf(0.6)).toBe('60% on the first token, with nothing to copy, last batches');
     // An untrained model has the number of its initial weights, where its curve begins.
     const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
     expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe(
-      '32% on the first token, before training, 32 tokens',
+      '32% on the first token, before training',
     );
     const setup = { firstText: 'w0' };
     expect(captionWords(withName({ ...labOf('', 0.6), setup } as unknown as Lab, 'a'))).toMatch(

@@ -119,8 +119,8 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
   'the remark on a map': [
-    /^(◀ attention sink|the first token gets only <?[\d.]+% of its row|token \d+ \(\S+\) takes <?[\d.]+%|no sink); rows sum to (<?[\d.]+)%(?: on average| with nothing to copy)?$/,
-    (pair, i, column, sum) => {
+    /^(◀ attention sink|the first token gets only <?[\d.]+% of its row|token \d+ \(\S+\) takes <?[\d.]+%|no sink); rows (like w\d+ )?sum to (<?[\d.]+)%( on average)?$/,
+    (pair, i, column, like, sum, isMean) => {
       const { weight, share, meanOf, sumOf } = shownHeadOf(pair[i]!);
       const isShare = pair[i]!.operation!.normalizes || share > 0.3;
       const isSink = isShare && lastOf(pair[i]!, 'first_most') > 0.3;
@@ -130,6 +130,9 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
       const isWeight = !isSink && lastOf(pair[i]!, 'first_most') > 0.3;
       return (
         isWritten(sum!, sumOf) &&
+        [Boolean(isMean), Boolean(like) || Boolean(isMean)].every(
+          (one) => one !== pair[i]!.operation!.normalizes,
+        ) &&
         isSink === column!.startsWith('◀') &&
         isWeight === (only !== undefined) &&
         (!isWeight || (isWritten(only!, share) && share <= 0.3)) &&
@@ -138,7 +141,7 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     },
   ],
   'what Explore averages over': [
-    /all rows of this text, where the first token gets (<?[\d.]+)%; in the Lab: /,
+    /^all rows: (<?[\d.]+)%$/,
     (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).ofAllRows),
   ],
   'the map of a head': [
@@ -146,14 +149,15 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, name) => name === shownHeadOf(pair[i]!).name,
   ],
   'the number of a map, the end of its curve': [
-    /^(<?[\d.]+)% on the first token, with nothing to copy, last batches, (\d+) tokens/,
-    (pair, i, n, T) =>
-      isWritten(n!, lastOf(pair[i]!, 'first_most')) && Number(T) === pair[i]!.lab.settings.length,
+    /^(<?[\d.]+)% on the first token, (strongest head, )?with nothing to copy, last batches/,
+    (pair, i, n, isStrongest) =>
+      isWritten(n!, lastOf(pair[i]!, 'first_most')) &&
+      Boolean(isStrongest) ===
+        pair[i]!.lab.picture!.shape[0]! * pair[i]!.lab.picture!.shape[1]! > 1,
   ],
   'the number of a chosen head': [
-    /^(<?[\d.]+)% on the first token, with nothing to copy, these (\d+) tokens/,
-    (pair, i, n, T) =>
-      isWritten(n!, shownHeadOf(pair[i]!).weight) && Number(T) === pair[i]!.lab.picture!.shape[2],
+    /^(<?[\d.]+)% on the first token, with nothing to copy, in this map/,
+    (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).weight),
   ],
 };
 

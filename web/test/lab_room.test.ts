@@ -514,7 +514,7 @@ describe('the room of the lab', () => {
   });
 
   it('changes one lab or both through its fields and presets', async () => {
-    const { state, enter, all, click, scope } = await openRoom();
+    const { state, enter, all, click, calls, scope } = await openRoom();
     const field = (name: string, i: number) => {
       const input = all(`.lab-set [aria-label="${name}"]`)[i]!;
       input.id = 'this';
@@ -528,6 +528,13 @@ describe('the room of the lab', () => {
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
       PRESETS[0]!.leftRun,
       PRESETS[0]!.rightRun,
+    ]);
+    const [left, right] = [
+      'width 32, learning rate 0.01, batch 16, steps 400',
+      'operation sigmoid_log_n',
+    ];
+    expect(calls.notify.mock.lastCall).toEqual([
+      `Changed settings, left: ${left}; right: ${right}, ${left}.`,
     ]);
     scope.end();
   });
@@ -649,6 +656,6 @@ describe('the map of a lab', () => {
     const { data } = mapsIn(grid)[0]!;
     expect(Array.from(data!.data, (x) => Number(x.toFixed(3)))).toEqual([0.2, NaN, 0.05, 0.15]);
     expect(data!.describe!({ row: 1, col: 0 })).toMatch(/25\.0% of the row, weight 0\.050$/);
-    expect(data!.colTitle).toBe('attended to (2 of 32 tokens)');
+    expect(data!.colTitle).toBe('attended to (first 2 of 32)');
   });
 });

@@ -57,6 +57,12 @@ describe('tables of the page', () => {
     for (const preset of PRESETS) {
       expect(preset.leftRun).not.toBe(preset.rightRun);
       expect(preset.claim.length).toBeGreaterThan(40);
+      const rates = [preset.leftRun, preset.rightRun].flatMap(
+        (run) => /learning_rate:([\d.]+)/.exec(run)?.[1] ?? [],
+      );
+      // A second difference is said, too.
+      if (new Set(rates).size > 1)
+        for (const rate of rates) expect(preset.claim).toContain(` ${rate}`);
     }
   });
 });

@@ -16,9 +16,11 @@ import {
   questionWords,
   type NamedLab,
   type Outcome,
+  type Runs,
 } from './words';
 import { presetOf, PRESETS, type Preset } from './presets';
 import {
+  changesWords,
   commandOf,
   isFineTune,
   namesOf,
@@ -98,7 +100,21 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
 }
 
 /** Renders a button for each preset; the names of those with a question are that. The one after the chosen one is marked. */
-const presetButtons = ({ state, set }: Context, presets: readonly Preset[], hasNext = false) => {
+const presetButtons = (
+  { state, set, notify }: Context,
+  pair: Pair,
+  presets: readonly Preset[],
+  hasNext = false,
+) => {
+  const choose = (runs: Runs) => {
+    const earlier = pair.requestedSettings();
+    set(runs);
+    const [left, right] = pair
+      .requestedSettings()
+      .map(({ settings }, i) => changesWords(settings, earlier[i]!.settings, pair.tables));
+    const changes = [left && `left: ${left}`, right && `right: ${right}`].filter(Boolean);
+    if (changes.length) notify(`Changed settings, ${changes.join('; ')}.`);
+  };
   const later = PRESETS.slice(PRESETS.indexOf(presetOf(state.value)!) + 1);
   const next = hasNext ? later.find(({ question }) => question) : undefined;
   return html`<div class="lab-questions" role="group" aria-label="Experiments">
@@ -109,7 +125,7 @@ const presetButtons = ({ state, set }: Context, presets: readonly Preset[], hasN
           class=${title === next?.title ? 'primary' : ''}
           title=${claim}
           aria-pressed=${presetOf(state.value) === presetOf({ leftRun, rightRun })}
-          @click=${() => set({ leftRun, rightRun })}
+          @click=${() => choose({ leftRun, rightRun })}
         >
           ${title === next?.title ? 'Next: ' : ''}${question}
         </button>`,
@@ -121,6 +137,7 @@ const presetButtons = ({ state, set }: Context, presets: readonly Preset[], hasN
 export const questionChoice = (context: Context, pair: Pair): TemplateResult =>
   html`${presetButtons(
     context,
+    pair,
     PRESETS.filter(({ question }) => question),
     pair.isOver,
   )}
@@ -164,7 +181,8 @@ export function settingsForms(context: Context, pair: Pair): TemplateResult {
   );
   return html`${[left!, right!].map(form)}
     <section class="lab-set" aria-label="Experiment">
-      ${presetButtons(context, PRESETS)} ${sharedRows.map(fieldsOf(context, pair, 'both', left!))}
+      ${presetButtons(context, pair, PRESETS)}
+      ${sharedRows.map(fieldsOf(context, pair, 'both', left!))}
       <p class="hint">Changing a setting resets both models.</p>
     </section>`;
 }

@@ -19,7 +19,7 @@ export async function openInExplore(namedLab: NamedLab, context: Context): Promi
     n: 1,
   });
   context.openFiles(await modelFiles(title, await lab.exportTrained()));
-  context.notify(allRowsWords(namedLab));
+  context.notify(`Explore averages over ${allRowsWords(namedLab)}.`);
 }
 
 export async function saveModel({ name, lab }: NamedLab): Promise<void> {

@@ -10,6 +10,7 @@ import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
 import {
+  allRowsWords,
   captionWords,
   labelsOf,
   mapNumber,
@@ -20,7 +21,7 @@ import {
 } from './words';
 
 /** The width in pixels below which a map's cells are twice as high as wide, so that each row has its word; and the room's. */
-const [NARROW, ROOM_SHAPE] = [240, 0.86];
+const [NARROW, ROOM_SHAPE] = [240, 0.8];
 
 export interface Actions {
   readonly explore: (namedLab: NamedLab) => void;
@@ -113,7 +114,7 @@ function drawMap(
     remark: remarkWords(namedLab),
     wordPx: 1,
     rowTitle: 'attending token',
-    colTitle: `attended to${length > T ? ` (${T} of ${length} tokens)` : ''}`,
+    colTitle: `attended to${length > T ? ` (first ${T} of ${length})` : ''}`,
     label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
     rowWords: labels,
     colWords: extraKey ? ['extra', ...labels] : labels,
@@ -143,6 +144,7 @@ function modelActions(namedLab: NamedLab, side: 0 | 1, { explore, saveModel, cha
     <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(namedLab)}>
       Save model
     </button>
+    <span class="hint">${allRowsWords(namedLab)}</span>
     ${
       heads.length > 1
         ? choiceField('head', String(settings.head), choices, (head) =>

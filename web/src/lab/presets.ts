@@ -22,7 +22,7 @@ export const PRESETS: readonly Preset[] = [
     question: 'Softmax or sigmoid?',
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
-    claim: 'They differ only in how scores become attention: softmax or sigmoid.',
+    claim: 'They differ only in attention: softmax or sigmoid (bias −log n).',
     answers: {
       left: 'Only softmax grows a sink: with nothing to copy, its rows must still sum to 100%.',
     },
@@ -65,7 +65,7 @@ export const PRESETS: readonly Preset[] = [
       'The right model multiplies the output of its head by a gate, so it can write nothing without a sink.',
     answers: {
       left: 'With a gate no sink grows here.',
-      both: 'With a gate a sink grows, too.',
+      both: 'With a gate a sink grows, too: its rows must still sum to 100%.',
     },
   },
   {
@@ -73,7 +73,8 @@ export const PRESETS: readonly Preset[] = [
     question: 'SGD instead of AdamW?',
     leftRun: defaults.leftRun,
     rightRun: `width:32,optimizer:sgd,learning_rate:0.5,${FAST}`,
-    claim: 'The left model is trained with AdamW, the right one with SGD.',
+    claim:
+      'The left model is trained with AdamW at learning rate 0.01, the right one with SGD at 0.5.',
     answers: {
       left: 'In so few steps, only AdamW grows a sink.',
       both: 'Both optimizers grow a sink: with both, softmax rows must sum to 100%.',
@@ -98,14 +99,15 @@ export const PRESETS: readonly Preset[] = [
     claim: 'Weight decay pulls all weights toward 0, on the right 200 times as strongly.',
     answers: {
       left: 'With strong weight decay no sink grows here.',
-      both: 'With strong weight decay a sink grows, too.',
+      both: 'With strong weight decay a sink grows, too: softmax rows must still sum to 100%.',
     },
   },
   {
     title: 'ReLU model, continue with softmax',
     question: 'Fine-tune a trained model?',
-    leftRun: 'from:relu',
-    rightRun: 'from:relu,operation:softmax',
+    // A sink comes within ten steps; forty take minutes on a slow machine.
+    leftRun: 'from:relu,steps:40',
+    rightRun: 'from:relu,operation:softmax,steps:40',
     claim:
       'Both continue a trained ReLU model, whose raw weights have no sink; the right one now with softmax, whose rows must sum to 100%.',
     answers: { right: 'With softmax a sink appears; unchanged, the model has none.' },

@@ -153,6 +153,16 @@ export function commandOf(settings: Settings, tables: Tables): string {
   return ['sinkscope train', ...options, '--json'].join(' ');
 }
 
+/** Lists the settings that differ from earlier ones, with their new values; '' if none does. */
+export const changesWords = (settings: Settings, earlier: Settings, tables: Tables): string =>
+  settingsOf(settings, tables)
+    .filter(({ name, hasOwnControl }) => !hasOwnControl && settings[name] !== earlier[name])
+    .map(({ name, label, values }) => {
+      const [, word = settings[name]] = values?.find(([value]) => value === settings[name]) ?? [];
+      return `${label} ${word}`;
+    })
+    .join(', ');
+
 /** Names two labs by the settings that differ; by their operation if none does. A fine-tuned model has its source's name. */
 export function namesOf(
   pair: readonly [Settings, Settings],

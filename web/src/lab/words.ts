@@ -134,12 +134,13 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
   const isRecent = Number.isFinite(recent);
   const extraKey = extraKeyWeight(lab, headShown);
+  const isOne = L * H === 1;
   const when = lab.log.length
-    ? elsewhere(lab) + (isRecent ? ', last batches' : '')
+    ? `${elsewhere(lab)}, ${isRecent ? 'last batches' : 'in this map'}`
     : 'before training';
   const notes = [
-    `${when}, ${isRecent ? lab.settings.length : `these ${lab.sample.length}`} tokens`,
-    ...(L * H > 1 ? [`map: head ${modelHeadName(headShown)}`] : []),
+    isRecent && !isOne ? `strongest head, ${when}` : when,
+    ...(isOne ? [] : [`map: head ${modelHeadName(headShown)}`]),
     ...(Number.isFinite(extraKey) ? [`extra key ${weightWords(extraKey)}`] : []),
   ];
   const weight = isRecent ? recent : headShown.weight;
@@ -149,13 +150,13 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
 export const captionWords = (namedLab: NamedLab, number = mapNumber(namedLab)): string =>
   number?.join(', ') ?? '';
 
-/** Says what the first token gets in all rows of the map, which Explore averages over. */
-export function allRowsWords(namedLab: NamedLab): string {
-  const { lab } = namedLab;
-  const { weights } = shownHead(lab)!;
+/** Says what the first token gets in all rows of the map, which Explore averages over; '' without a map. */
+export function allRowsWords({ lab }: NamedLab): string {
+  const headShown = shownHead(lab);
+  if (!headShown) return '';
+  const { weights } = headShown;
   const T = lab.words.length;
-  const all = weightWords(mean(lab.words.map((_, t) => weights[t * T]!)));
-  return `Explore averages over all rows of this text, where ${firstOf(lab)} gets ${all}; in the Lab: ${captionWords(namedLab)}.`;
+  return `all rows: ${weightWords(mean(lab.words.map((_, t) => weights[t * T]!)))}`;
 }
 
 const rivalWords = (lab: Lab, { key, weight }: NonNullable<ShownHead['rival']>, verb: string) =>
@@ -183,8 +184,9 @@ export function remarkWords(namedLab: NamedLab): { readonly text: string; readon
     ...(rival ? [rivalWords(lab, rival, 'takes')] : []),
   ];
   const [column = lab.log.length ? 'no sink' : ''] = columns;
-  const where = isFineTune(lab.settings) ? 'on average' : elsewhere(lab);
-  const sum = `rows sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ` ${where}`}`;
+  // Copies are left out of the mean.
+  const ordinary = rowNotes(namedLab)[1];
+  const sum = `rows ${ordinary && !operation?.normalizes ? `like ${ordinary.token} ` : ''}sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ' on average'}`;
   return { text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`, kind: '' };
 }
 
