@@ -553,6 +553,12 @@ describe('the fragility experiment', () => {
       stateOf({ perturbation: 'tag' }),
     );
     expect(unmeasured.text).toMatchSnapshot();
+    // A model that predicts worse than a blind guess among its 100 tokens can only get better.
+    const better = fragility.says(
+      [groupOf('A', settingFrame(6), projectFrame(5), randomFrame(5.5, 1))],
+      stateOf({ perturbation: 'tag' }),
+    );
+    expect(better.text).toMatch(/63% better, as if it guessed among 148 tokens, not 403;/);
   });
 
   it('lists norms in its table, and counts of copies if a token is repeated', () => {

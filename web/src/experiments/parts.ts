@@ -191,7 +191,7 @@ export const changeWords = (rise: number, other: number): string =>
 /** Says how much worse a model predicts: as if it chose among more equally likely tokens. */
 export function choiceWords(baseline: Frame, rise: number): string {
   const { V } = baseline.architecture;
-  if (rise > blindRise(baseline))
+  if (rise > Math.max(0, blindRise(baseline)))
     return `${worseWords(rise)}, more than a blind guess among all ${V!.toLocaleString('en')} tokens`;
   const [before, after] = choicesAt(baseline, [0, rise]);
   const choice = before === after ? '' : `, as if it guessed among ${after} tokens, not ${before}`;
