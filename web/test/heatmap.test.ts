@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { diverging, sequential } from '../src/plot/color';
 import { createHeatmap, distinctLabels, paint, type Cell } from '../src/plot/heatmap';
 import { drawLegend, drawScale } from '../src/plot/legend';
+import { namePart } from '../src/parts';
 
 const scale = sequential('light');
 let images: Uint32Array[] = [];
@@ -168,14 +169,18 @@ describe('a heatmap', () => {
         }
       }
     // Where not all words fit, a label is never the later byte of a character.
-    const bytes = Array.from({ length: 90 }, (_, i) => (i % 3 === 1 ? `w${i}` : '·'));
+    const bytes = Array.from({ length: 90 }, (_, i) => namePart('字', 1 + ((i + 2) % 3), 3));
     const column = { ...base, rows: 90, cols: 1, data: new Float32Array(90) };
     map.draw({ ...column, rowWords: bytes, colWords: ['w0'] });
-    expect(words('.row-words').flatMap(([word]) => word || [])).toEqual(
-      bytes.filter((word) => word !== '·'),
-    );
-    map.draw({ ...base, rows: 3, cols: 1, rowWords: ['é', '·', 'a'], colWords: ['é'] });
-    expect(words('.row-words').map(([word]) => word)).toEqual(['é', '·', 'a']);
+    expect(words('.row-words').flatMap(([word]) => word || [])).toEqual(Array(30).fill('字'));
+    map.draw({
+      ...base,
+      rows: 3,
+      cols: 1,
+      rowWords: ['é', namePart('字', 2, 3), 'a'],
+      colWords: ['é'],
+    });
+    expect(words('.row-words').map(([word]) => word)).toEqual(['é', namePart('字', 2, 3), 'a']);
     const hiddenClasses = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,
     );

@@ -22,6 +22,7 @@ import {
   textsOf,
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
+import { namePart } from '../src/parts';
 
 /** What tests/golden/cuts.json holds, which the tests of both packages read, too. */
 interface Cuts {
@@ -95,17 +96,23 @@ describe('a question', () => {
         ...byteTokens(text),
       ],
     } as unknown as Tokenizer;
+    const partsOf = (character: string, count: number) =>
+      Array.from({ length: count }, (_, i) => namePart(character, i + 1, count));
     const promptWords = async (change: Partial<State>, texts: string[] = []) => {
       const question = questionOf({ ...defaults, first: 'auto', T: 99, ...change });
       return (await promptsOf(byBytes, question, 99, texts)).tokens.map(({ text }) => text);
     };
     expect(await promptWords({ prompt: 'a字字🎈b' })).toEqual([
-      ...['<s>', 'a', '字', '·', '·', '字', '·', '·', '🎈', '·', '·', '·', 'b'],
+      ...['<s>', 'a', ...partsOf('字', 3), ...partsOf('字', 3), ...partsOf('🎈', 4), 'b'],
     ]);
     // A file's text is used whatever the prompt field holds, and a typed U+FFFD is kept as a character.
-    expect(await promptWords({ input: 'file', prompt: 'other' }, ['é'])).toEqual(['<s>', 'é', '·']);
-    expect(await promptWords({ prompt: '\ufffd' })).toEqual(['<s>', '\ufffd', '·', '·']);
-    expect(await promptWords({ prompt: '字', T: 2 })).toEqual(['<s>', '\ufffd']);
+    expect(await promptWords({ input: 'file', prompt: 'other' }, ['é'])).toEqual([
+      '<s>',
+      ...partsOf('é', 2),
+    ]);
+    expect(await promptWords({ prompt: '\ufffd' })).toEqual(['<s>', ...partsOf('\ufffd', 3)]);
+    // A text that is cut within a character still names it.
+    expect(await promptWords({ prompt: '字', T: 2 })).toEqual(['<s>', partsOf('字', 3)[0]]);
   });
 
   it('ends each prompt with the special tokens that the tokenizer appends', async () => {

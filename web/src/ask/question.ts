@@ -10,6 +10,7 @@ import {
   type Token,
 } from 'sinkscope';
 import { cutText, cutTokens, splitText } from 'sinkscope/internal';
+import { namePart } from '../parts';
 import { InputError } from './errors';
 import { PROMPT_MAX, QUESTION, type State } from './state';
 import type { Zoo } from './zoo';
@@ -191,19 +192,24 @@ async function promptsOfText(
   return cutPrompts(tokenizer, prompt, question, special);
 }
 
-/**
- * Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot.
- * @param cut where the text is cut: a byte before it whose character ends behind it remains a byte
- */
-function showCharactersOnce(tokens: readonly Token[], text: string, cut: number): Token[] {
-  const isOneCharacter = (t: number, { start, end }: Token) =>
-    tokens[t]?.start === start && tokens[t].end === end;
+/** Names each of several tokens that are bytes of one character by this character and its part: “注 2/3”. */
+function nameParts(tokens: readonly Token[], text: string): Token[] {
+  const isByte = ({ text: piece, start, end }: Token) => piece.includes('\ufffd') && start < end;
+  /** Whether the token at t and the one before it are bytes of one character. */
+  const continues = (t: number) =>
+    t > 0 &&
+    t < tokens.length &&
+    isByte(tokens[t]!) &&
+    isByte(tokens[t - 1]!) &&
+    tokens[t]!.start < tokens[t - 1]!.end;
   return tokens.map((token, t) => {
-    const { start, end } = token;
-    if (!token.text.includes('\ufffd') || start === end) return token;
-    if (isOneCharacter(t - 1, token)) return { ...token, text: '·' };
-    const isCut = t + 1 === cut && isOneCharacter(cut, token);
-    return isCut ? token : { ...token, text: text.slice(start, end) };
+    if (!isByte(token)) return token;
+    let [first, next] = [t, t + 1];
+    while (continues(first)) first--;
+    while (continues(next)) next++;
+    const character = text.slice(token.start, token.end);
+    const name = next - first > 1 ? namePart(character, t - first + 1, next - first) : character;
+    return { ...token, text: name };
   });
 }
 
@@ -217,7 +223,7 @@ async function cutPrompts(
   const encoded = await tokenizer.encode(text, { special });
   const { before, after } = affixesOf(encoded);
   const length = Math.max(Math.min(T, encoded.length), before.length + after.length + 1);
-  const allTokens = showCharactersOnce(encoded, text, length - after.length);
+  const allTokens = nameParts(encoded, text);
   const [firstPrompt = allTokens, ...others] = cutTokens(allTokens, length, n);
   const tokens = firstPrompt.slice(0, T);
   const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));

@@ -8,8 +8,9 @@ import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { isInputMissing } from '../ask/question';
 import type { HideablePart, State } from '../ask/state';
 import { parseSubject, titleOf } from '../ask/subject';
+import { partOf } from '../parts';
 import { field } from './terms';
-import { headName, modelHeadName, startTokenWords, makeReadable } from '../words';
+import { headName, modelHeadName, startTokenWords, makeReadable, tokenWord } from '../words';
 import { excerptOf, rememberedText, rememberText } from './my_text';
 import { addElement } from './view';
 
@@ -181,8 +182,18 @@ export function normalizeField(
   >`;
 }
 
+/** Says how the tokenizer read the text, and how the page names the tokens of one character. */
+function notesOf({ tokens }: Frame): string[] {
+  const name = tokens.find(({ text }) => partOf(text))?.text;
+  const bytes = tokens.map((token) => (partOf(token.text) ? { ...token, text: '\ufffd' } : token));
+  const example =
+    name &&
+    ` for; “${tokenWord(name)}” is the first part of “${tokenWord(partOf(name)!.character)}”.`;
+  return tokenNotes(bytes).map((note) => (example ? note.replace(/ for\.$/, example) : note));
+}
+
 export function tokenNoteLines(frames: readonly Frame[]): TemplateResult[] {
-  const notes = new Set(frames.flatMap(({ tokens }) => tokenNotes(tokens)));
+  const notes = new Set(frames.flatMap(notesOf));
   return [...notes].map((note) => html`<p class="hint" data-token-note>${note}</p>`);
 }
 

@@ -1,4 +1,5 @@
 /** The controls that rooms share and the first screen lacks. */
+import { joinTokens } from '../parts';
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Splitting } from 'sinkscope';
 import { splitText } from 'sinkscope/internal';
@@ -326,7 +327,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
 
 function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
   const plainTokens = tokens.filter(({ special }) => !special);
-  const join = (part: typeof plainTokens) => part.map(({ text }) => text).join('');
+  const join = (part: typeof plainTokens) => joinTokens(part.map(({ text }) => text));
   return html`<p class="generated">
     ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(plainTokens.slice(0, -generated))}<strong
       >${join(plainTokens.slice(-generated))}</strong

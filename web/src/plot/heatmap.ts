@@ -4,6 +4,7 @@
  * label rows and columns, as far as they fit.
  */
 import { html, render } from 'lit';
+import { partOf } from '../parts';
 import { stepOf, type Scale } from './color';
 
 export type Cell = { readonly row: number; readonly col: number };
@@ -61,8 +62,6 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
 };
 /** Until its size on the screen is known, a map of up to MAX_WORDS rows has all labels, others about THINNED_WORDS. */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
-/** The text of a token that continues a character: where not all words fit, it has no label. */
-const CONTINUED = '·';
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */
 const WORD_PX = 12;
 
@@ -289,9 +288,11 @@ class DrawnHeatmap implements Heatmap {
     const thinOut = (words: readonly string[]) => {
       let next = 0;
       return words.map((word, i) => {
-        if (i < next || (stride > 1 && word === CONTINUED)) return '';
+        // Where not all words fit, a character whose bytes are tokens has one label.
+        const { character = word, part = 1 } = (stride > 1 && partOf(word)) || {};
+        if (i < next || part > 1) return '';
         next = i + stride;
-        return word;
+        return character;
       });
     };
     const [rowNames, colNames] = rowWords.length
