@@ -26,6 +26,7 @@ import {
   firstPromptWords,
   firstTokenText,
   introduce,
+  laterSinkSentence,
   textsWords,
   verdictOf,
   tokenWord,
@@ -38,7 +39,10 @@ const onFirstPrompt = (frame: Frame, sentence: string): string =>
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
   return kind
-    ? onFirstPrompt(frame, kindSentence(kind, firstName(frame), frame.queries && 'decoder token'))
+    ? onFirstPrompt(
+        frame,
+        `${kindSentence(kind, firstName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`,
+      )
     : '';
 }
 

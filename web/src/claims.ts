@@ -6,7 +6,9 @@
  */
 import type { State } from './ask/state';
 import {
+  attentionOf,
   cellsOf,
+  comparableKeyCount,
   firstKey,
   firstTokenWeights,
   headAt,
@@ -120,6 +122,39 @@ export const canCount = (frame: Pick<Frame, 'tensors' | 'eps' | 'firstAt'>): boo
 /** Whether a head with this attention on the first token has a sink; the core compares floats of 32 bits, too. */
 export const hasSink = (frame: Frame, attention: number | undefined): boolean =>
   canCount(frame) && attention !== undefined && attention > Math.fround(frame.eps);
+
+/** A later token that is a head's sink: its attention is the mean over the rows that see it. */
+export interface LaterSink {
+  readonly at: Head;
+  readonly key: number;
+  readonly attention: number;
+}
+
+/**
+ * Returns the later token that gets most from a head without a sink at the first one, if that is a sink: over ε, where an
+ * even spread would not be, and in enough rows. Undefined for means over prompts, whose tokens differ.
+ */
+export function laterSink(frame: Frame, at: Head): LaterSink | undefined {
+  const alphas = ofHead(attentionOf(frame), at);
+  const first = firstKey(frame);
+  if (frame.queries || frame.sequences > 1 || !canCount(frame) || hasSink(frame, alphas[first]))
+    return undefined;
+  const { data: even } = frame.tensors.alpha_uniform!;
+  const eps = Math.fround(frame.eps);
+  let later: LaterSink | undefined;
+  for (let key = first + 1; key < comparableKeyCount(frame); key++)
+    if (alphas[key]! > Math.max(eps, later?.attention ?? 0) && even[key]! <= frame.eps)
+      later = { at, key, attention: alphas[key]! };
+  return later;
+}
+
+/** Returns the heads whose sink is at a later token, the strongest first. */
+export function laterSinks(frame: Frame): LaterSink[] {
+  const { L, H } = frame.architecture;
+  return Array.from({ length: L * H }, (_, i) => laterSink(frame, headAt(i, H)) ?? [])
+    .flat()
+    .sort((a, b) => b.attention - a.attention);
+}
 
 export interface Claim {
   readonly at: Head;

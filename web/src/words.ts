@@ -1,8 +1,9 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
 import { isolate } from './ask/ids';
+import { joinTokens } from './parts';
 import { shorten } from './ask/state';
-import { claimOf, disagrees, type Claim, type Span } from './claims';
+import { claimOf, disagrees, laterSink, type Claim, type LaterSink, type Span } from './claims';
 import {
   firstTokenWeights,
   firstKey,
@@ -25,7 +26,8 @@ const SMALL_PART = 0.05;
 const [SMALL_RISE, SMALL_LOSS_PART] = [0.05, 0.01];
 
 const signBeyond = (a: number, b: number, least: number, part: number): number =>
-  Math.abs(a - b) <= Math.max(least, part * Math.max(Math.abs(a), Math.abs(b)))
+  // Differences of rounded numbers are not exact.
+  Math.abs(a - b) <= Math.max(least, part * Math.max(Math.abs(a), Math.abs(b))) + 1e-9
     ? 0
     : Math.sign(a - b);
 
@@ -131,7 +133,7 @@ export const keyName = (frame: Frame, key: number): string =>
 
 /** Returns the text of a recording's first prompt; of cross-attention what the encoder read, and what the decoder did. */
 export function recordedText(frame: Frame): string {
-  const join = (tokens: Frame['tokens']) => tokens.map(({ text }) => shortToken(text)).join('');
+  const join = (tokens: Frame['tokens']) => joinTokens(tokens.map(({ text }) => shortToken(text)));
   const keysText = areKeysNumbered(frame) ? `${frame.T} ${keyUnit(frame)}s` : join(frame.tokens);
   return frame.queries ? `${keysText} → ${join(frame.queries).trim()}` : keysText;
 }
@@ -166,8 +168,7 @@ export function spanSentence(span: Span | undefined, frame: Frame): string {
   const tokens = areKeysNumbered(frame)
     ? `${capitalize(keyUnit(frame))}s ${from}–${to}`
     : `Tokens ${from}–${to}, “${shorten(
-        words
-          .join('')
+        joinTokens(words)
           .replace(/\u00a0/g, ' ')
           .trim(),
         60,
@@ -548,6 +549,16 @@ export function countedOn({ sequences, question, recording, generated }: Frame):
   return (question.input === 'text' || recording || generated) && !recording?.cross
     ? 'on this text'
     : 'on one prompt';
+}
+
+/** Names the later token that is a sink, and how much it gets. */
+export const laterSinkText = (frame: Frame, { key, attention }: LaterSink): string =>
+  `${formatPercent(attention, 0)} on ${quote(frame, key)} at position ${key}`;
+
+/** Says where the sink of a head is that has none at the first token; '' if it has none at a later one. */
+export function laterSinkSentence(frame: Frame, at: Head): string {
+  const later = laterSink(frame, at);
+  return later ? ` Its sink is at a later token: ${laterSinkText(frame, later)}.` : '';
 }
 
 /** Says how many heads give something, with a verb that agrees. */

@@ -61,7 +61,7 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.given),
   ],
   'the highest head': [
-    /Highest of \d+(?: heads)?: L\d+H\d+ (?:\(.*?\) )?gives \S+ (<?[\d.]+)% on average/g,
+    /Highest of \d+(?: heads)?: L\d+H\d+ (?:\(.*?\) )?gives (?:“.*?”|\S+) (<?[\d.]+)% on average/g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'a bound on all heads': [

@@ -18,7 +18,7 @@ import { numbersSentence } from '../src/rooms/training';
 import { labelOf } from '../src/views/attention';
 import { viewNamed } from '../src/views/index';
 import { groupWords, outputNormsOf } from '../src/views/outputs';
-import { findingWords, modelName, verdictOf } from '../src/words';
+import { findingWords, modelName, quote, verdictOf } from '../src/words';
 import {
   CLAIMS,
   MODEL_CLAIMS,
@@ -82,6 +82,17 @@ function lastOutputs({ head, tensors, T, architecture: { G, H } }: Frame): [numb
   return [all, all.map((weight, t) => (t ? weight / rest : 0))].map(lengthOf) as [number, number];
 }
 
+const indexOf = ({ head, architecture: { H } }: Frame): number => head!.layer * H + head!.head;
+
+/** Returns the later token that gets most from a head, if it is a sink in eight rows and the first token is none. */
+function laterOf({ raw, eps }: Truth, { tensors, T }: Frame, i: number) {
+  const alphas = Array.from(tensors.alpha_raw!.data.subarray(i * T, (i + 1) * T));
+  const later = alphas.slice(1, Math.max(1, T - 7));
+  const most = Math.max(...later);
+  if (uniformOf(T) > eps || raw[i]! > eps || !(most > eps)) return undefined;
+  return { key: 1 + later.indexOf(most), most };
+}
+
 /** Returns what the shown head writes, divided by the mean of the other heads. */
 function writtenRatio(frame: Frame): number {
   const { selectedNorm, othersMean } = outputNormsOf(frame, frame.head!);
@@ -109,18 +120,12 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
       ({ T, eps }) => uniformOf(T) > 0.9 * eps,
     ],
     'a sink at a later token': [
-      /^\S+ of the \d+ heads (?:have|has) a sink at a later token/,
-      (t, frame) => {
-        const { alpha_raw } = frame.tensors;
-        const sinks = Array.from(
-          { length: frame.T },
-          (_, key) =>
-            t.raw.filter(
-              (__, i) => Math.abs(alpha_raw!.data[i * frame.T + key]!) > Math.fround(t.eps),
-            ).length,
-        );
-        return Math.max(...sinks.slice(1)) > sinks[0]!;
-      },
+      /^\S+ of the \d+ heads (?:have|has) a sink at a later token(?:, most in|:)/,
+      (t, frame) => t.raw.some((_, i) => laterOf(t, frame, i)),
+    ],
+    'the sink of this head is later': [
+      /^Its sink is at a later token: |; its sink is later: /,
+      (t, frame) => Boolean(laterOf(t, frame, indexOf(frame))),
     ],
     'a strong remark': [/^◀ attention sink/, ({ shown, eps }) => shown.given > eps],
     'a weak remark': [
@@ -207,6 +212,8 @@ const CONTRADICTIONS: readonly (readonly [string, string])[] = [
   ['no token singled out', 'a strong remark'],
   ['no token singled out', 'a weak remark'],
   ['no head', 'a strong remark'],
+  ['the sink of this head is later', 'a strong remark'],
+  ['the sink of this head is later', 'almost every token'],
   ['no head', 'most heads'],
   ['no head', 'some heads'],
   ['most heads', 'some heads'],
@@ -241,7 +248,7 @@ const DEFINITIONS = [
   /^(?:Red heads write|The red head writes)/,
   /^This text is too short to (?:tell|count)/,
   /^Sinks: k = |^No key has a sink|^Which keys/,
-  /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives \S+ (?:<?[\d.]+%|a mean weight of|below)/,
+  /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives (?:“.*?”|\S+) (?:<?[\d.]+%|a mean weight of|below)/,
   /^Head L\d+H\d+ gives/,
   /^How do scores become attention\?/,
 ];
@@ -337,6 +344,16 @@ function problemsOf(frame: Frame, state: { layer: number; head: number }): strin
   // One predicate for short texts: sentences, counts and the red bars.
   const { conclusive } = verdictOf(frame);
   if (canCount(frame) !== conclusive) problems.push('two predicates for short texts');
+  // Where the shown head's sink is at a later token, the lead, Explore and the label say so.
+  const later = laterOf(truth, frame, indexOf(frame));
+  const place = later && `% on ${quote(frame, later.key)} at position ${later.key}`;
+  const saysLater = sentences.filter((sentence) =>
+    /sink is (?:later|at a later token)/.test(sentence),
+  );
+  if (
+    place ? !saysLater.length || !saysLater.every((one) => one.includes(place)) : saysLater.length
+  )
+    problems.push(`a sink at ${place}: ${saysLater.join(' | ')}`);
   const bars = truth.raw.filter((weight) => hasSink(frame, weight)).length;
   if (bars !== (conclusive ? sinksOf(truth) : 0)) problems.push(`${bars} red bars`);
   return problems;

@@ -21,7 +21,7 @@ import {
   ofHead,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { type Claim, claimOf, disagrees, hasSink, spanOf } from '../claims';
+import { type Claim, claimOf, disagrees, hasSink, laterSink, spanOf } from '../claims';
 import { cssColor, diverging, sequential, type Scale } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -42,6 +42,7 @@ import {
   tokenText,
   firstPromptWords,
   headWords,
+  laterSinkText,
   isBelowUniform,
   verdictOf,
   formatPercent,
@@ -419,7 +420,10 @@ export function labelOf(
     const scale = end > 1 ? `; own scale: 0 to ${wholePercent(end)}` : '';
     return { kind: 'none', text: `rows sum to ${timesWords(rowSum)}${scale}` };
   }
-  if (isShort) return { kind: isSink ? 'sink' : 'weak', text: `◀ ${amount}` };
+  // A reader who sees shares of rows sees no weights of later columns.
+  const later = isShare && usesRawWeights(frame) ? undefined : laterSink(frame, at);
+  const laterText = later ? `; its sink is later: ${laterSinkText(frame, later)}` : '';
+  if (isShort) return { kind: isSink ? 'sink' : 'weak', text: `◀ ${amount}${laterText}` };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
   if (isOtherByWeight)
@@ -430,7 +434,7 @@ export function labelOf(
   // Beside a large share of small rows, the weight is said instead.
   if (kind === 'none' && disagrees(claim, frame)) return { kind: 'none', text: `${amount}${sum}` };
   if (kind === 'none')
-    return { kind: 'none', text: `no strong first column${sum || `: ${amount}`}` };
+    return { kind: 'none', text: `no strong first column${laterText || sum || `: ${amount}`}` };
   const [least, most] = claim.sums;
   const sumsTo100 = frame.operation.normalizes && least > 0.995 && most < 1.005;
   return isSink
@@ -438,7 +442,10 @@ export function labelOf(
         kind: 'sink',
         text: `◀ attention sink: ${amount}${sumsTo100 ? '; rows sum to 100%' : sum}`,
       }
-    : { kind: 'weak', text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${sum}` };
+    : {
+        kind: 'weak',
+        text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${laterText || sum}`,
+      };
 }
 
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
