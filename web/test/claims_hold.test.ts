@@ -181,21 +181,37 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
     [weights([first!]), weights(others), output],
     [0, 1, sumOf(others, shareOf)],
   ] as const;
-  const lineCount = operation.name === 'softmax' && others.length ? 2 : 1;
+  // Without the first token the row is drawn only where that has a part which a reader sees.
+  const isShared = operation.name === 'softmax' && others.length && weights([first!]) >= 0.05;
   const stripLines = [...strips.querySelectorAll('tr')].slice(1);
-  if (stripLines.length !== lineCount) differences.push(`${stripLines.length} strips`);
-  const width = Math.max(1, weights(keys));
+  if (stripLines.length !== (isShared ? 2 : 1)) differences.push(`${stripLines.length} strips`);
   stripLines.forEach((line, i) => {
     const [firstShare, otherShare, length] = truths[i]!;
-    [...line.querySelectorAll<HTMLElement>('i')].forEach((part, n) => {
-      const drawn = Number(part.style.getPropertyValue('--share'));
-      const share = [firstShare, otherShare][n]!;
-      if (Math.abs(drawn * width - share) > 1e-5) differences.push(`strip: ${drawn}, not ${share}`);
-      const [, written] = /^(\S+)% on /.exec(part.textContent!.trim()) ?? [];
-      if (written) check('strip', `${written}%`, share);
-    });
+    // The frame is 100% wide, or as wide as the row's sum: no strip of a row that sums to 100% ends short of it.
+    const frameShare = Math.max(1, firstShare + otherShare);
+    const parts = [...line.querySelectorAll<HTMLElement>('i')].map((part) => ({
+      isFirst: part.className === 'given',
+      share: Number(part.style.getPropertyValue('--share')) * frameShare,
+    }));
+    for (const [isFirst, share] of [
+      [true, firstShare],
+      [false, otherShare],
+    ] as const) {
+      const drawn = parts.filter((part) => part.isFirst === isFirst);
+      const total = drawn.reduce((sum, part) => sum + part.share, 0);
+      if (Math.abs(total - share) > 1e-5) differences.push(`strip: ${total}, not ${share}`);
+    }
+    // Every part is named, with its share, in the order of the strip.
+    const words = line.querySelector('.parts')!.textContent!;
+    const written = [...words.matchAll(/(<?[\d.]+%) on /g)].map(([, share]) => share!);
+    if (written.length !== parts.length) differences.push(`${words}: ${parts.length} parts`);
+    parts.forEach(({ share }, n) => check('strip', written[n]!, share));
     check('writes', line.querySelector('.bar')!.textContent!.trim(), length);
   });
+  const answer = row.says(frame, head!, { query } as never);
+  const inPicture = strips.textContent!;
+  for (const [, token] of answer.matchAll(/“(.*?)”/g))
+    if (!inPicture.includes(`on “${token}”`)) differences.push(`${token} is not in the strips`);
   const sentence = row.says(frame, head!, { query } as never);
   const isTop = others.every(({ weight }) => Math.abs(first!.weight) > Math.abs(weight));
   const claims = {

@@ -141,7 +141,7 @@ describe('the lead of Start', () => {
     const leadOf = (...kinds: ('all' | 'weak' | 'none')[]) =>
       leadSentence(
         pair(),
-        kinds.map((kind) => ({ kind }) as never),
+        kinds.map((kind) => ({ kind, at: head }) as never),
       ).replace(/^.*this model’s texts\./, '…');
     const twinClause = 'In a sigmoid model trained alike';
     const explanation = leadOf('all', 'none');
@@ -150,7 +150,7 @@ describe('the lead of Start', () => {
     expect(leadOf('weak', 'none')).toBe(explanation);
     // The sentence gives no reason for an operation other than softmax, or for another pair of kinds.
     const sigmoidFrame = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
-    const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
+    const kinds = ['all', 'none'].map((kind) => ({ kind, at: head }) as never);
     expect(leadSentence([sigmoidFrame, sigmoid()], kinds)).toMatch(
       /this model’s texts\. In .*, they do not\.$/,
     );
@@ -168,6 +168,41 @@ describe('the lead of Start', () => {
     expect(noModel.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
     expect(noModel.root.classList).toContain('coming');
     expect(noModel.text('.lead')).toMatchSnapshot();
+  });
+});
+
+describe('Start without a start token', () => {
+  const cards = [
+    { ...createCard('softmax', 60), training: { front: ['<s>'] } },
+    createCard('no-bos', 0.67),
+  ].map((card, i) => ({ ...card, measured: { ...card.measured, sink_1_raw: i ? 0.67 : 60 } }));
+  const even = [0.1, 0.1, 0.1];
+  /** Head L1H0 attends to its own token; as often as `sinks` says, heads have a sink at the first token. */
+  const without = (sinks = 0) =>
+    frameOf(
+      {
+        ...{ first: [], T: 3, eps: 0.45 },
+        tokens: frameOf().tokens.map((token) => ({ ...token, special: false })),
+        head: { ...head, tensors: { att: tensor([3, 3], [1, 0, 0, 0.1, 0.9, 0, 0.1, 0.1, 0.8]) } },
+      } as never,
+      {
+        alpha_uniform: tensor([3], even),
+        sink_ratio: tensor([3], [sinks, 0, 0]),
+        sink_ratio_raw: tensor([3], [sinks, 0, 0]),
+      },
+    );
+
+  it('asks no question that its picture answers with no, and says why in the lead', () => {
+    const { text } = startRoom({ shown: ['softmax'] }, [without()], cards as never);
+    expect(text('h1')).toBe('Do language models always stare at the first token?');
+    expect(text('.lead')).toMatchSnapshot();
+    const some = startRoom({ shown: ['softmax'] }, [without(0.25)], cards as never);
+    expect(some.text('[data-no-start]')).toMatch(/without it, only 1 of the 4 heads has one/);
+    const none = startRoom({ shown }, pair());
+    expect([none.text('h1'), none.all('[data-no-start]').length]).toEqual([
+      'Why do language models stare at the first token?',
+      0,
+    ]);
   });
 });
 
@@ -265,7 +300,7 @@ describe('the rest of Start', () => {
     const several = pair().map((frame) => ({ ...frame, sequences: 5 }));
     const { text, root } = startRoom({ shown }, several);
     expect(text('.lead')).toMatch(/^On the first prompt, almost every token attends/);
-    const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
+    const kinds = ['all', 'none'].map((kind) => ({ kind, at: head }) as never);
     expect(leadSentence(several, kinds)).toMatch(
       /^On the first prompt, in this softmax head, almost every token attends/,
     );

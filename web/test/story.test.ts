@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { entriesOf } from '../src/page/context';
-import { checkpointAnswer, contrastWords, createStory } from '../src/rooms/story';
+import { checkpointAnswer, contrastWords, createStory, sharesNote } from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
 import {
@@ -381,7 +381,7 @@ describe('the strips of a row', () => {
       head: { ...at, tensors: { ...small.head!.tensors, att } },
     } as Frame;
     expect(shows([withRow(), sigmoid])).toMatchSnapshot();
-    // A strip is as long as the largest sum.
+    // The frame of a row that sums to more than 100% is as long as the sum.
     const large = { ...sigmoid.head!.tensors, att: tensor([3, 3], [0, 0, 0, 0, 0, 0, 1, 2, 1]) };
     expect(shows([{ ...sigmoid, head: { ...at, tensors: large } } as Frame])).toMatchSnapshot();
   });
@@ -410,7 +410,10 @@ describe('the story', () => {
         : { frame: frameOf({}, { loss_mean: tensor([1], [value]) }) };
     };
     const timeline = (last: number) => {
-      const log = [0, 1000, 4000].map((step) => ({ step, sink_1: step === 4000 ? last : 0 }));
+      const log = [0, 1000, 4000].map((step) => ({
+        ...{ step, sink_1: step === 4000 ? last : 0 },
+        row_mass: last > 10 ? 1 : 0.15,
+      }));
       return { log, checkpoints: log.map(({ step, sink_1 }) => ({ step, measured: { sink_1 } })) };
     };
     const timelines = async () => ({
@@ -481,8 +484,18 @@ describe('the story', () => {
         tensors: {
           ...withKeys().tensors,
           alpha_uniform: tensor([30], Array(30).fill(0.1)),
-          sink_ratio: tensor([30], [ratio, 0, later, ...Array(27).fill(0)]),
-          sink_ratio_raw: tensor([30], [ratio, 0, later, ...Array(27).fill(0)]),
+          sink_ratio: tensor([30], [ratio, ...Array(29).fill(0)]),
+          sink_ratio_raw: tensor([30], [ratio, ...Array(29).fill(0)]),
+          // In L1H1 the third token gets as much as `later` says.
+          alpha: tensor(
+            [2, 2, 30],
+            [0.4, 0.4, 0.9, 0.1].flatMap((first, i) => [
+              first,
+              0,
+              i > 2 ? later : 0,
+              ...Array(27).fill(0),
+            ]),
+          ),
         },
       }) as Frame;
     const showsStep = async (ratio: number, sequences = 1, later = 0) => {
@@ -493,8 +506,8 @@ describe('the story', () => {
     };
     for (const ratio of [0.75, 0.5, 0.25, 0]) await showsStep(ratio);
     for (const ratio of [0.6, 0]) await showsStep(ratio, 5);
-    // A later token where more heads have a sink is named, in one prompt.
-    for (const later of [0.25, 0.5, 0.75]) await showsStep(0.25, 1, later);
+    // A later token that is the sink of a head without one at the first token is named, in one prompt.
+    for (const later of [0.25, 0.5]) await showsStep(0.25, 1, later);
     await showsStep(0, 5, 0.5);
   });
 
@@ -547,6 +560,8 @@ describe('the story', () => {
     };
     await showsLosses([{ ...withKeys(), tensors: noSinks } as Frame], 2, NaN, 2.3, 2.05);
     for (const losses of [
+      // Both changes are written as +0.05: one word for both.
+      [2, NaN, 2.0512, 2.0488],
       [2, NaN, 1.9, 2.1],
       [2, NaN, 2.3, 2.25],
       [2, NaN, 2.3, NaN],
@@ -763,6 +778,28 @@ describe('the story', () => {
     };
     expect([await seedSentence([60], []), await seedSentence([60], [12.5])]).toMatchSnapshot();
     expect(await seedSentence([], [12.5])).toBe('Over 20 other passages.');
+  });
+
+  it('step 5: says of bumps by shares of the row what counts by weight', async () => {
+    const noteOf = async (card: object) => {
+      const measured = { loss: 3.4, sink_1: 0.38, ...card };
+      const cards = [createCard('softmax', 3.4), { ...createCard('sigmoid', 3.4), measured }];
+      const { context } = renderStory(5, [withKeys()], { cards });
+      const courses = ['softmax', 'sigmoid'].map((id) => ({
+        ...{ id, title: `${id === 'softmax' ? 'Softmax' : 'Sigmoid'} model`, style: { color: '' } },
+        timeline: {
+          checkpoints: [],
+          log: [
+            { step: 0, sink_1: 0, row_mass: id === 'softmax' ? 1 : 0.25 },
+            { step: 9, sink_1: 5, row_mass: id === 'softmax' ? 1 : 0.15 },
+          ],
+        },
+      }));
+      return sharesNote(courses as never, context);
+    };
+    expect([await noteOf({ sink_1_raw: 0 }), await noteOf({ sink_1_raw: 0.2 })]).toMatchSnapshot();
+    // Where both measures agree there is nothing to say, and without a measurement nothing is known.
+    expect([await noteOf({ sink_1_raw: 0.38 }), await noteOf({})]).toEqual(['', '']);
   });
 
   it('step 6: embeds the lab with a preset that takes seconds', async () => {

@@ -87,7 +87,8 @@ function lineOf(
     values.push(value);
     steps.push(done.at(-1)!.step);
   }
-  return { name, color, values, places: steps, dash };
+  // Before training both lines are a point at nearly the same height, where one name would hide the other.
+  return { name: values.length > 1 ? name : '', color, values, places: steps, dash };
 }
 
 /** Returns a level's line over the whole length, so that a chart is never empty; none without a value. */

@@ -61,6 +61,7 @@ import {
   firstPromptWords,
   headName,
   introduce,
+  laterSinkSentence,
   isBelowUniform,
   isFirstHidden,
   meanAttention,
@@ -105,10 +106,10 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
-const answerWords = (kind: Kind, frame: Frame) =>
+const answerWords = (kind: Kind, frame: Frame, at: Head) =>
   attendsToFirst(kind) && !frame.queries
     ? kindSentence(kind, `the first one: ${introduced(frame)}`)
-    : kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token');
+    : `${kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`;
 
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
@@ -152,8 +153,8 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
   const recordingNote = frame.recording ? `${recordingWords(frame)} ` : '';
   if (frame.T < 2)
     return `${recordingNote}This text has a single token, which can only attend to itself: type more.`;
-  const kind = claims[0]?.kind;
-  const answer = kind ? answerWords(kind, frame) : '';
+  const [claim] = claims;
+  const answer = claim?.kind ? answerWords(claim.kind, frame, claim.at) : '';
   // The note about a recording has already named its text.
   const openings = [
     recordingNote ? '' : firstPromptWords(frame).trim(),
@@ -203,9 +204,9 @@ function detailsWords(frame: Frame, claim: Claim): string {
     : `; evenly spread ${spreadWords(frame)}, ${firstName(frame)} would get ${formatPercent(claim.uniform, 0)}`;
   // The row sums are those of the map; the mean over the heads is one over the prompts.
   const rowsNote = claim.column ? firstPromptWords(frame) : averageWords(frame);
-  const rows = frame.operation.normalizes
-    ? `${rowsWords(claim)}${rowsNote}${evenNote}`
-    : `${rowsWords(claim)}${claim.isShare ? '' : `, ${sumWords(claim.rowSum)} on average`}${rowsNote}`;
+  const [least, most] = claim.sums;
+  const meanNote = claim.isShare || least === most ? '' : `, ${sumWords(claim.rowSum)} on average`;
+  const rows = `${rowsWords(claim)}${frame.operation.normalizes ? `${rowsNote}${evenNote}` : `${meanNote}${rowsNote}`}`;
   return (
     `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is drawn'}. ` +
@@ -216,9 +217,12 @@ function detailsWords(frame: Frame, claim: Claim): string {
 /** The model of the zoo that was trained without a start token, and the lesson about it. */
 const [WITHOUT_START, LESSON_ON_START] = ['no-bos', 'what-decides-where-the-sink-is'];
 
+/** A small part of the heads, in percent. */
+const HARDLY = 5;
+
 /**
  * Explains why the sink is gone where the reader has removed the start token of a model that was trained with one;
- * nothing if the heads still have it.
+ * nothing if the heads still have it. Step 3 has a real model whose sink is at whatever token comes first.
  */
 function noStartNote(frame: Frame | undefined, context: Context): TemplateResult | typeof nothing {
   const { cards } = context.engine.peek()?.models.zoo ?? {};
@@ -228,16 +232,19 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
   if (!frame || !token || !other || frame.first.length || !canCount(frame)) return nothing;
   const { sink } = verdictOf(frame);
   if (!(sink < Number(card!.measured.sink_1_raw) / 200)) return nothing;
-  const without = formatPercent(Number(other.measured.sink_1_raw) / 100);
-  return html`<p data-no-start>
-    In this model the sink belongs to the start token ${token}, which was before every text of its
-    training. Without it, ${countedOn(frame)}, ${sink ? 'only ' : ''}${headsHave(frame, sink)} one
-    at the first token. Of a model trained without a start token it is ${without} of the heads, over
-    100 passages:
+  const percent = Number(other.measured.sink_1_raw);
+  const smallModel =
+    percent < HARDLY
+      ? ` A model of this size has hardly any sink either if it is trained without ${token}; the larger model of step 3 has its sink at whatever token comes first`
+      : ` A model trained without ${token} has one in ${formatPercent(percent / 100)} of its heads, over 100 passages`;
+  return html`<span data-no-start>
+    This model’s sink belongs to ${token}, which began every text of its training: without it,
+    ${sink ? 'only ' : ''}${headsHave(frame, sink)} one at the first token
+    ${countedOn(frame)}.${smallModel}:
     <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
       >see both on this text</a
     >, or read <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
-  </p>`;
+  </span>`;
 }
 
 const typedText = (frame: Frame | undefined): string =>
@@ -285,12 +292,18 @@ interface Shown {
   readonly loadTwin: (() => void) | undefined;
 }
 
+/** Asks why the rows attend to the first token, or whether they always do where those of the drawn head do not. */
+const titleOf = (claim: Claim | undefined): string =>
+  isWithout(claim?.kind)
+    ? 'Do language models always stare at the first token?'
+    : 'Why do language models stare at the first token?';
+
 const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
 const sideIndex = (state: State) => Math.min(state.at, SIDE_COUNT - 1);
 
 function headTemplate({ context, entries, frames, claims }: Shown): TemplateResult {
   const isRecorded = frames.some(({ recording }) => recording);
-  return html`<h1>Why do language models stare at the first token?</h1>
+  return html`<h1>${titleOf(claims[0])}</h1>
     <div class="start-text">
       ${
         isRecorded
@@ -307,8 +320,10 @@ function headTemplate({ context, entries, frames, claims }: Shown): TemplateResu
       }
     </div>
     ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
-    <p class="lead" data-finding>${leadSentence(frames, claims)}</p>
-    ${noStartNote(frames[0], context)} ${troubleNotes(entries, context)}`;
+    <p class="lead">
+      <span data-finding>${leadSentence(frames, claims)}</span> ${noStartNote(frames[0], context)}
+    </p>
+    ${troubleNotes(entries, context)}`;
 }
 
 function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof nothing {
@@ -338,7 +353,7 @@ const captionTemplate = (
 };
 
 function detailsTemplate({ context, frames, claims }: Shown): TemplateResult | typeof nothing {
-  if (!claims.length) return nothing;
+  if (!claims.length || frames.some(({ T }) => T < 2)) return nothing;
   return html`<details class="more facts">
     <summary>More</summary>
     ${frames.map((frame, i) => html`<p>${explainTerms(detailsWords(frame, claims[i]!))}</p>`)}

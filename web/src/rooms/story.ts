@@ -8,10 +8,9 @@ import { questionKey, questionOf } from '../ask/question';
 import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
-import { canCount, claimOf, hasSink, kindSentence } from '../claims';
+import { canCount, claimOf, hasSink, kindSentence, laterSinks } from '../claims';
 import {
   lossOf,
-  firstKey,
   layerNumber,
   modelHead,
   predictsNext,
@@ -39,7 +38,6 @@ import { arrows } from '../views/arrows';
 import { attention, labelOf } from '../views/attention';
 import { heads as allHeads } from '../views/heads';
 import { queryRange } from '../views/query';
-import { keysBySink } from '../views/scores';
 import {
   groupWords,
   outputs,
@@ -61,8 +59,8 @@ import {
   headName,
   firstName,
   headsHave,
+  laterSinkText,
   modelName,
-  quote,
   shareCountSentence,
   sinkCountSentence,
   verdictOf,
@@ -135,8 +133,6 @@ function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const BYTES_TEXT =
-  'A character without a token of its own stands at its first byte, · at its other bytes.';
 const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can become the place for it.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
@@ -180,13 +176,14 @@ export function sinkCountWords(frame: Frame): string {
   return `${opening} ${gridText} ${sinkCountSentence(frame, share, note)}${shareCountSentence(frame)}${otherSinkWords(frame)}`;
 }
 
-/** Names the later token with most sinks, if more heads have one there than at the first token. */
+/** Says how many heads have their sink at a later token, and which one gets most. */
 function otherSinkWords(frame: Frame): string {
-  const [most] = keysBySink(frame);
-  const first = firstKey(frame);
-  if (!most || most.key === first || frame.queries || frame.sequences > 1) return '';
-  const { key, sink } = most;
-  return ` ${capitalize(headsHave(frame, sink))} a sink at a later token: ${quote(frame, key)}, position ${key}.`;
+  const later = laterSinks(frame);
+  const { L, H } = frame.architecture;
+  if (!later.length) return '';
+  const [most] = later;
+  const which = `${later.length > 1 ? ', most in' : ':'} ${headName(most!.at, frame)}`;
+  return ` ${capitalize(headsHave(frame, later.length / (L * H)))} a sink at a later token${which}, ${laterSinkText(frame, most!)}.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -217,9 +214,9 @@ const allHeadsStep: Build = (place, { context, scope }) => {
         render(
           html`${answerBlock(sinkCountWords(frame))}
             <p>
-              Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
-              ${layerNumber(frame, layer)}, head ${head}, counted from 0),
-              ${amountOf(claim)}${averageWords(frame)}.
+              Select a map to enlarge it; its number is what ${firstName(frame)} gets. Shown:
+              ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head},
+              counted from 0), ${amountOf(claim)}${averageWords(frame)}.
             </p>`,
           answerPlace,
         );
@@ -262,8 +259,7 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
           ${workedRow ? html`${drawStrips(frames, query)} ${queryRange(frame, state.peek(), context.set, 'Row')} ${paragraphs(...(frame.operation.normalizes ? [FIRST_TOKEN_TEXT] : []), scoreWords(workedRow, frame))}` : nothing}`,
         words,
       );
-      const bytesText = frame?.tokens.some(({ text }) => text === '·') ? ` ${BYTES_TEXT}` : '';
-      setText(vectorsNote, workedRow ? VECTORS_TEXT + bytesText : '');
+      setText(vectorsNote, workedRow ? VECTORS_TEXT : '');
       numbers.hidden = !workedRow;
       if (workedRow)
         render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
@@ -273,7 +269,10 @@ const rowStep: Build = (place, { context, scope, currentEntries }) => {
   };
 };
 
-/** The losses of a model in nats per token. A loss with a token hidden is undefined until it is measured. */
+/**
+ * The losses of a model in nats per token, rounded as the table draws them: words follow from the drawn numbers. A loss with
+ * a token hidden is undefined until it is measured.
+ */
 interface Losses {
   readonly name: string;
   /** Whether any head has a sink at the first token. */
@@ -284,11 +283,13 @@ interface Losses {
   readonly withoutSecond: number | undefined;
 }
 
+const drawnLoss = (loss: number): number => Number(loss.toFixed(2));
+
 function lossesOf(frame: Frame, context: Context): Losses {
-  const loss = lossOf(frame);
+  const loss = drawnLoss(lossOf(frame));
   const [withoutFirst, withoutSecond] = [WITHOUT_FIRST, WITHOUT_SECOND].map((edit) => {
     const change = lossChangeOf(frame, [edit], context);
-    return change === undefined ? change : loss + change;
+    return change === undefined ? change : loss + drawnLoss(change);
   });
   const hasSinks = canCount(frame) && verdictOf(frame).sink > 0;
   return { name: modelName(frame), hasSinks, loss, withoutFirst, withoutSecond };
@@ -430,12 +431,13 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
 function ablationSentence(frame: Frame, at: Head, context: Context): unknown {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return html`<p class="pending">Ablating it …</p>`;
-  const loss = lossOf(frame);
-  if (!Number.isFinite(loss + change)) return nothing;
-  const verb = ['does better without', 'barely uses', 'uses'][
-    1 + compareLosses(loss + change, loss)
-  ]!;
-  const [before, after] = [loss.toFixed(2), (loss + change).toFixed(2)];
+  const [loss, changed] = [lossOf(frame), lossOf(frame) + change].map(drawnLoss) as [
+    number,
+    number,
+  ];
+  if (!Number.isFinite(changed)) return nothing;
+  const verb = ['does better without', 'barely uses', 'uses'][1 + compareLosses(changed, loss)]!;
+  const [before, after] = [loss.toFixed(2), changed.toFixed(2)];
   const result = before === after ? `stays at ${before}` : `goes from ${before} to ${after}`;
   return paragraphs(
     `On ${textsWords(frame)} ${modelName(frame)} ${verb} what the head writes: with its output set to 0, the loss ${result} nats per token.${blindNote([frame])}`,
@@ -504,6 +506,20 @@ function drawSinkCourse(
     cursor: step ?? lastStep,
     series: lines.map((line) => ({ ...line, values: line.values.map((value) => value / 100) })),
   });
+}
+
+/** Says of lines above 0 of models whose rows need not sum to 1 what their shares are of, and what counts by weight. */
+export function sharesNote(courses: readonly Course[] = [], context: Context): string {
+  const { cards = [] } = context.engine.peek()?.models.zoo ?? {};
+  const notes = courses.flatMap(({ id, title, timeline: { log } }) => {
+    const { sink_1_raw, sink_1 } = cards.find((card) => card.id === id)?.measured ?? {};
+    const [top] = log.toSorted((a, b) => (b['sink_1'] ?? 0) - (a['sink_1'] ?? 0));
+    const [peak = 0, sum = 1] = [top?.['sink_1'], top?.['row_mass']];
+    if (!peak || sum > 0.995 || sink_1_raw === undefined || sink_1_raw === sink_1) return [];
+    const byWeight = sink_1_raw ? wholePercent(Number(sink_1_raw) / 100) : 'none';
+    return ` The line of ${modelName({ title })} counts shares of rows that sum to little (${wholePercent(sum)} on average where it is highest, at ${wholePercent(peak / 100)}); by weight ${byWeight} of its heads have a sink after training.`;
+  });
+  return notes.join('');
 }
 
 /** Returns a context whose first model is at the step of a slider, which does not move the first screen. */
@@ -674,7 +690,7 @@ const trainingStep: Build = (place, { context, scope, isReached }) => {
       currentMap.classList.toggle('trained', !frame.model.step && !before);
       currentTitle.textContent = before ? 'Before training' : stepNameOf(frame);
       const frames = framesOf(entriesOf(context, context.state.value.shown));
-      setText(seedsPlace, seedWords(frames, context));
+      setText(seedsPlace, `${seedWords(frames, context)}${sharesNote(courses.value, context)}`);
       drawSinkCourse(chartPlace, courses.value, frame.model.step?.step);
       checkpointMap.update(before ?? checkpointEntries);
       trainedMap.update(entriesOf(context, trainedSubjects(checkpointState.value.shown)));
@@ -732,11 +748,9 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
     Number(cardOf(twin, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
   // Of rows that need not sum to 1, attention is the weight, and not the share of the row.
-  const [sinks, twinSinks, byShares] = [
-    metric(frame, 'sink_1_raw'),
-    metric(twinFrame, 'sink_1_raw'),
-    metric(twinFrame, 'sink_1'),
-  ].map((percent) => (percent ? wholePercent(percent / 100) : 'none')) as [string, string, string];
+  const [sinks, twinSinks] = [frame, twinFrame]
+    .map((twin) => metric(twin, 'sink_1_raw'))
+    .map((percent) => (percent ? wholePercent(percent / 100) : 'none')) as [string, string];
   if ([sinks, twinSinks].includes('–') || !Number.isFinite(loss + twinLoss)) return '';
   const percent = 100 * Math.expm1(twinLoss - loss);
   const verdict = ['better than', 'about as well as', 'worse than'][
@@ -744,7 +758,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   ]!;
   const own = [frame, twinFrame].map(({ tensors }) => tensors.loss_mean?.data[0]?.toFixed(2));
   return (
-    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink${byShares === twinSinks ? '' : ` by weight (${byShares} by shares of the row, as step 5 draws them)`}, of the softmax model (same ` +
+    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
     `size, same data) ${sinks}${otherSeeds(frame, context)}. The sigmoid model predicts these passages ${verdict} the softmax model: its loss is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}, its perplexity ` +
     `${Math.abs(percent).toFixed(0)}% ${percent > 0 ? 'higher' : 'lower'}.${own.every(Boolean) && frame.question.input === 'text' ? ` On your text its loss is ${own[1]} against ${own[0]}.` : ''} These are two models: Compare has further seeds.`
   );
@@ -754,7 +768,7 @@ const SUMMARY = 'An attention sink is where heads put the attention that they mu
 const TAKEAWAYS = {
   'Why is it there?': `${MUST_SPEND_SENTENCE} ${ALWAYS_THERE} can take it. Where its value is small, the head then writes little.`,
   'Is it harmful?':
-    'Not by itself, but who drops old tokens to save memory must keep it: without the first one, what a model writes can get much worse (step 3 hides it from a real model; “Why it matters” measures it).',
+    'Not by itself. But where old tokens are dropped to save memory, a model can lose it: the real model of step 3 then repeats itself. “Why it matters” measures it.',
 } as const;
 
 function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Frame[]): void {

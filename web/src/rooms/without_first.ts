@@ -7,6 +7,7 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import recordedTrials from '../../lessons/pictures/without_first.json';
 import { errorSentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
+import { joinTokens } from '../parts';
 import { mean, type Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { segmentedControl } from '../page/controls';
@@ -140,6 +141,12 @@ const conditionsWords = (count: number) =>
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
 type Action = Exclude<ConditionName, 'kept'>;
+/** Explains the sign for bytes that are no character, which a small model may write. */
+const brokenNote = (trial: Trial): string =>
+  CONDITION_NAMES.some((name) => trial[name].text.includes('\ufffd'))
+    ? ' “\ufffd” stands for bytes that are no character.'
+    : '';
+
 /** In the order of the buttons. */
 const ACTIONS: Readonly<Record<Action, string>> = {
   ...{ deleted: 'Hide the first token', restored: 'Show it again' },
@@ -205,7 +212,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             attention that it took goes to other tokens (step 2).
           </p>
           ${barsTable(
-            html`Words of each text below that end three words which came before
+            html`In one text each, below: words that end three words which came before
             (<mark>marked</mark>)`,
             BARS.map(([one, title]) => {
               const share = markedShare(texts[one]);
@@ -242,7 +249,10 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
         </div>
         <details class="more">
           <summary>How sure is that?</summary>
-          <p>${text}</p>
+          <p>
+            The bars count the words of one text each. The means here count the tokens of
+            ${trials.length} other texts, drawn at random. ${text}
+          </p>
           ${textsTable(PROMPT, (condition) => texts[condition], trials, ['likeliest tokens', `Recorded of ${file}. ${conditionsWords(count)}`])}
         </details>`,
       place,
@@ -254,7 +264,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
 const promptText = ({ tokens, question, dropped }: Frame): string =>
   question.input === 'text' && !dropped
     ? question.prompt
-    : tokens.flatMap(({ text, special }) => (special ? [] : text)).join('');
+    : joinTokens(tokens.flatMap(({ text, special }) => (special ? [] : text)));
 
 interface TrialState {
   readonly frame: Frame;
@@ -332,7 +342,7 @@ export class DeletionTrial {
           firstTrial
             ? textsTable(promptText(frame), (name) => firstTrial[name].text, trials, [
                 'seed 1',
-                `${frame.title}. ${conditionsWords(count)}`,
+                `${frame.title}. ${conditionsWords(count)}${brokenNote(firstTrial)}`,
               ])
             : nothing
         }

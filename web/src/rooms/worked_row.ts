@@ -16,6 +16,7 @@ import {
   modelName,
   quote,
   formatValue,
+  SMALL_SHARE,
 } from '../words';
 import { barCell } from '../page/tables';
 import { formatNumber } from '../timeline/seeds';
@@ -150,6 +151,13 @@ export function rowTitle(workedRow: WorkedRow | undefined): string {
     : 'Why does another token win in this row?';
 }
 
+/** Returns the tokens that the answer names besides the first one: the winner, or those that are alike. */
+function namedBesideFirst(workedRow: WorkedRow): readonly Entry[] {
+  const [first] = workedRow.topEntries;
+  const winner = winnerOf(workedRow);
+  return (winner ? [winner] : ranked(workedRow).slice(0, 2)).filter((entry) => entry !== first);
+}
+
 /** Says where the row's attention goes, and why a row that must give all of it away gives it to the first token. */
 export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   const [firstEntry] = workedRow.topEntries;
@@ -161,7 +169,11 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   if (!winner) {
     const [one, other] = ranked(workedRow) as [Entry, Entry];
     const pair = other === firstEntry ? [other, one] : [one, other];
-    return `${opening} no token wins: ${pair.map(nameOf).join(' and ')} get about the same attention.`;
+    const isRepeated = quote(frame, one.key) === quote(frame, other.key);
+    const names = pair.map(
+      (entry) => `${nameOf(entry)}${isRepeated ? ` at position ${entry.key}` : ''}`,
+    );
+    return `${opening} no token wins: ${names.join(' and ')} get about the same attention.`;
   }
   if (winner !== firstEntry)
     return `${opening} ${nameOf(winner)} gets more attention than ${name}.`;
@@ -191,49 +203,101 @@ const rowTotal = (sum: number) => formatPercent(sum, Math.abs(sum - 1) < 5e-4 ? 
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
-/** A row as a strip: the first token's weight and that of the others, and the length of what the head writes. */
+/** A part of a strip: what it is on, and its share of 100%. */
+interface Part {
+  readonly kind: 'given' | 'named' | 'others';
+  readonly on: string;
+  readonly share: number;
+}
+
+/** A row as a strip: the parts of its attention, and the length of what the head writes. */
 interface Strip {
   readonly title: string;
   readonly note: string;
-  readonly first: number;
-  readonly others: number;
-  readonly otherCount: number;
+  readonly parts: readonly Part[];
   readonly output: number;
 }
 
-/** A part of a strip that is shorter than this share of it has no label; the part that no token gets has a longer one. */
-const [LABELLED, UNUSED] = [0.14, 0.2];
+/** A strip without the first token is drawn where the first token's part, which the others would share, can be seen. */
+const SHARED = 0.05;
 
-/** Returns the strips of a model: its row, and for softmax the row that the other tokens would share without the first. */
-function stripsOf(frame: Frame, query: number): readonly Strip[] {
+/** Returns the first token, the tokens that the answer names, and the others, of a row as parts. */
+function partsOf(workedRow: WorkedRow, frame: Frame, named: readonly Entry[]): readonly Part[] {
+  const shareOf = (entries: readonly Entry[]) =>
+    sumOf(entries.map(({ weight }) => Math.abs(weight)));
+  const first = workedRow.topEntries.filter(({ key }) => key === firstKey(frame));
+  const others = rowEntries(workedRow).filter(
+    (entry) => !first.includes(entry) && !named.includes(entry),
+  );
+  return [
+    ...first.map((entry): Part => ({
+      kind: 'given',
+      on: firstTokenText(frame),
+      share: shareOf([entry]),
+    })),
+    ...named.map((entry): Part => ({
+      kind: 'named',
+      on: quote(frame, entry.key),
+      share: shareOf([entry]),
+    })),
+    ...(others.length
+      ? [{ kind: 'others', on: countOthers(others.length), share: shareOf(others) } as const]
+      : []),
+  ];
+}
+
+const countOthers = (count: number): string =>
+  count === 1 ? 'the other token' : `${count} others`;
+
+/**
+ * Returns the strips of a model: its row, and for softmax, where the first token has a part to give, the row that the
+ * other tokens would share without it.
+ * @param isAnswered whether the answer above the strips is about this model, and may name tokens besides the first one
+ */
+function stripsOf(frame: Frame, query: number, isAnswered: boolean): readonly Strip[] {
   const workedRow = workOutRow(frame, query);
   if (!workedRow) return [];
-  const { output, outputWithoutFirst, topEntries } = workedRow;
-  const hasFirst = topEntries[0]!.key === firstKey(frame);
-  const first = hasFirst ? Math.abs(topEntries[0]!.weight) : 0;
-  const entries = hasFirst ? othersOf(workedRow) : rowEntries(workedRow);
-  const others = sumOf(entries.map(({ weight }) => Math.abs(weight)));
+  const { output, outputWithoutFirst } = workedRow;
   const title = `${capitalize(modelName(frame))}, ${headName(frame.head!, frame)}`;
-  const otherCount = entries.length;
   const { normalizes } = frame.operation;
   const note = `each row ${normalizes ? 'must' : 'need not'} sum to 100%`;
-  const drawn = { title, note, first, others, otherCount, output };
-  if (!Number.isFinite(outputWithoutFirst) || !hasFirst) return [drawn];
-  const without = `Without ${firstTokenText(frame)}`;
-  const rest = { first: 0, others: 1, otherCount, output: outputWithoutFirst };
-  return [drawn, { title: without, note: 'the others would share 100%', ...rest }];
+  const parts = partsOf(workedRow, frame, isAnswered ? namedBesideFirst(workedRow) : []);
+  const drawn = { title, note, parts, output };
+  const [first] = parts;
+  if (!Number.isFinite(outputWithoutFirst) || first!.kind !== 'given' || first!.share < SHARED)
+    return [drawn];
+  const others: Part = { kind: 'others', on: countOthers(othersOf(workedRow).length), share: 1 };
+  return [
+    drawn,
+    {
+      title: `Without ${firstTokenText(frame)}`,
+      note: 'the others would share 100%',
+      parts: [others],
+      output: outputWithoutFirst,
+    },
+  ];
+}
+
+/** Says what the parts of a strip are. */
+function partWords({ parts }: Strip) {
+  const unused = Math.max(0, 1 - sumOf(parts.map(({ share }) => share)));
+  // Beside a part of less than one percent, 99.6% is not 100%.
+  const isSmall = (share: number) => share >= 5e-4 && share < 0.0095;
+  const digits = [...parts.map(({ share }) => share), unused].some(isSmall) ? 1 : 0;
+  const words = parts.map(({ kind, on, share }, i) => {
+    const text = `${formatPercent(share, digits)} on ${on}`;
+    return html`${i ? ', ' : ''}${kind === 'others' ? text : html`<b class=${kind}>${text}</b>`}`;
+  });
+  return html`${words}${unused >= SMALL_SHARE ? `; ${formatPercent(unused, digits)} unused` : nothing}`;
 }
 
 /** Draws where the attention of one row can go in each model, and how much the head then writes. */
 export function drawStrips(frames: readonly Frame[], query: number): TemplateResult {
   const [frame] = frames as [Frame];
-  const strips = frames.flatMap((shown) => stripsOf(shown, query));
-  const width = Math.max(1, ...strips.map(({ first, others }) => first + others));
+  const strips = frames.flatMap((shown) => stripsOf(shown, query, shown === frame));
+  const lengthOf = ({ parts }: Strip) => Math.max(1, sumOf(parts.map(({ share }) => share)));
+  const width = Math.max(...strips.map(lengthOf));
   const longest = Math.max(...strips.map(({ output }) => output));
-  const part = (name: string, share: number, label: string) =>
-    html`<i class=${name} style=${`--share: ${share / width}`}
-      >${share >= LABELLED * width ? `${formatPercent(share, 0)} on ${label}` : nothing}</i
-    >`;
   const shown = shownQuery(frame, query);
   return html`<table class="strips">
     <thead>
@@ -243,19 +307,20 @@ export function drawStrips(frames: readonly Frame[], query: number): TemplateRes
         <th scope="col">the head writes <small>length</small></th>
       </tr>
     </thead>
-    ${strips.map(
-      ({ title, note, first, others, otherCount, output }) =>
-        html`<tr>
-          <th scope="row">${title} <small>${note}</small></th>
-          <td>
-            <div class="strip">
-              ${part('given', first, firstTokenText(frame))}${part('others', others, otherCount === 1 ? 'the other token' : `${otherCount} others`)}
-              ${first + others < 1 - UNUSED ? html`<small>unused</small>` : nothing}
-            </div>
-          </td>
-          ${barCell(output / longest, lengthWords(output))}
-        </tr>`,
-    )}
+    ${strips.map((strip) => {
+      const { title, note, parts, output } = strip;
+      const whole = lengthOf(strip);
+      return html`<tr>
+        <th scope="row">${title} <small>${note}</small></th>
+        <td>
+          <div class="strip" style=${`--whole: ${whole / width}`}>
+            ${parts.map(({ kind, share }) => html`<i class=${kind} style=${`--share: ${share / whole}`}></i>`)}
+          </div>
+          <p class="parts">${partWords(strip)}</p>
+        </td>
+        ${barCell(output / longest, lengthWords(output))}
+      </tr>`;
+    })}
   </table>`;
 }
 

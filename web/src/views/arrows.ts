@@ -90,10 +90,20 @@ function sentence(frame: Frame, at: Head): string {
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
-    `${answerOf(comparison)} In ${headWords(at, frame)}${firstPromptWords(frame)} the cosine of query and key is ${formatSigned(firstCosine)} on average with the first ` +
-    `key and ${formatSigned(otherCosine)} with the others; the first key is ${formatValue(normRatio)}× as long as these, and has the highest score in ` +
-    `${winCount === rowCount ? 'all' : `${winCount} of the`} ${rowCount} later rows.${shortKeyNote}`
+    `${answerOf(comparison)} In ${headWords(at, frame)}${firstPromptWords(frame)} the cosine of query and key is ${cosineWords(firstCosine)} on average with the first ` +
+    `key and ${cosineWords(otherCosine)} with the others; the first key is ${formatValue(normRatio)}× as long as these, and has the highest score in ` +
+    `${winWords(winCount, rowCount)}.${shortKeyNote}`
   );
+}
+
+/** Formats a cosine, of which a thousandth is 0. */
+const cosineWords = (cosine: number): string => formatSigned(Number(cosine.toFixed(2)));
+
+/** Says in how many of the rows after the first one the first key has the highest score. */
+function winWords(count: number, of: number): string {
+  if (of === 1) return count ? 'the one later row' : 'no later row';
+  if (count === of) return of === 2 ? 'both later rows' : `all ${of} later rows`;
+  return `${count || 'none'} of the ${of} later rows`;
 }
 
 function drawArrow(x: number, y: number, kind: string, title: string): TemplateResult {
