@@ -21,8 +21,6 @@ import torch
 import transformers as tf
 from families import FAMILIES
 from hybrids import HYBRIDS
-from pairs import FAMILIES as PAIRS
-from pairs import make as make_pair
 
 T, LONG = 12, 132  # lengths of prompts; maps of more than 128 tokens are pooled
 WORDS = ["<s>", " the", " old", " man", " sat", " at", " the", " door", ",", " and", " looked", "."]
@@ -79,26 +77,6 @@ def _clip_inputs() -> dict[str, torch.Tensor]:
     }
 
 
-def _record_cross(name: str, frames: int | None = None) -> sinkscope.Recording:
-    """Records a decoder of 9 tokens that attends to 12 tokens or to `frames` frames of its encoder."""
-    pair = PAIRS[name]
-    g = torch.Generator().manual_seed(3)
-    if frames:
-        PAIRS[name] = pair[0], pair[1] | {"max_source_positions": frames}
-    model = make_pair(name)
-    PAIRS[name] = pair
-    source = {"input_features": torch.randn(1, 8, 2 * frames, generator=g)} if frames else None
-    prompts = [
-        (source or {"input_ids": torch.randint(3, 60, (1, T), generator=g)})
-        | {"decoder_input_ids": torch.randint(3, 60, (1, 9), generator=g)}
-        for _ in range(1 if frames else 2)
-    ]
-    fields = ("key_norm", "value_norm") if frames else ("q", "k", "v", "key_norm", "value_norm")
-    recording = _record(name, prompts, lambda: model, part="cross", fields=fields)
-    recording.conditions["cross"]["tokens"] = [WORDS[1:10] for _ in recording.conditions["tokens"]]
-    return recording
-
-
 def _padded_inputs() -> dict[str, torch.Tensor]:
     lengths = (T, T + 3, T + 1)
     width = max(lengths)
@@ -135,8 +113,6 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     "generated": lambda: _record(
         "llama, generated", _prompts(2, T - 5), _family_maker("llama"), tokens=T - 5, generate=5
     ),
-    "cross": lambda: _record_cross("t5"),
-    "frames": lambda: _record_cross("whisper", 150),
     "pooled": lambda: _record(
         "llama, 132 tokens", _prompts(1, LONG), _family_maker("llama"), tokens=LONG, fields=("hidden_norm", "loss")
     ),

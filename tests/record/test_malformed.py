@@ -24,8 +24,6 @@ VALUES = (
     *([], [0], [0, 1], [1, 0], [0, 5], [None, 3], ["x"], [["a", "b"]], [["x", "y"]], [[]]),
     *({}, {"a": 1}, {"a": "1"}, {"kind": "x"}, {"kind": "prefix"}, {"kind": "prefix", "prefix": 2}),
     *({"kind": "window"}, {"kind": "window", "window": 2}, {"kind": "bidirectional"}),
-    {"T": 2, "keys": "patch", "tokens": [["x", "y"]]},
-    {"T": 4, "keys": "frame", "tokens": [["x", "y"]] * 2},
     *([{"kind": "own"}], [{"kind": "own", "label": "l"}]),
 )
 MISSING = object()
@@ -67,33 +65,13 @@ def is_read_by_both(name: str) -> bool:
     return statistic.isdigit() or statistic in ("mean", "deviation") and metric in UNITS.keys() - {"distance"}
 
 
-def cross_recording() -> sinkscope.Recording:
-    """Two queries attend to three keys."""
-    rng = np.random.default_rng(3)
-    maps = rng.random((2, 2, 2, 3)).astype(np.float32)
-    alpha = maps.mean(-2)
-    model = {"id": "m", "family": "m", "L": 2, "H": 2, "G": 2, "K": 1, "D": 2, "V": 5, "part": "cross"}
-    conditions = {
-        "model": model | {"mask": {"kind": "bidirectional"}},
-        "first": {"token": None, "id": None, "position": 0},
-        "tokens": [["a", "b", "c"]],
-        "cross": {"T": 2, "keys": "token", "tokens": [["x", "y"]]},
-        "prompts": {"count": 1, "kept": 1, "T": 3},
-        "eps": [0.1],
-        "class": "MEASURED",
-    }
-    tensors = {"0.att": maps, "0.alpha": alpha, "mean.alpha": alpha, "deviation.alpha": alpha}
-    tensors |= {"mean.sink_ratio": np.ones((1, 3), np.float32), "0.att_scale": np.ones((2, 2), np.float32)}
-    return sinkscope.Recording(conditions, tensors | {"0.att_pooled": np.ones((2, 2, 2, 3), np.uint8)})
-
-
-def write_variants(recording: sinkscope.Recording, folder: Path, version: str = "1") -> None:
+def write_variants(recording: sinkscope.Recording, folder: Path) -> None:
     count = 0
 
     def write(conditions: Any, tensors: Any, note: str) -> None:
         nonlocal count
         text = conditions if isinstance(conditions, str) else json.dumps(conditions)
-        metadata = {VERSION_KEY: version, CONDITIONS_KEY: text}
+        metadata = {VERSION_KEY: "1", CONDITIONS_KEY: text}
         safe_note = "".join(c if c.isalnum() or c in "._-" else "_" for c in note)[:60]
         (folder / f"{count:04}_{safe_note}").write_bytes(save(tensors, metadata))
         count += 1
@@ -135,11 +113,8 @@ def use(recording: sinkscope.Recording) -> None:
             call()
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_python_and_the_npm_package_open_the_same_recordings(
-    recording: sinkscope.Recording, tmp_path: Path, version: str
-) -> None:
-    write_variants(recording if version == "1" else cross_recording(), tmp_path, version)
+def test_python_and_the_npm_package_open_the_same_recordings(recording: sinkscope.Recording, tmp_path: Path) -> None:
+    write_variants(recording, tmp_path)
     verdicts = json.loads(
         subprocess.run(
             ["node", Path(__file__).with_name("openings.mjs"), tmp_path], check=True, stdout=subprocess.PIPE, text=True
@@ -164,23 +139,15 @@ def test_python_and_the_npm_package_open_the_same_recordings(
 
 
 @pytest.mark.parametrize(
-    ("version", "path", "value"),
-    [
-        ("1", "model.H", 32768 + 2),
-        ("1", "model.blocks", 1),
-        ("1", "prompts.count", 1),
-        ("1", "eps", [0.1, math.nan]),
-        ("2", "cross.T", 3),
-        ("2", "prompts.T", 4),
-    ],
+    ("path", "value"),
+    [("model.H", 32768 + 2), ("model.blocks", 1), ("prompts.count", 1), ("eps", [0.1, math.nan])],
 )
 def test_conditions_that_contradict_each_other_are_refused_by_their_key(
-    recording: sinkscope.Recording, tmp_path: Path, version: str, path: str, value: Any
+    recording: sinkscope.Recording, tmp_path: Path, path: str, value: Any
 ) -> None:
-    whole = recording if version == "1" else cross_recording()
-    changed = change(whole.conditions, tuple(path.split(".")), value)
+    changed = change(recording.conditions, tuple(path.split(".")), value)
     file = tmp_path / "r.safetensors"
-    file.write_bytes(save(whole.tensors, {VERSION_KEY: version, CONDITIONS_KEY: json.dumps(changed)}))
+    file.write_bytes(save(recording.tensors, {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(changed)}))
     with refused(RecordingError):
         sinkscope.Recording.open(file)
 

@@ -62,24 +62,6 @@ def test_the_first_example_runs(names: dict[str, Any]) -> None:
     assert sinkscope.open_recording("model.safetensors").conditions["prompts"]["count"] == len(TEXTS)
 
 
-def test_the_example_of_a_translation_runs(names: dict[str, Any]) -> None:
-    pytest.importorskip("anywidget", reason="anywidget is not installed")
-    [block] = re.findall(r"^## Speech and translation\n+```python\n(.*?)^```", README, re.M | re.S)
-    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_decoder_layers": 3, "num_heads": 4}
-    torch.manual_seed(4)
-    names["model"] = tf.T5ForConditionalGeneration(
-        tf.T5Config(vocab_size=1024, decoder_start_token_id=0, **sizes)
-    ).eval()
-    for step in (0, 1000):
-        names["model"].save_pretrained(f"checkpoints/step_{step}")
-        names["tokenizer"].save_pretrained(f"checkpoints/step_{step}")
-    exec(block, names)
-    assert names["series"].steps == [0, 1000] and Path("cross.pdf").read_bytes().startswith(b"%PDF")
-    cross = sinkscope.open_recording("cross.safetensors")
-    queries, keys = cross.map(2, 0).shape
-    assert (queries, keys) == (len(cross.queries()), len(cross.tokens())) and cross.model["part"] == "cross"
-
-
 def test_the_examples_of_a_week_run(names: dict[str, Any], tmp_path: Path) -> None:
     for package in ("accelerate", "anywidget", "matplotlib", "pandas", "pyarrow"):
         pytest.importorskip(package, reason=f"{package} is not installed")
@@ -114,12 +96,8 @@ def places(names: dict[str, Any]) -> dict[str, str]:
     """What stands for the capital letters and the files of a command: random small models and texts."""
     Path("texts.json").write_text(json.dumps(TEXTS))
     Path("rows.jsonl").write_text("\n".join(json.dumps(row) for row in names["dataset"]))
-    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
-    tf.T5ForConditionalGeneration(tf.T5Config(vocab_size=1024, decoder_start_token_id=0, **sizes)).save_pretrained("t5")
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(ROOT / "models/zoo/softmax" / name, "t5")
     text_model = "EleutherAI/pythia-70m"
-    return {"part": "t5", "revisions": text_model, "": f"{text_model}/step0"}
+    return {"revisions": text_model, "": f"{text_model}/step0"}
 
 
 def test_the_commands_run(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

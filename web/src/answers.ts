@@ -20,7 +20,6 @@ import { normProfile } from './views/norms';
 import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import {
-  axesClause,
   capitalize,
   firstName,
   firstPromptWords,
@@ -39,10 +38,7 @@ const onFirstPrompt = (frame: Frame, sentence: string): string =>
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
   return kind
-    ? onFirstPrompt(
-        frame,
-        `${kindSentence(kind, firstName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`,
-      )
+    ? onFirstPrompt(frame, `${kindSentence(kind, firstName(frame))}${laterSinkSentence(frame, at)}`)
     : '';
 }
 
@@ -233,7 +229,6 @@ export function answerOf(
 }
 
 export function firstTokenClause(frame: Frame): string {
-  if (frame.queries) return axesClause(frame);
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
     return `${name} is the start token, which begins this model’s texts`;

@@ -69,7 +69,6 @@ import {
   mustSpendWords,
   formatPercent,
   rowsWords,
-  axesClause,
   firstTokenText,
   recordedText,
   shareWords,
@@ -100,16 +99,14 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
   const meansNote =
     sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
   const name = shorten(recording!.model.id, 120);
-  if (recording!.cross)
-    return `Cross-attention of ${name}, as recorded: ${axesClause({ ...frame, recording })}.${sequences > 1 ? ` The shares below are means over ${sequences} prompts.` : ''}`;
   return `${name} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
 const answerWords = (kind: Kind, frame: Frame, at: Head) =>
-  attendsToFirst(kind) && !frame.queries
+  attendsToFirst(kind)
     ? kindSentence(kind, `the first one: ${introduced(frame)}`)
-    : `${kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`;
+    : `${kindSentence(kind, firstTokenName(frame))}${laterSinkSentence(frame, at)}`;
 
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
@@ -166,10 +163,9 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   // The lead has introduced the token; the number may be a mean over prompts that begin differently.
-  const firstToken =
-    isCommonToken(frame, firstKey(frame)) && !frame.queries
-      ? firstTokenText(frame)
-      : firstName(frame);
+  const firstToken = isCommonToken(frame, firstKey(frame))
+    ? firstTokenText(frame)
+    : firstName(frame);
   // One sentence has both facts where a small weight is a large share of its row, or the other way round.
   const rowsNote = disagrees(claim, frame)
     ? `: the mean share of a row is ${formatPercent(claim.share, 0)}, the mean sum ${sumWords(claim.rowSum)}`

@@ -37,7 +37,7 @@ export function titleOf(
   // A series names its checkpoints by their revisions: lab/model@step1000.
   const words = step ? `${name.replace(/@[^@]*$/, '')} at ${stepWords(step.step, step.of)}` : name;
   const { part } = conditions.model;
-  const partWords = part === 'cross' ? 'cross-attention' : isolate(part?.slice(0, 120) ?? '');
+  const partWords = isolate(part?.slice(0, 120) ?? '');
   return [
     words,
     ...(partWords ? [partWords] : []),
@@ -72,9 +72,6 @@ function architectureOf(
     gate: tensors.has('0.gate') ? 'output_head' : null,
   };
 }
-
-const queriesOf = ({ conditions: { cross } }: Recording): Token[] | undefined =>
-  cross?.tokens[0]?.map((text) => ({ id: 0, text, start: 0, end: 0, special: false }));
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
@@ -196,7 +193,6 @@ export async function recordedFrame(
       key: conditions.first.position,
       isCommon: conditions.first.token !== null || prompts.count === 1,
     },
-    queries: queriesOf(recording),
     lacks: {},
     pooled: pooledOf(recording),
     class: classOf(recording),
@@ -244,15 +240,13 @@ export function recordedRun(id: string, recording: Recording, describe: Describe
       tensors.push(
         isPooled && name === 'att'
           ? await recording.pooled({ layer, head })
-          : name === 'att' && recording.conditions.cross && recording.tensors.has('0.att')
-            ? await recording.tensor('0.att', { layer, head })
-            : await recording.read([request]).then(
-                ([tensor]) => tensor,
-                (error: unknown) => {
-                  reasons[name] = reasonOf(request, error);
-                  return undefined;
-                },
-              ),
+          : await recording.read([request]).then(
+              ([tensor]) => tensor,
+              (error: unknown) => {
+                reasons[name] = reasonOf(request, error);
+                return undefined;
+              },
+            ),
       );
     }
     return tensors as Tensor[];

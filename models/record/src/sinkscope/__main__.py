@@ -65,13 +65,11 @@ def _make_parser() -> argparse.ArgumentParser:
     study.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
     study.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
     study.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
+    record.add_argument(
+        "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
+    )
     for command in (record, study):
-        command.add_argument(
-            "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
-        )
-        command.add_argument(
-            "--part", help="the part that is recorded: a tower such as vision_model; encoder, decoder or cross"
-        )
+        command.add_argument("--part", help="the part that is recorded: a tower such as vision_model")
     for command, keep in ((record, 2), (study, 1)):
         command.add_argument(
             "--texts",
@@ -255,8 +253,9 @@ def _series(
 
     names = options.pop("revisions")
     revisions = None if names == "all" else names.split(",")
-    if options.pop("model_id"):
-        raise ValueError("--id: expected none beside --revisions, found one")
+    for name in ("model_id", "generate"):
+        if options.pop(name):
+            raise ValueError(f"--{name.removeprefix('model_')}: expected none beside --revisions, found one")
     result = series(options.pop("model"), texts, revisions, out, load_options=load_options, **options)
     _print_table(result.table(), as_json, as_csv)
     _print(f"{out}: {out.stat().st_size} bytes", file=sys.stderr)
@@ -270,7 +269,7 @@ def _study(options: dict[str, Any]) -> int:
     texts, load_options = _read_texts(options)
     models = options.pop("models")
     if options.pop("plan"):
-        run_options = ("ray", "concurrency", "num_gpus", "source", "license", "part", "generate")
+        run_options = ("ray", "concurrency", "num_gpus", "source", "license", "part")
         plan_options = {name: x for name, x in options.items() if name not in run_options}
         _print(studies.plan(models, texts, load_options=load_options, **plan_options))
         return 0

@@ -18,7 +18,6 @@ from .settings import Settings
 from .summary import ROW_SUM, SEEN
 
 POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
-BY_QUERY = (ROW_SUM, "entropy", "head_gate")  # metrics [L, H, T] of queries, which cross-attention lacks
 
 
 class HeadMetrics:
@@ -31,24 +30,21 @@ class HeadMetrics:
         self.visible_counts: list[Tensor] = []  # for each layer, how many keys each query sees, [B, T]
         self.seen_keys = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
         # the smallest key that each query sees in any layer
-        self.first_keys = torch.full((batch, facts.queries), facts.T)
+        self.first_keys = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
             maps = "full" if T <= POOLED_SIZE else "pooled"
         self.maps = maps if keep else "none"
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
-        # A pooled map of cross-attention has a row for each query: a text is shorter than the frames of its speech.
-        self.row_block = 1 if facts.is_cross else self.block
-        self.row_cells = -(-facts.queries // self.row_block)
 
     def _check_shape(self, call: Call) -> None:
         """Refuses a call that is not of the first prompt's layers and tokens."""
         facts = self.facts
         B, _, T, S = call.shape
-        if (facts.queries, facts.T) != (T, S):
+        if (facts.T, facts.T) != (T, S):
             raise UnsupportedModel(
-                f"layer {call.layer_idx}: expected {facts.queries} queries and {facts.T} keys as in the first "
+                f"layer {call.layer_idx}: expected {facts.T} queries and {facts.T} keys as in the first "
                 f"prompt, found {T} and {S}"
             )
         if len(self.layers) == facts.L:
@@ -68,7 +64,7 @@ class HeadMetrics:
     def visit(self, call: Call) -> None:
         self._check_shape(call)
         facts, device = self.facts, call.device
-        B, H, Q, T = call.shape
+        B, H, _, T = call.shape
         weights = call.weights if call.seen is None else None
         if weights is not None:
             call = replace(call, seen=mask_of_ranges(*facts.ranges[len(self.layers)], T).to(device))
@@ -86,14 +82,14 @@ class HeadMetrics:
             for name in ("alpha", "alpha_raw", "contribution_at")
         }
         rows = {
-            name: torch.zeros(B, H, Q, device=device)
+            name: torch.zeros(B, H, T, device=device)
             for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")
         }
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         kept_map = self._allocate_map(B, H, device)
-        ranges = torch.zeros(2, B, Q, dtype=torch.long, device=device)
-        visible_counts = torch.zeros(B, Q, device=device)
+        ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
+        visible_counts = torch.zeros(B, T, device=device)
         visible_keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
             if not (facts.uses_shares or facts.is_from_maps):
@@ -104,9 +100,9 @@ class HeadMetrics:
             visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible_keys(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.uses_shares else att
-            sums["alpha"] += metrics.alpha(share, facts.kind, facts.rows)
+            sums["alpha"] += metrics.alpha(share, facts.kind)
             if facts.uses_shares:  # also in layers without a sink logit, whose shares are their weights
-                sums["alpha_raw"] += metrics.alpha(att, facts.kind, facts.rows)
+                sums["alpha_raw"] += metrics.alpha(att, facts.kind)
             if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
             elif facts.operation == "sink_logit" and facts.is_from_maps:
@@ -116,7 +112,7 @@ class HeadMetrics:
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if head_norms is not None:
-                sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind, facts.rows)
+                sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind)
             if kept_map is not None:
                 self._keep_rows(kept_map, chunk)
         self._compare_mask(call, ranges.cpu(), visible_keys.cpu())
@@ -176,7 +172,7 @@ class HeadMetrics:
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"'
             )
         first_keys = self.first_keys.flip(-1).cummin(-1).values.flip(-1)
-        starts = (first_keys[:, 1:] > torch.arange(self.facts.queries - 1)).nonzero().tolist()
+        starts = (first_keys[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if starts:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {starts[0][1] + 1} on "
@@ -188,8 +184,8 @@ class HeadMetrics:
         if self.maps == "none":
             return None
         if self.maps == "full":
-            return {"att": torch.empty(self.keep, H, self.facts.queries, self.facts.T, dtype=torch.float16)}
-        cells = self.row_cells, self.P
+            return {"att": torch.empty(self.keep, H, self.facts.T, self.facts.T, dtype=torch.float16)}
+        cells = self.P, self.P
         return {"sum": torch.zeros(self.keep, H, *cells, device=device), "count": torch.zeros(cells, device=device)}
 
     def _keep_rows(self, maps: dict[str, Tensor], chunk: Chunk) -> None:
@@ -202,7 +198,7 @@ class HeadMetrics:
                     f"maps: expected weights below 65520, which float16 holds, found {largest}; keep=0 stores none"
                 )
             return
-        row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.row_block
+        row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.block
         maps["sum"].index_add_(2, row, self._sum_columns(att.float()))
         maps["count"].index_add_(0, row, self._sum_columns(chunk.visible[0, 0].float()))
 
@@ -273,15 +269,11 @@ class HeadMetrics:
         results["entropy_mean"] = results["entropy"].mean(-1)
         # Counts all queries, also those before the first token.
         results["first_share"] = results["alpha"][..., first] * np.float32(self._query_count(first) / facts.T)
-        if facts.is_cross:  # numbers by position are those of keys; a query has no distance from another sequence
-            for name in BY_QUERY:
-                del results[name]
-        else:
-            distances = self._stack_layers("distance")
-            assert distances is not None
-            results["distance"] = distances.mean(-1)
-            load = metrics.head_load(torch.from_numpy(results["head_gate"]))
-            results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
+        distances = self._stack_layers("distance")
+        assert distances is not None
+        results["distance"] = distances.mean(-1)
+        load = metrics.head_load(torch.from_numpy(results["head_gate"]))
+        results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
         if "contribution_at" in results:
             results["contribution"] = results["contribution_at"][..., first]
         for name in ("key", "value"):
@@ -305,7 +297,7 @@ class HeadMetrics:
         if ids is not None:
             fields["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
-            if (x := self._stack_layers(name)) is not None and not (facts.is_cross and name in BY_QUERY):
+            if (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()  # a view would keep the whole batch in memory
         counts = torch.stack([layer[b] for layer in self.visible_counts])
         # A reader counts the keys by the mask of the conditions, which has no holes and no windows but causal ones.

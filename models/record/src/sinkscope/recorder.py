@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, Visitor, class_name, explain_no_calls, observe, unwrap, without_autocast
+from .attention import UnsupportedModel, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
@@ -38,8 +38,6 @@ PROMPT_MEANS = (
     "key_ratio",
     "value_ratio",
 )
-PAIR_PARTS = ("encoder", "decoder", "cross")
-DECODER_INPUTS = ("decoder_", "labels")  # inputs that do not have the length of the encoder's attention_mask
 LOSS_ROWS = 256  # number of positions whose logits are converted to float32 at a time
 
 Inputs = Mapping[str, Tensor]
@@ -51,7 +49,6 @@ class Prompt:
     ids: list[int] | None
     tokens: list[str] | None
     text: str | None = None
-    queries: list[str] | None = None  # of cross-attention, whose ids and tokens are those of the keys
 
 
 @dataclass
@@ -60,7 +57,6 @@ class Measurement:
     kept: dict[str, Array] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
-    queries: list[str] | None = None
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -143,9 +139,6 @@ class Assembly:
         if len(self.first_tokens) > 1:
             first_token = first_token | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
-        if "cross" in conditions:
-            queries = {"tokens": [measurement.queries for measurement in self.kept]}
-            conditions = conditions | {"cross": conditions["cross"] | queries}
         return Recording(
             conditions
             | {
@@ -164,15 +157,7 @@ class Recorder:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole_model = getattr(model, "_orig_mod", model)
-        # the kind of attention of an encoder with its decoder that is recorded; None for other models
-        self.pair_part = part if part in PAIR_PARTS and _is_pair(self.whole_model) else None
-        if self.pair_part:
-            self.model = self.whole_model
-            while _is_pair(self.model):  # a model's decoder may be an encoder with its decoder, as that of Florence-2
-                pair: Any = unwrap(self.model)
-                self.model = pair.get_encoder() if part == "encoder" else pair.get_decoder()
-        else:
-            self.model = _find_part(self.whole_model, part)
+        self.model = _find_part(self.whole_model, part)
         text_reader = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor, which may read images alone
         self.tokenizer = text_reader if hasattr(text_reader, "convert_ids_to_tokens") else None
         self.settings, self.part = settings, part
@@ -183,12 +168,6 @@ class Recorder:
         self.reads_ids = True  # False if attention is over the patches of an image
         self.asks_for_weights = False  # True if attention modules return their weights on request only
         _refuse_foreign_tokens(self.model)
-
-    def _visitor(self, visit: Visitor) -> Visitor:
-        """Returns a visitor of the calls that are recorded: of a decoder, those on its own tokens or on the encoder."""
-        if self.pair_part is None:
-            return visit
-        return lambda call: visit(call) if call.is_crossed == (self.pair_part == "cross") else None
 
     def make_prompt(self, text: Any) -> Prompt | None:
         """Converts one text to a prompt, cut to the length in the settings; None if the text is shorter."""
@@ -237,7 +216,7 @@ class Recorder:
             lists = [row["input_ids"][0].tolist() if "input_ids" in row else None for row in rows]
             for ids in lists:
                 if ids is not None:
-                    self.refuse_unknown_ids(ids)
+                    self._refuse_unknown_ids(ids)
                 if ids is not None and "attention_mask" not in text:
                     self._refuse_pads(ids)
             return [Prompt(row, ids, None) for row, ids in zip(rows, lists, strict=True)]
@@ -282,12 +261,12 @@ class Recorder:
             raise ValueError(f"texts: expected texts, lists of token ids or mappings of model inputs, found {found}")
         ids = [int(i) for i in items]
         self._refuse_pads(ids)
-        self.refuse_unknown_ids(ids)
+        self._refuse_unknown_ids(ids)
         return ids
 
-    def refuse_unknown_ids(self, ids: list[int], reader: nn.Module | None = None) -> None:
-        """Refuses ids that the embedding of `reader` lacks: a GPU would stop at them with an error of the device."""
-        get_embedding = getattr(unwrap(reader or self.model), "get_input_embeddings", None)
+    def _refuse_unknown_ids(self, ids: list[int]) -> None:
+        """Refuses ids that the model's embedding lacks: a GPU would stop at them with an error of the device."""
+        get_embedding = getattr(unwrap(self.model), "get_input_embeddings", None)
         try:
             count = getattr(get_embedding() if get_embedding else None, "num_embeddings", None)
         except (AttributeError, NotImplementedError):
@@ -350,15 +329,10 @@ class Recorder:
                     f"tokens: expected fewer for {class_name(self.model)}, which has {context} positions, found "
                     f"{len(prompt.ids or ())}: {error}"
                 ) from error
-        probe = Probe(self.settings, self.pair_part == "cross")
-        with observe(self.model, self._visitor(probe.visit), self.asks_for_weights) as watch:
+        probe = Probe(self.settings)
+        with observe(self.model, probe.visit, self.asks_for_weights) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
         if not probe.calls:
-            if self.asks_for_weights and watch.calls:
-                raise UnsupportedModel(
-                    f"{class_name(self.model)}: expected attention of part={self.part!r}, found {watch.calls} calls of "
-                    "another kind: record the part that they belong to, or sinkscope.observe, which gives each call"
-                )
             if self.asks_for_weights:
                 raise UnsupportedModel(explain_no_calls(self.model, lambda: self._forward(prompt.inputs)))
             self.asks_for_weights = True
@@ -434,7 +408,7 @@ class Recorder:
         keep = max(0, min(keep, len(prompts)))
         heads = HeadMetrics(facts, settings, len(prompts), keep)
         stream = StreamMetrics(facts, settings, keep)
-        with stream.watch(), observe(self.model, self._visitor(heads.visit), self.asks_for_weights):
+        with stream.watch(), observe(self.model, heads.visit, self.asks_for_weights):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
@@ -444,7 +418,7 @@ class Recorder:
     ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
         results = heads.metrics() | stream.metrics()
-        ids = inputs.get("decoder_input_ids" if self.pair_part else "input_ids")
+        ids = inputs.get("input_ids")
         if (
             facts.kind == "causal"
             and self.reads_ids
@@ -466,8 +440,7 @@ class Recorder:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
             first_id = prompt.ids[settings.first] if prompt.ids else None
             tokens = prompt.tokens or positions
-            queries = prompt.queries or [str(t) for t in range(facts.queries)] if facts.is_cross else None
-            measurements.append(Measurement(prompt_results, kept, tokens, first_id, queries))
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id))
         return measurements
 
     def _dtype_name(self) -> str:
@@ -537,7 +510,6 @@ class Recorder:
             license=license,
             versions=dict(versions()),
             command=command,
-            key_unit="token" if ids else "patch" if "pixel_values" in prompts[0].inputs else "frame",
         )
 
 
@@ -560,7 +532,6 @@ def make_conditions(
     part: str | None = None,
     dtype: str | None = None,
     attention: str | None = None,
-    key_unit: str = "token",
 ) -> dict[str, Any]:
     """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
     sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
@@ -574,8 +545,7 @@ def make_conditions(
         model["softcap"] = facts.softcap
     if part is not None:
         model["part"] = part
-    cross = {"cross": {"T": facts.queries, "keys": key_unit, "tokens": []}} if facts.is_cross else {}
-    return cross | {
+    return {
         "model": model,
         "first": {"token": first_token, "id": first_id, "position": settings.first},
         "tokens": [],
@@ -658,7 +628,7 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
             "cut off; pass a prompt without them"
         )
     return {
-        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T and not name.startswith(DECODER_INPUTS) else x
+        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T else x
         for name, x in row.items()
         if name != "attention_mask"
     }
@@ -706,19 +676,13 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
                 'model.get_base_model() on {"inputs_embeds": torch.cat([model.get_prompt(1), '
                 "embeddings of the tokens], 1)}"
             )
-    if _is_pair(model):
-        raise UnsupportedModel(
-            f"{name}: expected one stack of layers, found an encoder and a decoder; record one kind of attention at a "
-            'time: part="encoder", part="decoder" or part="cross"'
-        )
-
-
-def _is_pair(model: nn.Module) -> bool:
-    """Whether the model has an encoder and a decoder that attends to it."""
     names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
-    return bool(getattr(getattr(unwrap(model), "config", None), "is_encoder_decoder", False)) and all(
+    if getattr(getattr(unwrap(model), "config", None), "is_encoder_decoder", False) and all(
         any(n.endswith(end) for n in names) for end in ("encoder", "decoder")
-    )
+    ):
+        raise UnsupportedModel(
+            f"{name}: expected one stack of layers, found an encoder and a decoder; record model.get_encoder() alone"
+        )
 
 
 def _forward_parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:

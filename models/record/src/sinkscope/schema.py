@@ -88,13 +88,6 @@ def _relations(conditions: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
         yield "model.mask.window", (mask.get("window") or 0) > 0, "a number above 0"
     yield "prompts.kept", prompts["kept"] == len(tokens), f"{len(tokens)}, the number of lists of tokens"
     yield "prompts.kept", prompts["kept"] <= prompts["count"], f"at most the {prompts['count']} of `count`"
-    cross = conditions.get("cross")
-    if cross is not None:
-        queries = cross["tokens"]
-        yield "cross.tokens", len(queries) == len(tokens), f"{len(tokens)} lists, as of `tokens`"
-        yield "cross.tokens", all(len(x) == cross["T"] for x in queries), f"{cross['T']} strings in each list"
-        yield "model.mask", mask.get("kind") == "bidirectional", "the kind bidirectional, since queries see every key"
-        yield "tokens", all(len(x) == prompts["T"] for x in tokens), f"{prompts['T']} strings in each list"
     shortest = min([prompts["T"], *map(len, tokens)])
     yield (
         "first.position",
