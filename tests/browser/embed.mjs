@@ -177,7 +177,6 @@ const FITTING = {
   change: 'softmax~hide_key(0)',
   bias: 'key-bias',
   gate: 'gated',
-  router: 'experts',
   cache: 'softmax~evict(window,24)',
   sweep: 'softmax,softmax~evict(window,24)',
   perturbations: 'softmax,softmax~evict(window,24)',

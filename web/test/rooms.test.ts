@@ -254,7 +254,7 @@ describe('Explore', () => {
     expect(room.texts('.research button')).toEqual(
       expect.arrayContaining(['Parts of the logit', 'Compression valley']),
     );
-    for (const tab of ['Router', 'Gate', 'Unmasking'])
+    for (const tab of ['Gate', 'Unmasking'])
       expect(room.texts('.research button')).not.toContain(tab);
   });
 
@@ -266,7 +266,6 @@ describe('Explore', () => {
     const frames: Record<string, Frame> = {
       bias: frameWith({ bias_key: {} }),
       gate: frameWith({ gate: {} }),
-      router: frameWith({ E: 2 }),
       unmasking: frameWith(mask),
       masked: { ...frameWith(mask), maskToken: 7 } as never,
       cache: { ...frameWith({}), edits: evict },

@@ -22,7 +22,6 @@ import { outputs } from './outputs';
 import { logitParts } from './logit_parts';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
-import { router } from './router';
 import { scores } from './scores';
 import { sinks } from './sinks';
 import { suffix } from './suffix';
@@ -114,7 +113,6 @@ const RESEARCH_VIEWS: readonly (readonly [View, string])[] = [
   [compression, 'In which layers all hidden states point in nearly the same directions.'],
   [suffix, 'A search for a few tokens that move the sink or spoil what follows.'],
   [gate, 'A factor by which each head scales what it writes.'],
-  [router, 'Which experts of a mixture each token is sent to.'],
   [unmasking, 'Where attention goes while a model fills in hidden words.'],
 ];
 
