@@ -4,6 +4,7 @@
  */
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { checksumOf } from './hash.ts';
+import { headerBytes } from './safetensors.ts';
 
 const KEY = 'sinkscope_stamp';
 
@@ -16,17 +17,12 @@ export function stampFiles(config: object, weights: Uint8Array) {
   expect(header !== undefined, 'weights', 'a safetensors file', weights);
   const { json, end } = header as NonNullable<typeof header>;
   const data = weights.subarray(end);
-  const encoder = new TextEncoder();
-  const configBytes = encoder.encode(JSON.stringify(plainConfig));
+  const configBytes = new TextEncoder().encode(JSON.stringify(plainConfig));
   const stamp = `${checksumOf(configBytes)}-${checksumOf(data)}`;
-  const stampedJson = { ...json, __metadata__: { ...json.__metadata__, [KEY]: stamp } };
-  const text = encoder.encode(JSON.stringify(stampedJson));
-  // The data stay aligned for readers that use them in place.
-  const dataStart = Math.ceil((8 + text.length) / 8) * 8;
-  const file = new Uint8Array(dataStart + data.length).fill(0x20, 8, dataStart);
-  new DataView(file.buffer).setBigUint64(0, BigInt(dataStart - 8), true);
-  file.set(text, 8);
-  file.set(data, dataStart);
+  const start = headerBytes({ ...json, __metadata__: { ...json.__metadata__, [KEY]: stamp } });
+  const file = new Uint8Array(start.length + data.length);
+  file.set(start);
+  file.set(data, start.length);
   return { config: { ...plainConfig, [KEY]: stamp }, weights: file };
 }
 

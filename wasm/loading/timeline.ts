@@ -8,6 +8,7 @@ import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
 import { readRenewing } from './renew.ts';
 import { readAll, readUtf8 } from './files.ts';
 import { sha256 } from './hash.ts';
+import { headerBytes } from './safetensors.ts';
 import { parseIndex, type Index, type PackedCheckpoint } from './timeline_index.ts';
 import type { Options } from '../abi/types.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
@@ -288,12 +289,9 @@ export function toSafetensors(
     end += 4 * size;
     return [name, { dtype: 'F32', shape, data_offsets: [start, end] }];
   });
-  const json = new TextEncoder().encode(JSON.stringify(Object.fromEntries(entries)));
-  // Spaces after the header align the numbers to eight bytes.
-  const start = 8 + Math.ceil(json.length / 8) * 8;
-  const file = makeArray(Uint8Array, start + weights.byteLength, 'weights').fill(32, 8, start);
-  new DataView(file.buffer).setBigUint64(0, BigInt(start - 8), true);
-  file.set(json, 8);
-  file.set(bytesOf(weights), start);
+  const header = headerBytes(Object.fromEntries(entries));
+  const file = makeArray(Uint8Array, header.length + weights.byteLength, 'weights');
+  file.set(header);
+  file.set(bytesOf(weights), header.length);
   return file;
 }

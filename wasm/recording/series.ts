@@ -3,6 +3,7 @@
  * tensors are i/NAME; each becomes a file, which the engine checks like any recording.
  */
 import { SinkscopeError } from '../abi/errors.ts';
+import { headerBytes } from '../loading/safetensors.ts';
 
 const [SERIES_KEY, SERIES_VERSION] = ['sinkscope.series', '1'];
 const STEP_MAX = 1e9;
@@ -106,16 +107,11 @@ export async function openSeries(file: Blob): Promise<Series | undefined> {
     });
     const conditions = JSON.stringify(recordings[index]);
     const __metadata__ = { 'sinkscope.recording': '1', sinkscope: conditions };
-    const json = JSON.stringify({ ...Object.fromEntries(moved), __metadata__ });
-    const bytes = new TextEncoder().encode(json);
-    // Spaces after the header align the numbers to eight bytes.
-    const padding = ' '.repeat((8 - (bytes.length % 8)) % 8);
-    const length = new DataView(new ArrayBuffer(8));
-    length.setBigUint64(0, BigInt(bytes.length + padding.length), true);
+    const start = headerBytes({ ...Object.fromEntries(moved), __metadata__ });
     const slices = parts[index]!.map(({ from, to }) =>
       file.slice(header.end + from, header.end + to),
     );
-    return new Blob([length, bytes, padding, ...slices]);
+    return new Blob([start, ...slices]);
   };
   return { steps, part };
 }

@@ -3,6 +3,7 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edit_text.ts';
 import { sha256 } from '../loading/hash.ts';
+import { headerBytes } from '../loading/safetensors.ts';
 import { FORMAT_VERSION } from '../engine/conditions.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Run, Edit, Recordable, RecordOptions } from '../engine/types.ts';
@@ -57,13 +58,10 @@ export function encode(fileTensors: FileTensors, conditions: unknown) {
   let dataEnd = 0;
   for (const [name, { dtype, shape, data }] of sortedTensors)
     header[name] = { dtype, shape, data_offsets: [dataEnd, (dataEnd += data.byteLength)] };
-  const json = new TextEncoder().encode(JSON.stringify(header));
-  const paddedLength = Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(8 + paddedLength + dataEnd);
-  new DataView(file.buffer).setBigUint64(0, BigInt(paddedLength), true);
-  file.set(json, 8);
-  file.fill(0x20, 8 + json.length, 8 + paddedLength);
-  let offset = 8 + paddedLength;
+  const start = headerBytes(header);
+  const file = new Uint8Array(start.length + dataEnd);
+  file.set(start);
+  let offset = start.length;
   for (const [, { data }] of sortedTensors) {
     file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offset);
     offset += data.byteLength;
