@@ -102,7 +102,7 @@ def places(names: dict[str, Any]) -> dict[str, str]:
 
 def test_the_commands_run(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     commands = shell_commands()
-    assert len(commands) >= 9
+    assert len(commands) >= 8
     for command in commands:
         model = next(places[kind] for kind in places if f"--{kind}" in command or not kind)
         line = command if re.search("^measure|MODEL", command) else f"{command} MODEL"
