@@ -134,8 +134,7 @@ export interface LaterSink {
 export function laterSink(frame: Frame, at: Head): LaterSink | undefined {
   const alphas = ofHead(attentionOf(frame), at);
   const first = firstKey(frame);
-  if (frame.sequences > 1 || !canCount(frame) || hasSink(frame, alphas[first]))
-    return undefined;
+  if (frame.sequences > 1 || !canCount(frame) || hasSink(frame, alphas[first])) return undefined;
   const { data: even } = frame.tensors.alpha_uniform!;
   const eps = Math.fround(frame.eps);
   let later: LaterSink | undefined;
