@@ -177,7 +177,8 @@ def test_the_command_records_a_series(
     assert main(chosen) == 0
     assert sinkscope.Series.open(out).steps == [0, 30]
     assert main([*chosen, "--generate", "3"]) == 1
-    assert capsys.readouterr().err.startswith("sinkscope: --generate: expected none beside --revisions")
+    last_line = capsys.readouterr().err.splitlines()[-1]
+    assert last_line == "sinkscope: --generate: expected none beside --revisions, found one"
 
 
 def test_a_series_is_drawn(series: sinkscope.Series) -> None:
