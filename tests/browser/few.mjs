@@ -68,4 +68,28 @@ export const few = {
     }
     return JSON.stringify(counts);
   },
+
+  async '“Why?” is on Start’s first screen, whatever its text and the notes about it'(stage) {
+    const texts = {
+      '': '',
+      'a text of bytes': '注意力机制为什么总是看第一个词？',
+      'a text of bytes that is cut': 'لماذا تنظر النماذج إلى الكلمة الأولى؟',
+      'a text with a later sink, without a start token': '注意力机制为什么总是看第一个词？',
+    };
+    const bottoms = [];
+    for (const [name, text] of Object.entries(texts)) {
+      const without = name.includes('without') ? '&first=none&layer=1&head=0' : '';
+      const page = await stage.open(`${text && `prompt=${encodeURIComponent(text)}`}${without}`);
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await settled(page);
+      assert.equal(await page.locator('[data-no-start]').count(), without ? 1 : 0, name);
+      const bottom = await page
+        .locator('.start-ask button')
+        .evaluate((button) => button.getBoundingClientRect().bottom);
+      assert.ok(bottom <= 800, `${bottom} with ${name}`);
+      bottoms.push(Math.round(bottom));
+      await page.close();
+    }
+    return bottoms.join(', ');
+  },
 };

@@ -22,7 +22,7 @@ import {
   textsOf,
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
-import { namePart } from '../src/parts';
+import { joinTokens, namePart, partOf } from '../src/parts';
 
 /** What tests/golden/cuts.json holds, which the tests of both packages read, too. */
 interface Cuts {
@@ -111,6 +111,14 @@ describe('a question', () => {
       ...partsOf('é', 2),
     ]);
     expect(await promptWords({ prompt: '\ufffd' })).toEqual(['<s>', ...partsOf('\ufffd', 3)]);
+    // A name is of its character, whichever way that is written, and the names of a text have its characters once.
+    const named = ['a', ...partsOf('字', 3), ...partsOf('ل', 2), ...partsOf('ل', 2)];
+    expect([partOf(named[2]!), partOf(named[5]!), partOf('1/3'), joinTokens(named)]).toEqual([
+      { character: '字', part: 2 },
+      { character: 'ل', part: 2 },
+      undefined,
+      'a字لل',
+    ]);
     // A text that is cut within a character still names it.
     expect(await promptWords({ prompt: '字', T: 2 })).toEqual(['<s>', partsOf('字', 3)[0]]);
   });
