@@ -96,14 +96,16 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-/** Formats a cosine, of which a thousandth is 0. */
-const cosineWords = (cosine: number): string => formatSigned(Number(cosine.toFixed(2)));
+/** Formats a cosine, of which a thousandth is no power of ten. */
+const cosineWords = (cosine: number): string =>
+  cosine && Math.abs(cosine) < 0.005 ? '0.00' : formatSigned(cosine);
 
 /** Says in how many of the rows after the first one the first key has the highest score. */
 function winWords(count: number, of: number): string {
-  if (of === 1) return count ? 'the one later row' : 'no later row';
+  if (!count) return 'no later row';
+  if (of === 1) return 'the one later row';
   if (count === of) return of === 2 ? 'both later rows' : `all ${of} later rows`;
-  return `${count || 'none'} of the ${of} later rows`;
+  return `${count} of the ${of} later rows`;
 }
 
 function drawArrow(x: number, y: number, kind: string, title: string): TemplateResult {
