@@ -11,8 +11,8 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [26, 117],
   training: [21, 90],
-  purpose: [19, 91],
-  lab: [16, 64],
+  purpose: [19, 89],
+  lab: [16, 62],
 };
 
 /**

@@ -607,12 +607,12 @@ describe('caches and settings', () => {
     for (const [kind, fields, defaults, words] of [
       ['quantize', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
       ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
-      ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
+      ['project', {}, { direction: 'tag', from: 'stream' }, 'without the tag'],
       [
         'project',
         { direction: 'random' },
         { from: 'stream', seed: 1 },
-        'random directions 1 out of the stream',
+        'without random directions 1',
       ],
       ['scale_weight', { matrix: 'q', row: 1, column: 2 }, { factor: 0 }, 'q (1, 2) × 0'],
     ] as const) {

@@ -39,8 +39,8 @@ const EDIT_LEGENDS: Readonly<Record<string, (fields: EditFields, labels: EditFie
   project: ({ direction = 'tag', from = 'stream', layer, head, seed = 1 }) => {
     const location = layer === undefined ? '' : ` of layer ${layer}`;
     const fullLocation = head === undefined ? location : `${location}, head ${head}`;
-    const directionWords = direction === 'random' ? `random directions ${seed}` : 'tag';
-    return `${directionWords}${fullLocation} out of the ${from}`;
+    const directionWords = direction === 'random' ? `random directions ${seed}` : 'the tag';
+    return `without ${directionWords}${fullLocation}${from === 'stream' ? '' : ` in the ${from}`}`;
   },
   scale_weight: ({ matrix, row, column, factor = 0 }) =>
     `${matrix} (${row}, ${column}) × ${factor}`,
