@@ -30,8 +30,7 @@ describe('the answer', () => {
       const { T, tensors } = sinksOf(...shares);
       return answer(view, { T }, tensors);
     };
-    expect(answerOfShares('sinks', 0.6)).toMatchSnapshot();
-    expect(answerOfShares('heads', 0.5)).toMatchSnapshot();
+    expect([answerOfShares('sinks', 0.6), answerOfShares('heads', 0.5)]).toMatchSnapshot();
     expect(answerOfShares('sinks', 0)).toMatchSnapshot();
     expect(answerOfShares('scores', 0.6)).toMatchSnapshot();
     expect(answerOfShares('scores', 0.6, 0.1)).toMatchSnapshot();
@@ -124,9 +123,7 @@ describe('the answer', () => {
       answer(
         'loss',
         {},
-        {
-          loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]),
-        },
+        { loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]) },
       );
     expect(answerOfHalves(3, 2)).toMatchSnapshot();
     expect(answerOfHalves(2, 3)).toMatchSnapshot();

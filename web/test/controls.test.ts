@@ -67,9 +67,9 @@ describe('a number field', () => {
       ['64', 64],
     ]);
     const [input] = all<HTMLInputElement>('input');
-    expect(['min', 'max', 'step', 'type'].map((name) => input!.getAttribute(name))).toEqual([
-      ...['1', '512', '1', 'number'],
-    ]);
+    expect(
+      ['min', 'max', 'step', 'type'].map((name) => input!.getAttribute(name)),
+    ).toMatchSnapshot();
     expect(field('eps').enter('0.25')).toEqual(['0.25', 0.25]);
     expect(field().enter('9000')).toEqual(['8192', 8192]);
   });
@@ -87,10 +87,7 @@ describe('a choice', () => {
       menu
         .all<HTMLOptionElement>('option')
         .map((option) => [option.value, option.hasAttribute('selected')]),
-    ).toEqual([
-      ['a', false],
-      ['b', true],
-    ]);
+    ).toMatchSnapshot();
     menu.enter('[aria-label="kind"]', 'a');
     expect(pick).toHaveBeenLastCalledWith('a');
     const row = mount(
@@ -107,10 +104,7 @@ describe('a choice', () => {
     );
     expect(
       row.all('button').map((button) => [button.title, button.getAttribute('aria-pressed')]),
-    ).toEqual([
-      ['the first', 'false'],
-      ['', 'true'],
-    ]);
+    ).toMatchSnapshot();
     row.all('button')[0]!.click();
     expect(pick).toHaveBeenLastCalledWith(1);
     expect(row.all('.segmented')[0]!.className).toBe('segmented small');
@@ -125,11 +119,7 @@ describe('a choice', () => {
 describe('the heading of a room', () => {
   it('has its title and its finding, which an embed can hide', () => {
     const { all, text } = mount(roomHeading('Explore', 'A head has a sink.', as(context())));
-    expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
-      'Explore',
-      'A head has a sink.',
-      false,
-    ]);
+    expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toMatchSnapshot();
     // All terms together are one tab stop.
     expect(all('.lead .term').map((element) => element.tabIndex)).toEqual([0, -1]);
     const hiddenHeading = mount(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
@@ -149,10 +139,9 @@ describe('the list of subjects', () => {
     const list = (all = twoSubjects) => mount(subjectList('Models', all, as(page), show));
     const { texts, all, button } = list();
     expect(texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid ✕']);
-    expect(all('.subject button').map((button) => button.getAttribute('aria-label'))).toEqual([
-      'Remove Softmax model',
-      'Remove Sigmoid',
-    ]);
+    expect(
+      all('.subject button').map((button) => button.getAttribute('aria-label')),
+    ).toMatchSnapshot();
     all('.subject button')[0]!.click();
     expect(show).toHaveBeenCalledExactlyOnceWith(['sigmoid@4']);
     button('+ add').click();
@@ -187,9 +176,7 @@ describe('the list of subjects', () => {
   it('names models that are not open yet by their ids', () => {
     const page = context();
     const name = (subject: string) => nameOf({ subject }, as(page));
-    expect([name('softmax@40'), name('hub:a/b'), name('?!')]).toEqual([
-      ...['Softmax model at step 40', 'a/b', '?!'],
-    ]);
+    expect([name('softmax@40'), name('hub:a/b'), name('?!')]).toMatchSnapshot();
     page.engine.value = undefined;
     expect(name('softmax')).toBe('softmax');
   });
@@ -239,9 +226,7 @@ describe('the start token and example texts', () => {
       );
 
   it('offers the start tokens of the tokenizers', () => {
-    expect(options('', frameWith())).toEqual([
-      ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
-    ]);
+    expect(options('', frameWith())).toMatchSnapshot();
     // The start token, which this default adds anyway, is offered only if a link asked for it.
     const standard = '|the tokenizer’s default: <s>';
     expect(options('bos', frameWith())).toEqual([
@@ -249,9 +234,7 @@ describe('the start token and example texts', () => {
     ]);
     expect(options('none', frameWith())).toEqual([standard, 'none|none*', '</s>|</s>']);
     const noneFrame = frameWith({ special: { ...special, automatic: [] } });
-    expect(options('', noneFrame)).toEqual([
-      ...['|the tokenizer’s default: none*', 'none|none', 'bos|start token <s>', '</s>|</s>'],
-    ]);
+    expect(options('', noneFrame)).toMatchSnapshot();
     expect(options('', frameWith(), noneFrame)[0]).toBe('|the tokenizer’s default: <s> / none*');
     expect(options('<s>', frameWith())).toContain('<s>|<s>*');
     expect(
@@ -390,15 +373,8 @@ describe('the row of tokens', () => {
         element.tabIndex,
         element.getAttribute('aria-pressed'),
       ]),
-    ).toEqual([
-      ['<s>', -1, 'false'],
-      ['a', -1, 'false'],
-      ['b', 0, 'true'],
-      ['c', -1, 'false'],
-    ]);
-    expect(all.map((element) => element.className.replace(/\s+/g, ' ').trim())).toEqual([
-      ...['chip special', 'chip', 'chip', 'chip made'],
-    ]);
+    ).toMatchSnapshot();
+    expect(all.map((element) => element.className.replace(/\s+/g, ' ').trim())).toMatchSnapshot();
     expect([all[1]!.title, text('.cut')]).toMatchSnapshot();
     expect(drawRow().chips.map((element) => element.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(drawRow({ query: 99 }).chips.map((element) => element.tabIndex)).toEqual([
@@ -448,10 +424,7 @@ describe('generating', () => {
     ];
     const { button, all } = mount(generateControls(as(page), frames));
     const ranges = all<HTMLInputElement>('input').map(({ min, max, step }) => [min, max, step]);
-    expect(ranges).toEqual([
-      ['0', '5', '0.1'],
-      ['0', '100000', '1'],
-    ]);
+    expect(ranges).toMatchSnapshot();
     button('Generate 16 tokens').click();
     expect(page.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },

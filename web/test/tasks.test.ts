@@ -12,11 +12,7 @@ const score = (mean: number, change = 0, error: number | null = 0.02) => ({
 const scoresOf = (
   accuracy: ReturnType<typeof score>,
   choice?: ReturnType<typeof score>,
-): TaskScores => ({
-  accuracy,
-  loss: score(3),
-  choice: choice ?? null,
-});
+): TaskScores => ({ accuracy, loss: score(3), choice: choice ?? null });
 const nextToken: TaskResult = {
   name: 'next',
   prompts: 24,
@@ -62,8 +58,7 @@ describe('the sentence about tasks', () => {
       other: withoutError(0.5, 0),
     };
     expect(sentence([singlePrompt])).toContain('(1 prompt): accuracy is 50.0%, by');
-    expect(sentence([singlePrompt])).toMatchSnapshot();
-    expect(sentence([singlePrompt])).toMatchSnapshot();
+    expect([sentence([singlePrompt]), sentence([singlePrompt])]).toMatchSnapshot();
   });
 });
 

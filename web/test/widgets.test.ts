@@ -46,9 +46,12 @@ describe('a question of a lesson', () => {
     );
     expect(seen()).toEqual(['form']);
     const [range] = all<HTMLInputElement>('input');
-    expect([range!.min, range!.max, range!.getAttribute('value'), text('output')]).toEqual([
-      ...['0', '25', '13', '13%'],
-    ]);
+    expect([
+      range!.min,
+      range!.max,
+      range!.getAttribute('value'),
+      text('output'),
+    ]).toMatchSnapshot();
     expect(text('label .unseen')).toBe('Your guess, from 0 to 25');
     expect([
       all('form')[0]!.getAttribute('aria-labelledby'),
@@ -67,19 +70,14 @@ describe('a question of a lesson', () => {
 
   it('has a slider from 0 to 100 by default, or buttons', () => {
     const { all } = renderQuestion('');
-    expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toEqual([
-      ['0', '100'],
-    ]);
+    expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toMatchSnapshot();
     expect(all<HTMLInputElement>('input')[0]!.getAttribute('value')).toBe('50');
     const choiceQuestion = renderQuestion(
       'data-choices="It rises|It falls" data-answer="It rises" data-unit="%"',
     );
     expect(choiceQuestion.texts('label')).toEqual(['It rises', 'It falls']);
     const radios = choiceQuestion.all<HTMLInputElement>('input');
-    expect(radios.map(({ type, required }) => [type, required])).toEqual([
-      ['radio', true],
-      ['radio', true],
-    ]);
+    expect(radios.map(({ type, required }) => [type, required])).toMatchSnapshot();
     radios[1]!.checked = true;
     choiceQuestion.send();
     expect(choiceQuestion.text('.predict-guess')).toMatchSnapshot();
@@ -137,9 +135,7 @@ describe('the calculator of one attention row', () => {
   it('has the weights of its scores, beside those of other forms', () => {
     const { cells, texts, slide, all } = renderRow('beside="sigmoid nothing"');
     expect(texts('thead th')).toEqual(['Token', 'Score x', 'This formula', 'Sigmoid']);
-    expect(texts('tbody th')).toEqual([
-      ...['token 1value 0.1', 'token 2value 1', 'token 3value 0.8', 'no token', 'The head writes'],
-    ]);
+    expect(texts('tbody th')).toMatchSnapshot();
     // e, 1 and 1/e over their sum; 1 / (1 + e^−x).
     expect(cells()).toEqual(['67% 73%', '24% 50%', '9% 27%', '– –', '0.38 0.79']);
     expect(all('.bar')[0]!.getAttribute('style')).toMatch(/^--share: 0\.665/);
@@ -157,17 +153,13 @@ describe('the calculator of one attention row', () => {
     const sliderLabels = () =>
       all('.setting input').map((slider) => slider.getAttribute('aria-label'));
     expect(pressed('.switch button')).toEqual(['key bias k, v', 'none']);
-    expect(sliderLabels()).toMatchSnapshot();
-    expect(all('[role=region]')[0]!.getAttribute('aria-label')).toMatchSnapshot();
+    expect([sliderLabels(), all('[role=region]')[0]!.getAttribute('aria-label')]).toMatchSnapshot();
     // The bias has weight e as well: the sum is e + 1 + 1/e + e.
     expect([cells()[3], all('.nowhere').length]).toEqual(['40%', 1]);
     slide('Value v of the bias', '-1');
     expect(text('[role=status]')).toContain('the head writes');
     click('sink logit s');
-    expect([pressed('.switch button'), sliderLabels()]).toEqual([
-      ['sink logit s', 'none'],
-      ['Sink logit s'],
-    ]);
+    expect([pressed('.switch button'), sliderLabels()]).toMatchSnapshot();
     all('[aria-label=Gate] button')[1]!.click();
     expect(sliderLabels()).toEqual(['Sink logit s', 'Gate g']);
     const writtenLength = Number(cells()[4]);
@@ -178,9 +170,9 @@ describe('the calculator of one attention row', () => {
     expect(texts('math').length).toBeGreaterThan(1);
     expect(renderRow('normalizer="relu"').cells()[0]).toBe('67%');
     expect(renderRow('normalizer="none"').cells().slice(0, 3)).toEqual(['100%', '0%', '−100%']);
-    expect([...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('style'))).toEqual([
-      ...['--share: 1', '--share: 0', '--share: 0'],
-    ]);
+    expect(
+      [...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('style')),
+    ).toMatchSnapshot();
   });
 });
 
@@ -201,10 +193,7 @@ describe('the widget that generates text with three caches', () => {
     document.body.append(element);
     const reader = readOf(document.body);
     const { text, texts, enter, click, all, button } = reader;
-    expect([text('.recorded'), all<HTMLTextAreaElement>('textarea')[0]!.value]).toEqual([
-      'recorded',
-      'Once',
-    ]);
+    expect([text('.recorded'), all<HTMLTextAreaElement>('textarea')[0]!.value]).toMatchSnapshot();
     enter('textarea', 'Twice', 'input');
     enter('input', '7', 'input');
     click('Generate');

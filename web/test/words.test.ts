@@ -52,25 +52,18 @@ describe('a displayed number', () => {
 
   it('has a decimal beside a bound that a whole percent would hide', () => {
     const shares = [0.3041, 0.2968, 0.3, 0.31, 0.29, 0.0041];
-    expect(shares.map((share) => percentBeside(share, 0.3))).toEqual([
-      ...['30.4%', '29.7%', '30.0%', '31%', '29%', '0.4%'],
-    ]);
+    expect(shares.map((share) => percentBeside(share, 0.3))).toMatchSnapshot();
   });
 
   it('is a whole percent for a head, and rounded up for a bound', () => {
     const wordsOf = (change: Partial<Claim>) =>
-      attentionWords({
-        isShare: true,
-        isStrongest: true,
-        uniform: 0.5,
-        ...change,
-      } as Claim);
+      attentionWords({ isShare: true, isStrongest: true, uniform: 0.5, ...change } as Claim);
     const bound = { isShare: false, attention: 0.121 };
-    expect([wordsOf({ attention: 0.121 }), wordsOf({ attention: 0.126 }), wordsOf(bound)]).toEqual([
-      '12%',
-      '13%',
-      '13%',
-    ]);
+    expect([
+      wordsOf({ attention: 0.121 }),
+      wordsOf({ attention: 0.126 }),
+      wordsOf(bound),
+    ]).toMatchSnapshot();
   });
 });
 
@@ -94,9 +87,7 @@ describe('a number in a table', () => {
   });
 
   it('keeps a decimal of a row sum that a whole percent would hide', () => {
-    expect([1, 0.756, 0.01, 0.0099, 0.004, 0].map(sumWords)).toEqual([
-      ...['100%', '76%', '1.0%', '1.0%', '0.4%', '0.0%'],
-    ]);
+    expect([1, 0.756, 0.01, 0.0099, 0.004, 0].map(sumWords)).toMatchSnapshot();
   });
 
   it('has a row sum averaged over prompts, or over heads', () => {
