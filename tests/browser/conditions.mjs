@@ -1,21 +1,13 @@
 /**
- * Tests the page under adverse conditions: a full disk, the back button, strangers in other frames, hosts without a
- * bundler.
+ * Tests the page under adverse conditions: the back button, strangers in other frames, hosts without a bundler.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openHubPage } from './hub_stage.mjs';
 import { openSite } from './site.mjs';
 import { chromium, CHROMIUM, root, settled, text } from './stage.mjs';
-
-async function limitStorage(page, quotaSize) {
-  const session = await page.context().newCDPSession(page);
-  const { origin } = new URL(page.url());
-  await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize });
-}
 
 /** Names a file that npm would have installed: of the packed package or of its dependencies. */
 const installedFile = (path) =>
@@ -27,26 +19,6 @@ const installedFile = (path) =>
   );
 
 export const conditions = {
-  async 'a model of the hub opens with a full disk, and no other data is lost'(stage) {
-    const { page } = await openHubPage(stage);
-    const free = await page.evaluate(() => globalThis.tool.load('sinkscope/softmax'));
-    await page.evaluate(() => globalThis.sinkscope.cacheClear());
-    await limitStorage(page, 100_000);
-    const full = await page.evaluate(() => globalThis.tool.load('sinkscope/softmax'));
-    assert.deepEqual(full, free);
-    const cachedBytes = await page.evaluate(() => globalThis.sinkscope.cacheBytes());
-    assert.ok(cachedBytes <= 100_000, `${cachedBytes} bytes are cached`);
-  },
-
-  async 'with a full disk the lab trains'(stage) {
-    const page = await stage.open('room=lab', { waits: false });
-    await page.getByRole('button', { name: 'Skip the guess' }).waitFor();
-    await limitStorage(page, 1);
-    await page.getByRole('button', { name: 'Skip the guess' }).click();
-    await page.waitForFunction(() => /step [1-9]\d/.test(document.body.innerText));
-    assert.deepEqual(page.troubles, []);
-  },
-
   async 'the page responds after the back button'() {
     const options = { ...CHROMIUM, ignoreDefaultArgs: ['--disable-back-forward-cache'] };
     const browser = await chromium.launch(options);

@@ -185,16 +185,12 @@ const FITTING = {
 };
 const FRAME_PAGE =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
+/** embed_fit.test.ts covers what the figure leaves out in boxes of all sizes. */
 const SIZES = [
   [280, 240],
   [320, 480],
-  [360, 300],
   [480, 360],
-  [640, 360],
   [852, 520],
-  [1024, 576],
-  [1280, 800],
-  [1600, 900],
   [1920, 1080],
 ];
 /** The least size of a picture, as a share of the frame's smaller side, and of letters, in pixels. */
@@ -823,7 +819,7 @@ export const embed = {
 
   ...Object.fromEntries(
     Array.from({ length: PARTS }, (_, part) => [
-      `the picture is the figure in frames of ten sizes, part ${part + 1} of ${PARTS} of the views`,
+      `the picture is the figure in frames of five sizes, part ${part + 1} of ${PARTS} of the views`,
       (stage) =>
         fitsAllSizes(
           stage,

@@ -3,7 +3,7 @@
  * 1280x800. The numbers here may be lowered and never raised.
  */
 import assert from 'node:assert/strict';
-import { settled } from './stage.mjs';
+import { goTo, settled } from './stage.mjs';
 
 /** The largest numbers of [controls, words of the room] in view, by room. */
 const MAX_COUNTS = {
@@ -51,16 +51,16 @@ function count() {
 export const few = {
   async 'every room shows few controls and words at a time'(stage) {
     const counts = {};
+    const page = await stage.open();
+    await page.setViewportSize({ width: 1280, height: 800 });
     for (const room of Object.keys(MAX_COUNTS)) {
-      const page = await stage.open(`room=${room}`, { waits: false });
+      await goTo(page, `room=${room}`);
       // The first picture of the room may be inside a folded section, so only visible ones count.
       // The lab says that it loads until both models are there.
       const picture = room === 'lab' ? '.lab-guess button:enabled' : 'canvas';
       await page.waitForSelector(`.room-${room} ${picture} >> visible=true`);
-      await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);
       counts[room] = await page.evaluate(count);
-      await page.close();
     }
     for (const [room, [controls, words]] of Object.entries(MAX_COUNTS)) {
       assert.ok(counts[room][0] <= controls, `${counts[room][0]} controls in ${room}`);

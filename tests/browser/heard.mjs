@@ -9,8 +9,6 @@ import { root, settled, text } from './stage.mjs';
 const heardFolder = `${root}.build/heard`;
 mkdirSync(heardFolder, { recursive: true });
 
-const ROOMS = ['start', 'explore', 'compare', 'training', 'purpose', 'lab', 'learn'];
-
 /**
  * Script that collects in `announced` what a room's live regions say: a region's text after each of its changes, or, where it
  * changes while it is busy, its text when it no longer is. `wasBusy` notes that the page began or ended a run.
@@ -43,41 +41,46 @@ const announcedBy = async (page, act) => {
   return announced.filter((said, i) => said !== announced[i - 1]);
 };
 
-const treeOf = (room) => [
+/** Each control has a name, headings hold titles alone, one region announces. */
+async function expectTree(page, room) {
+  const tree = await page.locator('body').ariaSnapshot();
+  writeFileSync(`${heardFolder}/${room}.txt`, `${tree}\n`);
+  const lines = tree.split('\n').map((line) => line.trim());
+  const roles = 'button|link|textbox|combobox|slider|checkbox|radio|spinbutton|application|region';
+  assert.deepEqual(
+    lines.filter((line) => new RegExp(`^- (?:${roles})(?: \\[|:|$)`).test(line)),
+    [],
+    'without a name',
+  );
+  assert.deepEqual(
+    lines.filter((line) => /^- '?heading ".*(?:Link to|Copy link|>_|<\/>)/.test(line)),
+    [],
+    'more than a title',
+  );
+  assert.equal(lines.filter((line) => /^- '?heading ".*\[level=1\]/.test(line)).length, 1);
+  const regions = await page.evaluate(() =>
+    [...document.querySelectorAll('main :is([role=status], [aria-live=polite])')]
+      .filter((region) => region.checkVisibility())
+      .map((region) => region.className),
+  );
+  assert.ok(regions.length <= 1, `regions that announce: ${regions}`);
+}
+
+const trees = ['purpose', 'lab', 'learn'].map((room) => [
   `heard, ${room}: each control has a name, headings hold titles alone, one region announces`,
   async (stage) => {
     const page = await stage.open(`room=${room}`, { waits: false });
     await page.locator('main h1').first().waitFor();
     await settled(page);
-    const tree = await page.locator('body').ariaSnapshot();
-    writeFileSync(`${heardFolder}/${room}.txt`, `${tree}\n`);
-    const lines = tree.split('\n').map((line) => line.trim());
-    const roles =
-      'button|link|textbox|combobox|slider|checkbox|radio|spinbutton|application|region';
-    assert.deepEqual(
-      lines.filter((line) => new RegExp(`^- (?:${roles})(?: \\[|:|$)`).test(line)),
-      [],
-      'without a name',
-    );
-    assert.deepEqual(
-      lines.filter((line) => /^- '?heading ".*(?:Link to|Copy link|>_|<\/>)/.test(line)),
-      [],
-      'more than a title',
-    );
-    assert.equal(lines.filter((line) => /^- '?heading ".*\[level=1\]/.test(line)).length, 1);
-    const regions = await page.evaluate(() =>
-      [...document.querySelectorAll('main :is([role=status], [aria-live=polite])')]
-        .filter((region) => region.checkVisibility())
-        .map((region) => region.className),
-    );
-    assert.ok(regions.length <= 1, `regions that announce: ${regions}`);
+    await expectTree(page, room);
   },
-];
+]);
 
 const announcements = ['start', 'explore', 'compare', 'training'].map((room) => [
-  `heard, ${room}: a new sentence announces its result once, and a map's cells name their model`,
+  `heard, ${room}: controls have names, a new sentence announces its result once, and a map's cells name their model`,
   async (stage) => {
     const page = await stage.open(`room=${room}`, { script: HEARS });
+    await expectTree(page, room);
     const announced = await announcedBy(page, async () => {
       await page.evaluate(() => {
         globalThis.wasBusy = false;
@@ -104,4 +107,4 @@ const announcements = ['start', 'explore', 'compare', 'training'].map((room) => 
   },
 ]);
 
-export const heard = Object.fromEntries([...ROOMS.map(treeOf), ...announcements]);
+export const heard = Object.fromEntries([...trees, ...announcements]);

@@ -96,42 +96,6 @@ export const hub = {
     assert.equal(requests.length, 2);
   },
 
-  async 'a hub that falls silent, states a false size or redirects without end is refused in a sentence'(
-    stage,
-  ) {
-    const { page, hub } = await openHubPage(stage);
-    const address = `${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`;
-    const refusal = (href) =>
-      page.evaluate((address) => {
-        const readAll = async () => {
-          const options = { wait: 1, tries: 2, stall: 500 };
-          const { stream } = await globalThis.openCached(new URL(address), options);
-          const reader = stream.getReader();
-          while (!(await reader.read()).done);
-        };
-        return globalThis.tool.failure(address ? readAll() : globalThis.tool.resolve('own/model'));
-      }, href);
-    for (const [fault, sentence] of [
-      [{ silent: true }, /no answer came for 500 ms/],
-      [{ hang: true }, /no byte came for 500 ms/],
-      [{ length: 10 ** 8 }, /expected 100000000 bytes as announced, found \d+$/],
-    ]) {
-      hub.reset();
-      hub.fault({ host: 'cdn', path: WEIGHTS, ...fault });
-      const { code, message } = await refusal(address);
-      assert.equal(code, 'read', message);
-      assert.match(message, sentence);
-      assert.ok(hub.log.length <= 10, `${hub.log.length} requests`);
-    }
-    hub.reset();
-    hub.fault({ path: /^\/api\//, status: 302, headers: { location: '/api/again' } });
-    const { code, message } = await refusal();
-    assert.equal(code, 'read', message);
-    assert.match(message, /no answer came/);
-    // A browser follows twenty redirects, and the page asks three times.
-    assert.ok(hub.log.length <= 3 * 21, `${hub.log.length} requests`);
-  },
-
   async 'a small compressed file is cached'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ path: /tokenizer\.json$/, gzip: true });

@@ -36,6 +36,16 @@ const readNumbers = (page) =>
     all.map(({ dataset: { figure, value }, textContent }) => `${figure} ${value} ${textContent}`),
   );
 
+/** A page of the course is one column of text, in its own style alone. */
+async function expectColumn(page) {
+  const [widest, letters] = await page.$$eval('main p, main h2', (all) => [
+    Math.max(...all.map((element) => element.getBoundingClientRect().width)),
+    getComputedStyle(document.body).fontSize,
+  ]);
+  assert.ok(widest > 300 && widest <= 760, `${widest} px`);
+  assert.equal(letters, '17px');
+}
+
 const lessonTests = Object.fromEntries(
   slugs.map((slug, i) => {
     const size = SIZES[i % SIZES.length];
@@ -75,6 +85,7 @@ const lessonTests = Object.fromEntries(
         );
         assert.deepEqual(repeatedSentences, [], 'no sentence occurs twice in a figure');
         await staysWithin(page, size.width, slug);
+        await expectColumn(page);
         assert.deepEqual(await violations(page), []);
         await page.screenshot({ path: `${pictures}/lesson-${number}.png`, fullPage: true });
         await page.evaluate(() => document.querySelector('.next-lesson').scrollIntoView());
@@ -198,19 +209,6 @@ export const lessons = {
     assert.deepEqual(await violations(page), []);
   },
 
-  async 'a page of the course is one column of text, in its own style alone'(stage) {
-    for (const slug of [...slugs, 'glossary']) {
-      const page = await open(stage, slug, { width: 1280 });
-      const widest = await page.$$eval('main p, main h2', (all) =>
-        Math.max(...all.map((element) => element.getBoundingClientRect().width)),
-      );
-      assert.ok(widest > 300 && widest <= 760, `${slug}: ${widest} px`);
-      const size = await page.evaluate(() => getComputedStyle(document.body).fontSize);
-      assert.equal(size, '17px', slug);
-      await page.close();
-    }
-  },
-
   async 'without JavaScript every lesson has its text, its answers and its pictures'(stage) {
     const context = await stage.browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
@@ -309,6 +307,7 @@ export const lessons = {
     assert.deepEqual(await violations(page), []);
     await page.getByRole('link', { name: 'Glossary' }).click();
     await page.locator('dt', { hasText: 'attention sink' }).waitFor();
+    await expectColumn(page);
     assert.deepEqual(await violations(page), []);
   },
 };

@@ -10,6 +10,7 @@ import {
   ask,
   chips,
   everyTab,
+  goTo,
   inAllSizes,
   openSection,
   pauseAtStep,
@@ -333,16 +334,19 @@ const reading = {
           document.activeElement.closest('[data-view="attention"] .heatmap, .models .model') !==
           null,
       );
-    for (const room of ['compare', 'training', 'purpose', 'lab', 'start', 'explore']) {
-      const page = await stage.open(`room=${room}&runs=1`, { waits: false });
-      await page.waitForSelector('[data-view="attention"] .heatmap, .models .model canvas');
-      await settled(page);
-      if (room === 'lab') await page.locator('.skip').focus();
-      else await page.keyboard.press('Tab');
-      await page.keyboard.press('Enter');
-      assert.ok(await isThere(page), `${room}: the skip link leads to the map`);
-      await page.close();
+    const rooms = await stage.open('runs=1');
+    await rooms.keyboard.press('Tab');
+    for (const room of ['start', 'compare', 'training', 'purpose', 'lab', 'explore']) {
+      await goTo(rooms, `room=${room}&runs=1`);
+      await rooms.waitForSelector(
+        `[data-room="${room}"] :is([data-view="attention"] .heatmap, .models .model canvas)`,
+      );
+      await settled(rooms);
+      if (room !== 'start') await rooms.locator('.skip').focus();
+      await rooms.keyboard.press('Enter');
+      assert.ok(await isThere(rooms), `${room}: the skip link leads to the map`);
     }
+    await rooms.close();
     let stops = 0;
     for (const [room, width, few] of [
       // Tab reaches first the text, its start token, the examples, the name of the head and uniform attention.
@@ -353,15 +357,15 @@ const reading = {
       const page = await stage.open(`room=${room}`, { width });
       for (stops = 0; !(await isThere(page)); stops++) await page.keyboard.press('Tab');
       // Besides the links to the rooms, whose number grows, only a few controls come first.
-      const rooms = await page.locator('nav.rooms a').count();
-      assert.ok(stops <= rooms + few, `${room}: the map is ${stops} stops away`);
+      const links = await page.locator('nav.rooms a').count();
+      assert.ok(stops <= links + few, `${room}: the map is ${stops} stops away`);
     }
-    const widePage = await stage.open('room=explore');
+    const page = await stage.open('room=explore');
     const columns = ['bar', 'rail', 'middle', 'inspector'];
     let column = 0;
     for (let i = 0; i < 120; i++) {
-      await widePage.keyboard.press('Tab');
-      const name = await widePage.evaluate(() => {
+      await page.keyboard.press('Tab');
+      const name = await page.evaluate(() => {
         const names = ['bar', 'rail', 'middle', 'inspector'];
         return names.find((part) => document.activeElement.closest(`.room > .${part}`)) ?? '';
       });
@@ -371,7 +375,6 @@ const reading = {
       column = columns.indexOf(name);
     }
     assert.equal(column, 3);
-    const page = await stage.open('room=explore');
     await mapOf(page).focus();
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
     assert.match(
@@ -577,36 +580,40 @@ const comparing = {
       assert.deepEqual(outside, [], `${name} at ${width} px`);
     };
     let count = 0;
-    for (const width of [1280, 390]) {
-      const page = await stage.open('room=compare', { width });
-      const chapters = (await page.locator('.chapters button').allTextContents()).slice(0, -1);
-      for (const chapter of chapters) {
-        await page.getByRole('button', { name: chapter.trim(), exact: true }).click();
-        const cards = page.locator('.model');
-        await page.waitForFunction(() =>
-          [...document.querySelectorAll('.model')].every((card) => card.querySelector('canvas')),
-        );
-        await checkLabels(page, width, '.small-map em', chapter);
-        const names = await cards.locator('strong').allTextContents();
-        await cards.nth(1).click();
-        for (const name of names.slice(1)) {
-          const large = page.locator('.chapters').getByRole('button', { name, exact: true });
-          if ((await large.getAttribute('aria-current')) === null) await large.click();
-          await page.waitForFunction(
-            (title) =>
-              [...document.querySelectorAll('.view-attention .cell-head > strong')].at(-1)
-                ?.textContent === title,
-            name,
-          );
-          await checkLabels(page, width, '.view-attention .remark:not([hidden])', name);
-          count++;
-        }
-        if (chapter === chapters[0]) await page.goBack();
-        else await page.getByRole('button', { name: '← All' }).click();
-        await cards.first().waitFor();
+    const page = await stage.open('room=compare');
+    const checkBoth = async (labels, name) => {
+      for (const width of [390, 1280]) {
+        await page.setViewportSize({ width, height: 900 });
+        await checkLabels(page, width, labels, name);
       }
-      assert.deepEqual(page.troubles, []);
+    };
+    const chapters = (await page.locator('.chapters button').allTextContents()).slice(0, -1);
+    for (const chapter of chapters) {
+      await page.getByRole('button', { name: chapter.trim(), exact: true }).click();
+      const cards = page.locator('.model');
+      await page.waitForFunction(() =>
+        [...document.querySelectorAll('.model')].every((card) => card.querySelector('canvas')),
+      );
+      await checkBoth('.small-map em', chapter);
+      const names = await cards.locator('strong').allTextContents();
+      await cards.nth(1).click();
+      for (const name of names.slice(1)) {
+        const large = page.locator('.chapters').getByRole('button', { name, exact: true });
+        if ((await large.getAttribute('aria-current')) === null) await large.click();
+        await page.waitForFunction(
+          (title) =>
+            [...document.querySelectorAll('.view-attention .cell-head > strong')].at(-1)
+              ?.textContent === title,
+          name,
+        );
+        await checkBoth('.view-attention .remark:not([hidden])', name);
+        count++;
+      }
+      if (chapter === chapters[0]) await page.goBack();
+      else await page.getByRole('button', { name: '← All' }).click();
+      await cards.first().waitFor();
     }
+    assert.deepEqual(page.troubles, []);
     return `${count} large models`;
   },
 };
@@ -634,31 +641,33 @@ const commands = {
       'shown=softmax,sigmoid&input=random&n=3&T=20',
       'shown=no-bos&input=repeat&T=18&first=bos',
     ];
+    const page = await stage.open('room=compare&panel=numbers');
+    const shown = [];
     for (const hash of cases) {
-      const page = await stage.open(`room=compare&panel=numbers&${hash}`);
-      const rows = page.locator('.metrics tr[data-subject]:not(.stale)');
+      await goTo(page, `room=compare&panel=numbers&${hash}`);
       const count = hash.split('&')[0].split(/,(?![^(]*\))/).length;
       await page.waitForFunction(
         (n) => document.querySelectorAll('.metrics tr[data-subject]:not(.stale)').length === n,
         count,
       );
-      await settled(page);
-      const lines = await rows.evaluateAll((all) =>
-        all.map((row) => row.querySelector('.copy-command').title),
+      const rows = await page.$$eval('.metrics tr[data-subject]:not(.stale)', (all) =>
+        all.map((row) => ({
+          command: row.querySelector('.copy-command').title,
+          loss: row.querySelector('[data-metric="loss"] .value').textContent,
+          sinkPercent: parseFloat(row.querySelector('[data-metric="sink_1"] .value').textContent),
+        })),
       );
-      for (const [i, { metrics, loss }] of (await runCommands(lines)).entries()) {
-        const row = rows.nth(i);
-        const command = lines[i];
-        const shownNumber = async (name) =>
-          row.locator(`[data-metric="${name}"] .value`).textContent();
-        assert.equal(await shownNumber('loss'), loss.toFixed(3), command);
-        const sinkPercent = 100 * (metrics.sink_ratio_raw ?? metrics.sink_ratio).mean[0];
-        assert.ok(Math.abs(parseFloat(await shownNumber('sink_1')) - sinkPercent) <= 0.05, command);
-      }
-      assert.deepEqual(page.troubles, []);
-      await page.context().close();
+      shown.push(...rows);
     }
-    const page = await stage.open('room=compare&shown=softmax&panel=numbers');
+    const results = await runCommands(shown.map(({ command }) => command));
+    for (const [i, { metrics, loss }] of results.entries()) {
+      const { command, ...row } = shown[i];
+      assert.equal(row.loss, loss.toFixed(3), command);
+      const sinkPercent = 100 * (metrics.sink_ratio_raw ?? metrics.sink_ratio).mean[0];
+      assert.ok(Math.abs(row.sinkPercent - sinkPercent) <= 0.05, command);
+    }
+    assert.equal(results.length, 11);
+    assert.deepEqual(page.troubles, []);
     const button = page.locator('.metrics .copy-command').first();
     // The button has the class for two seconds only.
     await button.evaluate((element) => {
@@ -676,6 +685,8 @@ const commands = {
   },
 
   async 'the command beside each row of an experiment prints its loss'(stage) {
+    const page = await stage.open('room=purpose&runs=1');
+    const compared = [];
     for (const hash of [
       'runs=2&length=64',
       'experiment=cache&runs=2&length=48&shown=softmax',
@@ -684,7 +695,7 @@ const commands = {
       'experiment=fragility&perturbation=channel&runs=2&length=40&shown=softmax',
       'runs=1&length=300&positions=cache&shown=softmax',
     ]) {
-      const page = await stage.open(`room=purpose&${hash}`);
+      await goTo(page, `room=purpose&${hash}`);
       await page.waitForSelector('.settings tbody tr', { state: 'attached' });
       await settled(page);
       const rows = await page.$$eval('.settings tbody tr', (all) =>
@@ -692,16 +703,16 @@ const commands = {
       );
       assert.ok(rows.length > 1, hash);
       // The first row has no edit; the test of numbers above runs such commands.
-      const compared = [...rows.slice(1, 3), rows.at(-1)];
-      const results = await runCommands(compared.map(([, command]) => command));
-      for (const [i, [lossCell, command]] of compared.entries()) {
-        const { loss, metrics } = results[i];
-        const value = loss ?? metrics.loss_mean.mean[0];
-        assert.equal(lossCell.split(' (')[0].trim(), value.toFixed(3), command);
-      }
-      assert.deepEqual(page.troubles, []);
-      await page.context().close();
+      compared.push(...rows.slice(1, 3), rows.at(-1));
     }
+    const results = await runCommands(compared.map(([, command]) => command));
+    for (const [i, [lossCell, command]] of compared.entries()) {
+      const { loss, metrics } = results[i];
+      const value = loss ?? metrics.loss_mean.mean[0];
+      assert.equal(lossCell.split(' (')[0].trim(), value.toFixed(3), command);
+    }
+    assert.equal(results.length, 18);
+    assert.deepEqual(page.troubles, []);
   },
 };
 
@@ -839,7 +850,7 @@ const training = {
 };
 
 const links = {
-  async 'a copied link restores the same state in another page'(stage) {
+  async 'a copied link leads to the page of its room, which restores the same state'(stage) {
     const page = await stage.open('room=explore');
     await type(
       page,
@@ -853,7 +864,8 @@ const links = {
       /Link copied/.test(document.querySelector('.message').textContent),
     );
     const link = await page.evaluate(() => navigator.clipboard.readText());
-    const otherPage = await stage.open(new URL(link).hash.slice(1));
+    assert.equal(new URL(link).pathname, '/explore/index.html');
+    const otherPage = await stage.open(link.split('#')[1], { file: 'explore/index.html' });
     const readPage = (target) =>
       Promise.all([chips(target), findingOf(target), text(target, 'h1'), text(target, '.stage')]);
     assert.deepEqual(await readPage(otherPage), await readPage(page));
@@ -932,17 +944,18 @@ const links = {
   },
 };
 
-async function checkLooks(stage, room, { width, scheme }) {
-  const page = await stage.open(`room=${room}&runs=2`, { width, scheme });
-  await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
-  await settled(page);
-  await page.screenshot({ path: `${pictures}/${room}-${width}-${scheme}.png` });
-  await staysWithin(page, width);
-  await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
-  await staysWithin(page, Math.min(width, 320));
-  assert.deepEqual(await violations(page), []);
-  assert.deepEqual(page.troubles, []);
-}
+const looks = (room) =>
+  inAllSizes(
+    `the room ${room}`,
+    (stage) => stage.open(`room=${room}&runs=2`, { scheme: 'dark' }),
+    async (page, { width, scheme }) => {
+      await page.screenshot({ path: `${pictures}/${room}-${width}-${scheme}.png` });
+      await staysWithin(page, width);
+      await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
+      await staysWithin(page, Math.min(width, 320));
+      assert.deepEqual(await violations(page), []);
+    },
+  );
 
 export const rooms = {
   async 'Compare hides large models behind a question, lists their twins, and fits a phone'(stage) {
@@ -965,10 +978,5 @@ export const rooms = {
   ...commands,
   ...training,
   ...links,
-  ...Object.assign(
-    {},
-    ...['start', 'explore', 'compare', 'training', 'purpose'].map((room) =>
-      inAllSizes(`the room ${room}`, (stage, size) => checkLooks(stage, room, size)),
-    ),
-  ),
+  ...Object.assign({}, ...['start', 'explore', 'compare', 'training', 'purpose'].map(looks)),
 };

@@ -17,10 +17,7 @@ const MISSING = { status: 404, body: undefined };
 async function readAnswer(name) {
   const file = name.endsWith('/') ? join(name, 'index.html') : name;
   try {
-    return {
-      type: TYPES[extname(file)] ?? 'application/octet-stream',
-      body: await readFile(file),
-    };
+    return { type: TYPES[extname(file)] ?? 'application/octet-stream', body: await readFile(file) };
   } catch {
     return MISSING;
   }

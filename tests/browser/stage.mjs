@@ -190,6 +190,14 @@ export async function openFiles(page, files) {
   await input.setInputFiles(files);
 }
 
+/** Waits until the page shows a model from the reader's disk. */
+export async function untilFromDisk(page) {
+  await page.waitForFunction(() =>
+    /from your disk/.test(document.querySelector('.about')?.textContent),
+  );
+  await settled(page);
+}
+
 /** Lets the page press Pause when its training slider, which plays, is at a step: it stays there for half a second. */
 export const pauseAtStep = (page, step) =>
   page.locator('.walk input').evaluate((input, lastStep) => {
@@ -251,19 +259,34 @@ export async function staysWithin(page, width, name = 'the page') {
 }
 
 /**
- * Runs a test for each width and each scheme of the page; look gets { width, scheme }. They come in two pairs, since no
- * color depends on the width.
+ * A test that looks at one page in two widths and both schemes. They come in two pairs, since no color depends on the
+ * width.
+ * @param {(stage: object) => Promise<import('playwright-core').Page>} open
+ * @param {(page: import('playwright-core').Page, size: { width: number, scheme: string }) => Promise<void>} look
  */
-export const inAllSizes = (name, look, finds = 'axe finds nothing, nothing scrolls sideways') =>
-  Object.fromEntries(
-    [
-      { width: 1280, scheme: 'dark' },
-      { width: 390, scheme: 'light' },
-    ].map((size) => [
-      `${name} at ${size.width} px, ${size.scheme}: ${finds}`,
-      (stage) => look(stage, size),
-    ]),
-  );
+export const inAllSizes = (name, open, look) => ({
+  async [`${name} at 1280 px, dark, and at 390 px, light: axe finds nothing, nothing scrolls sideways`](
+    stage,
+  ) {
+    const page = await open(stage);
+    for (const [width, height, scheme] of [
+      [1280, 800, 'dark'],
+      [390, 844, 'light'],
+    ]) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme: scheme });
+      await settled(page);
+      await look(page, { width, height, scheme });
+    }
+    assert.deepEqual(page.troubles, []);
+  },
+});
+
+/** Follows a link within the page. */
+export async function goTo(page, hash) {
+  await page.evaluate((next) => (location.hash = next), hash);
+  await settled(page);
+}
 
 /** Runs axe on the page, and returns the rules that are broken, with the first place of each. */
 export async function violations(page) {

@@ -1,18 +1,9 @@
 /** Tests visits that a browser or a reader interrupts: history, a frozen or discarded tab, two tabs, a full disk, many models. */
 import assert from 'node:assert/strict';
+import { smallLab, trainButton, waitUntilPaused } from './lab.mjs';
 import { CHROMIUM, chromium, settled, text, until } from './stage.mjs';
 
-const SMALL = 'width:16,length:12,batch:4,steps:40';
-const LAB = `room=lab&leftRun=${SMALL}&rightRun=operation:relu,${SMALL}`;
-const trainButton = (page) =>
-  page.getByRole('button', { name: /^(Skip the guess|Train|Continue)$/ });
-
-async function waitUntilPaused(page) {
-  await page.waitForFunction(
-    () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),
-  );
-  await settled(page);
-}
+const LAB = smallLab();
 
 /** Trains until the end, and returns the lab's sentence. */
 async function trainToEnd(page) {
@@ -123,11 +114,11 @@ export const visits = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'two hundred changes of the model leave the last one on the page, and few workers'(stage) {
+  async 'sixty changes of the model leave the last one on the page, and few workers'(stage) {
     const page = await stage.open('room=explore&shown=softmax');
     const workers = page.workers().length;
     const names = ['sigmoid', 'relu', 'softmax1', 'small', 'softmax'];
-    for (let i = 0; i < 200; i++) {
+    for (let i = 0; i < 60; i++) {
       const hash = `#room=explore&shown=${names[i % names.length]}`;
       await page.evaluate((next) => (location.hash = next), hash);
       if (i % 20 === 0) await settled(page);
