@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import stat
 import sys
 from pathlib import Path
@@ -231,16 +230,6 @@ def test_noise_below_a_share_replaces_or_hides_a_token() -> None:
     assert loss.replace_tokens(tokens, noise, 0.5).tolist() == [[0, 0, VOCABULARY // 2]]
     p, is_masked = loss.draw_masked(tokens, torch.cat([torch.full((1, 1), 0.5), noise], 1))
     assert p.item() == 0.5 and is_masked.tolist() == [[False, False, True]]
-
-
-def test_the_load_of_an_expert_is_its_share_of_the_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of two experts has both tokens, and the other one of them."""
-    trace = SimpleNamespace(logits=torch.zeros(1, 2, 4), router=torch.tensor([[[[0.75, 0.25], [1.0, 0.0]]]]))
-    monkeypatch.setattr(loss, "forward", lambda *_: trace)
-    arch: Any = SimpleNamespace(mask=SimpleNamespace(kind="causal"), E=2, top_k=2)
-    text, noise = torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 4)
-    result = loss.next_token_loss(arch, {}, text, noise, Training(balance=0.5))
-    assert result.item() == pytest.approx(math.log(4) + 0.5 * 2 * (0.875 * 1 + 0.125 * 0.5) / 2)
 
 
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_one(

@@ -291,15 +291,6 @@ def test_a_text_that_is_too_short_for_an_eps_says_so(mask: dict[str, Any], first
     assert "too short" not in recording.table().title + recording.caption()
 
 
-def test_heads_count_by_weight_and_the_count_by_shares_is_beside_it() -> None:
-    family = FAMILIES["gpt_oss"]
-    model = family.make(family.implementations[0])
-    recording = record(model, make_inputs(family, 2), eps=[0.1], keep=0)
-    recording["mean.sink_ratio"][0, 0], recording["mean.sink_ratio_raw"][0, 0] = 0.75, 0.25
-    result = recording.measure()
-    assert (result["sink"], result["sinkByShares"]) == (0.25, 0.75)
-
-
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("operation", SIGNED_OPERATIONS)
 def test_weights_with_signs_are_judged_by_their_shares_as_in_the_table(operation: str, count: int) -> None:

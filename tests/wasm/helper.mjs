@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
 import { createEngine } from '../../wasm/index.ts';
-import { tensorsOf } from '../safetensors.mjs';
+import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 export const root = new URL('../../', import.meta.url);
 export const binaries = new URL('.build/wasm/', root);
@@ -73,19 +73,12 @@ function makeRandomModel({ L, D, F, V, context, K }, otherSettings) {
     shapes[`${layerPrefix}mlp.up_proj.weight`] = [F, D];
     shapes[`${layerPrefix}mlp.down_proj.weight`] = [D, F];
   }
-  let end = 0;
-  const entries = Object.entries(shapes).map(([name, shape]) => {
-    const begin = end;
-    end += 4 * shape.reduce((a, b) => a * b);
-    return [name, { dtype: 'F32', shape, data_offsets: [begin, end] }];
+  let count = 0;
+  const tensors = Object.entries(shapes).map(([name, shape]) => {
+    const length = shape.reduce((a, b) => a * b);
+    const numbers = Float32Array.from({ length }, () => ((count++ * 7919) % 201) / 4000 - 0.025);
+    return [name, { dtype: 'F32', shape }, Buffer.from(numbers.buffer)];
   });
-  const header = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(header.length));
-  const numbers = Float32Array.from(
-    { length: end / 4 },
-    (_, i) => ((i * 7919) % 201) / 4000 - 0.025,
-  );
   const config = JSON.stringify({
     model_type: 'llama',
     num_hidden_layers: L,
@@ -98,10 +91,7 @@ function makeRandomModel({ L, D, F, V, context, K }, otherSettings) {
     tie_word_embeddings: true,
     ...otherSettings,
   });
-  return {
-    config,
-    weights: new Uint8Array(Buffer.concat([length, header, Buffer.from(numbers.buffer)])),
-  };
+  return { config, weights: new Uint8Array(fileOf(tensors)) };
 }
 
 /**

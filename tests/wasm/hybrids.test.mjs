@@ -73,20 +73,6 @@ test("edits name layers by the model's numbers, and a layer without attention is
   assert.ok(Math.abs(mean[H + 1] - change) < 1e-5);
 });
 
-test('a recording of a hybrid keeps the layer numbers and prints the numbers of its model', async () => {
-  const run = async (...args) => (await runOk(...args)).stdout;
-  const out = join(folder, 'hybrid.safetensors');
-  await run('record', folder, '--ids', ids.join(), '--out', out);
-  const digits = (text) => text.match(/^(alpha_1|entropy|cosine gap) .*$/gm);
-  const [recordingText, modelText] = [
-    await run('measure', out),
-    await run('measure', folder, '--ids', ids.join()),
-  ];
-  assert.match(recordingText, /4 layers, attention in 2 \(1, 3\), 3 heads/);
-  assert.equal(digits(recordingText).length, 3);
-  assert.deepEqual(digits(recordingText), digits(modelText));
-});
-
 test('a loaded model and the command line report the layer numbers of the model', async () => {
   const loadedModel = await load(folder, { base: binaries, worker: false });
   const { layer, head, map } = await loadedModel.measure(TEXT);

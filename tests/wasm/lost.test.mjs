@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { getEventListeners, once } from 'node:events';
-import { copyFileSync, mkdtempSync, openAsBlob, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -412,24 +412,6 @@ test('an engine that is closed while its worker starts does not continue in this
     warn.mock.calls.map(({ arguments: warning }) => warning),
     [],
   );
-});
-
-test('a worker accepts a Blob instead of a File', async () => {
-  const engine = await createEngine({ base: binaries, worker: true });
-  const [config, weights] = await Promise.all(
-    ['config.json', 'model.safetensors'].map((name) => openAsBlob(new URL(name, softmax))),
-  );
-  const totals = [];
-  const model = await engine.open(
-    { config, weights },
-    { onProgress: ({ total }) => totals.push(total) },
-  );
-  assert.ok(totals.includes(weights.size));
-  const map = await (await model.run(ids)).field('att');
-  await started.at(-1).terminate();
-  await new Promise(setImmediate);
-  assert.deepEqual(await (await model.run(ids)).field('att'), map);
-  await engine.close();
 });
 
 test('one worker trains unless the caller requests more', async () => {

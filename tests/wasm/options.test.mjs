@@ -10,6 +10,7 @@ import { shellCommand } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, escapeControls } from '../../wasm/command/output.ts';
 import { openTokenizer } from '../../wasm/index.ts';
+import { headerOf, withHeader } from '../safetensors.mjs';
 import { binaries, runCli, softmax } from './helper.mjs';
 
 const model = fileURLToPath(softmax);
@@ -227,20 +228,14 @@ test('control characters from files are printed as escapes, and JSON keeps the o
   const size = ['--ids', '0,5,9,7,3,8,2,6,4,11,12,13'];
   assert.equal((await runCli('record', model, ...size, '--out', recording)).status, 0);
   const bytes = readFileSync(recording);
-  const length = Number(bytes.readBigUInt64LE(0));
-  const header = JSON.parse(bytes.subarray(8, 8 + length).toString());
+  const { header } = headerOf(bytes);
   const conditions = JSON.parse(header.__metadata__.sinkscope);
   conditions.model.id = hostileText;
   conditions.first.token = hostileText;
   conditions.edits = [{ kind: hostileText, label: hostileText }];
   header.__metadata__.sinkscope = JSON.stringify(conditions);
-  const json = Buffer.from(JSON.stringify(header));
-  const paddedHeader = Buffer.alloc(Math.ceil(json.length / 8) * 8, 0x20);
-  json.copy(paddedHeader);
-  const lengthBytes = Buffer.alloc(8);
-  lengthBytes.writeBigUInt64LE(BigInt(paddedHeader.length));
   const changed = join(folder, 'changed.safetensors');
-  writeFileSync(changed, Buffer.concat([lengthBytes, paddedHeader, bytes.subarray(8 + length)]));
+  writeFileSync(changed, withHeader(bytes, header));
   const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028\ufeff]/;
   const [plain, text, json2, csv, other] = await Promise.all([
     runCli('measure', recording),

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordStudy } from '../../wasm/index.ts';
-import { tensorsOf } from '../safetensors.mjs';
+import { headerOf, tensorsOf } from '../safetensors.mjs';
 
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 const metric = (name, fields, otherFields = {}) => ({
@@ -79,14 +79,13 @@ function fakeModel() {
 
 function parse(file) {
   const bytes = Buffer.from(file);
-  const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))).toString());
   const tensors = tensorsOf(bytes).map(([name, { dtype, shape }, data]) => {
     const { buffer } = Uint8Array.from(data);
     const numbers = dtype === 'F32' ? [...new Float32Array(buffer)] : dtype;
     return [name, { shape, numbers }];
   });
   return {
-    conditions: JSON.parse(header.__metadata__.sinkscope),
+    conditions: JSON.parse(headerOf(bytes).header.__metadata__.sinkscope),
     tensors: Object.fromEntries(tensors),
   };
 }

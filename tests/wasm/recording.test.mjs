@@ -8,6 +8,7 @@ import { cutText } from '../../wasm/internal.ts';
 import { loadModule } from '../../wasm/engine/load_module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
 import { QUIET_JOB } from '../../wasm/engine/job.ts';
+import { headerOf, withHeader } from '../safetensors.mjs';
 import { binaries, failure, files, root, softmax, withEngine } from './helper.mjs';
 
 const Ajv = createRequire(new URL('wasm/package.json', root))('ajv/dist/2020');
@@ -21,21 +22,10 @@ const sequences = await cutText(tokenizer, text, { tokens: 16, sequences: 4 });
 const strings = (ids) => ids.map((id) => tokenizer.piece(id));
 const eps = [0.1, 0.2, 0.3];
 
-function headerOf(bytes) {
-  const file = Buffer.from(bytes);
-  const length = Number(file.readBigUInt64LE(0));
-  return JSON.parse(file.subarray(8, 8 + length).toString());
-}
-
 function withMetadata(bytes, change) {
-  const file = Buffer.from(bytes);
-  const start = 8 + Number(file.readBigUInt64LE(0));
-  const header = headerOf(bytes);
+  const { header } = headerOf(bytes);
   header.__metadata__ = change(header.__metadata__);
-  const json = Buffer.from(JSON.stringify(header));
-  const length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(json.length));
-  return new Uint8Array(Buffer.concat([length, json, file.subarray(start)]));
+  return new Uint8Array(withHeader(bytes, header));
 }
 
 const assertSame = (a, b, label) =>
@@ -129,7 +119,7 @@ test('written recordings follow the schema', async () => {
     const aboutOptions = { license, source: 'a text', command: 'none', model: { id: 'softmax' } };
     const bytes = await recordStudy(model, sequences, { strings, eps, keep: 2, ...aboutOptions });
     for (const recordingBytes of [bytes, await run.record()]) {
-      const conditions = JSON.parse(headerOf(recordingBytes).__metadata__.sinkscope);
+      const conditions = JSON.parse(headerOf(recordingBytes).header.__metadata__.sinkscope);
       assert.ok(isValid(conditions), JSON.stringify(isValid.errors));
     }
     const { conditions } = await engine.openRecording(bytes);
@@ -160,7 +150,7 @@ test('cut files and false entries are rejected with a place, and leave no memory
     const cutError = await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
     assert.deepEqual([cutError.code, /^\w+\.\w+$/.test(cutError.where)], ['bad_file', true]);
     assert.match(cutError.text, /data inside/);
-    const evilConditions = JSON.parse(headerOf(bytes).__metadata__.sinkscope);
+    const evilConditions = JSON.parse(headerOf(bytes).header.__metadata__.sinkscope);
     // For the core a text ends with its NUL: JavaScript must not read fewer bytes than were checked.
     const hiddenJson = JSON.stringify(evilConditions).replace('"model":', '"model\\u0000x":');
     const hiddenFile = withMetadata(bytes, (m) => ({ ...m, sinkscope: hiddenJson }));

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { headerOf } from '../safetensors.mjs';
 
 export const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
 export const bytesOf = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
@@ -99,6 +100,5 @@ export async function withFolder(use) {
 }
 
 export function numbersOf(file) {
-  const start = 8 + Number(Buffer.from(file.buffer).readBigUInt64LE(0));
-  return new Float32Array(file.slice(start).buffer);
+  return new Float32Array(file.slice(headerOf(file).start).buffer);
 }
