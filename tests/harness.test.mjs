@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { countsOf, listedFor, openResults, testsOf } from './results.mjs';
+import { countsOf, listedFor, testsOf } from './results.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const README = `# tests
@@ -239,24 +239,6 @@ def test_d(): assert False`,
     { name: 'test_c' },
     { name: 'test_d', skip: 'later' },
   ]);
-
-  t.mock.method(console, 'log', () => {});
-  process.env.SINKSCOPE_REPORTS = folder;
-  t.after(() => delete process.env.SINKSCOPE_REPORTS);
-  const results = openResults('ours');
-  results.pass('a "word" & <b> é', '1 ms');
-  assert.equal(results.close(), 0);
-  results.fail('c', new Error('\x07 <testcase name="none"/>'));
-  assert.equal(results.close(), 1);
-  const [passedTest, failedTest] = tests('ours.xml');
-  assert.deepEqual(passedTest, { name: 'a "word" & <b> é' });
-  assert.equal(failedTest.name, 'c');
-  assert.match(failedTest.failure, /^Error: \ufffd <testcase name="none"\/>\n {4}at /);
-  const parse = 'import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])';
-  assert.deepEqual(await run('python3', ['-c', parse, pathIn('ours.xml')]), {
-    status: 0,
-    output: '',
-  });
 });
 
 test('a skipped test of ctest, which gives no reason, is reported by its name', () => {

@@ -190,8 +190,7 @@ def test_a_span_of_tokens_has_one_share(name: str) -> None:
         pooled.share([0])
 
 
-@pytest.mark.parametrize("width", ["column", "text"])
-@pytest.mark.parametrize("part", [None, "heads", "map"])
+@pytest.mark.parametrize(("width", "part"), [("column", None), ("text", "heads"), ("text", "map")])
 def test_a_picture_for_a_paper_has_its_width_and_letters(
     recording: sinkscope.Recording, width: str, part: str | None
 ) -> None:
