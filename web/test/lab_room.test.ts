@@ -536,6 +536,10 @@ describe('the room of the lab', () => {
     expect(calls.notify.mock.lastCall).toEqual([
       `Changed settings, left: ${left}; right: ${right}, ${left}.`,
     ]);
+    // The next pair has the same left model.
+    await redraw();
+    click('SGD instead of AdamW?');
+    expect(calls.notify).toHaveBeenCalledTimes(1);
     scope.end();
   });
 

@@ -112,8 +112,8 @@ const presetButtons = (
     const [left, right] = pair
       .requestedSettings()
       .map(({ settings }, i) => changesWords(settings, earlier[i]!.settings, pair.tables));
-    const changes = [left && `left: ${left}`, right && `right: ${right}`].filter(Boolean);
-    if (changes.length) notify(`Changed settings, ${changes.join('; ')}.`);
+    // How the right model differs from the left one is said in the room.
+    if (left) notify(`Changed settings, left: ${left}${right && `; right: ${right}`}.`);
   };
   const later = PRESETS.slice(PRESETS.indexOf(presetOf(state.value)!) + 1);
   const next = hasNext ? later.find(({ question }) => question) : undefined;

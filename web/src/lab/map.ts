@@ -8,7 +8,7 @@ import { drawScale } from '../plot/legend';
 import { addElement } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
-import type { Settings } from './settings';
+import { isFineTune, type Settings } from './settings';
 import {
   allRowsWords,
   captionWords,
@@ -144,7 +144,7 @@ function modelActions(namedLab: NamedLab, side: 0 | 1, { explore, saveModel, cha
     <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(namedLab)}>
       Save model
     </button>
-    <span class="hint">${allRowsWords(namedLab)}</span>
+    ${isFineTune(settings) ? nothing : html`<span class="hint">${allRowsWords(namedLab)}</span>`}
     ${
       heads.length > 1
         ? choiceField('head', String(settings.head), choices, (head) =>
