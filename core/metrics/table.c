@@ -281,6 +281,9 @@ static ss_status check_base(const ss_trace *trace, const ss_metric *row, const s
 static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int field,
                               ss_error *err) {
     const char *name = ss_fields()[field].name;
+    if (trace->summaries.is_cross)
+        return ss_fail(err, SS_BAD_REQUEST, row->name,
+                       "needs attention within one sequence, and this is cross-attention");
     if (field == SS_FIELD_ATT && trace->summaries.pooled_side)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the field %s in full, kept here as maps pooled to %d x %d", name,

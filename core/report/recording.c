@@ -256,6 +256,11 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
     r->lengths = lengths;
 }
 
+static void read_cross(ss_recording *r, ss_json *json) {
+    ss_json cross = ss_json_object(json, "cross");
+    if (cross.object) r->queries = ss_json_int(&cross, "T", SS_JSON_REQUIRED, 1, INT_MAX);
+}
+
 static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *arena,
                                  ss_error *err) {
     ss_status status = SS_OK;
@@ -268,6 +273,7 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_versions(&json);
     require_text(&json, "class");
     check_texts(&json, (const char *const[]){"license", "command", NULL});
+    read_cross(r, &json);
     read_tokens(r, &json, arena);
     return status;
 }
@@ -332,6 +338,9 @@ static bool shape_of(ss_tensor *s, const ss_trace *sizes, const char *const *let
     return true;
 }
 
+/* Fields [L][H][T]... with a row for each query. */
+#define FIELDS_OF_QUERIES (SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_ATT))
+
 /* The tensors with summaries that replace a field: name, field, and shape of the tensor. */
 static const struct {
     const char *name;
@@ -357,8 +366,9 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     const ss_entry *scale = prompt_entry(r, prompt, "att_scale");
     size_t P = maps->tensor.rank == 4 ? maps->tensor.dims[3] : 0;
     size_t L = (size_t)r->model.arch.L, H = (size_t)r->model.arch.H;
+    size_t rows = r->queries ? (size_t)r->queries : P;
     ss_status status =
-        check_entry(maps, &(ss_tensor){.rank = 4, .dims = {L, H, P, P}}, 1 << SS_U8, false, err);
+        check_entry(maps, &(ss_tensor){.rank = 4, .dims = {L, H, rows, P}}, 1 << SS_U8, false, err);
     if (status == SS_OK && (P < 1 || P > 128 || P > (size_t)r->lengths[prompt]))
         status = ss_fail(err, SS_BAD_TENSOR, maps->name,
                          "expected maps of 1 to 128 cells a side, and of no more than the tokens, "
@@ -393,6 +403,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
         if (!entry || !shape_of(&s, &sizes, row->shape) || lacks_first_token(entry, field, T))
             continue;
+        if (r->queries && SS_BIT(field) & FIELDS_OF_QUERIES) s.dims[2] = (size_t)r->queries;
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
         if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
@@ -551,6 +562,7 @@ static void read_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
         ss_tensor s;
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
+        if (r->queries && SS_BIT(field) & FIELDS_OF_QUERIES) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
         trace->fields |= SS_BIT(field);
         trace->buffers[field] = lacks_first_token(entry, field, trace->T)
@@ -616,6 +628,7 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
         numbers[i] = entry ? numbers_of(entry, arena) : NULL;
     }
     summaries->pooled_side = pooled_map ? (int)pooled_map->tensor.dims[3] : 0;
+    summaries->is_cross = r->queries > 0;
     summaries->alpha = numbers[SUMMARY_ALPHA];
     summaries->row_mass = numbers[SUMMARY_ROW_MASS];
     summaries->alpha_raw = numbers[SUMMARY_ALPHA_RAW];

@@ -10,6 +10,9 @@
  * and names the missing field. L counts the layers with attention; `model.blocks` counts all
  * layers, and `model.layers` has the indices of the L layers among them.
  *
+ * Version 2 adds cross-attention, `cross`: T counts the encoder's tokens, to which the queries of a
+ * decoder attend. Its maps have a row for each query and are read as tensors, not as a field.
+ *
  * The bytes are untrusted. Opening checks the shape of every known tensor and copies only names and
  * the JSON; unknown names are ignored.
  */
@@ -18,7 +21,7 @@
 
 #include "../metrics/metrics.h"
 
-#define SS_RECORDING_VERSION 1
+#define SS_RECORDING_VERSION 2
 
 /* Upper bound of the heads in all layers: four times the number in the largest published model. */
 #define SS_RECORDING_HEADS_MAX 65536
@@ -32,7 +35,8 @@ typedef struct ss_recording {
     int windows[SS_LAYERS_MAX]; /* [L] keys that a query sees; 0: all before it */
     int kept_n, count, T; /* number of kept prompts, of all prompts, of tokens measured in each */
     int thresholds;
-    int first; /* position of the token that counts as the first */
+    int first;   /* position of the token that counts as the first */
+    int queries; /* rows of each map of cross-attention, whose T are keys; 0: other attention */
 } ss_recording;
 
 /* Returns an upper bound of the bytes that ss_recording_open takes, without parsing. */

@@ -137,6 +137,7 @@ typedef struct ss_summaries {
     const float *norms[SS_FIELD_N]; /* the norms [rows][T] of a field [rows][T][width] */
     uint32_t fields;   /* SS_BIT(field) of fields whose metrics need only these summaries */
     bool is_recording; /* the trace is a recording's, which may lack fields that its model had */
+    bool is_cross;     /* the maps are of cross-attention, which no metric reads */
     int pooled_side; /* side of the blocks of pooled maps in place of att; 0: maps are not pooled */
 } ss_summaries;
 

@@ -73,6 +73,9 @@ async function readWhenStill(page, read) {
 async function fitsAllSizes(stage, views) {
   const site = await serveOtherSite(stage.origin, { '/': FRAME_PAGE });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
+  await page.route('**/images.safetensors', (route) =>
+    route.fulfill({ path: join(root, 'tests/golden/recordings/llava.safetensors') }),
+  );
   const problems = [];
   for (const [view, shown] of views) {
     const parameters = view === 'attention' ? '&controls=text,step,save,generate' : '';
@@ -177,11 +180,13 @@ const FITTING = {
   change: 'softmax~hide_key(0)',
   bias: 'key-bias',
   gate: 'gated',
+  router: 'experts',
   cache: 'softmax~evict(window,24)',
   sweep: 'softmax,softmax~evict(window,24)',
   perturbations: 'softmax,softmax~evict(window,24)',
   unmasking: 'diffusion',
   masked: 'diffusion',
+  patches: 'recording:images.safetensors',
 };
 const FRAME_PAGE =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';

@@ -12,7 +12,7 @@ const HASHES = [
   'room=compare&shown=softmax,sigmoid&input=random',
   'room=training&shown=softmax@100,sigmoid@100',
   'room=explore&shown=diffusion&view=unmasking',
-  'room=explore&shown=experts,gated&view=gate',
+  'room=explore&shown=experts,gated&view=router',
   'room=start&why=4',
   'room=purpose&experiment=cache&shown=softmax,gated&runs=2&length=40',
   'shown=softmax~relu,softmax@nonsense',

@@ -821,8 +821,8 @@ static void check_parts_add_up(void) {
                 sum += is_defined ? part : 0;
                 size += is_defined ? fabs(part) : 0;
             }
-            if (is_linear &&
-                check_failed(fabs(sum - logit) <= 1e-5 * size, __FILE__, __LINE__, "adds up"))
+            if (is_linear && check_failed(is_within(fabs(sum - logit), 1e-5 * size), __FILE__,
+                                          __LINE__, "adds up"))
                 printf("    %s layer %d head %d: %g of %g\n", folders[f], l, h, sum, logit);
             /* The part of a layer's attention equals the sum over the layer's heads, plus the part
              * of the output's bias. */
@@ -835,7 +835,7 @@ static void check_parts_add_up(void) {
                 bool is_defined = is_linear && !arch->branch_norms && below < l;
                 CHECK_INT(isnan(heads_sum), !is_defined);
                 if (is_defined && !trace->model->layers[below].o.bias)
-                    CHECK(fabs(heads_sum - attention_part) <= 1e-5 * size);
+                    CHECK(is_within(fabs(heads_sum - attention_part), 1e-5 * size));
             }
         }
     }

@@ -82,7 +82,7 @@ static bool compare_field(const ss_trace *trace, int field, const ss_tensor *exp
     CHECK(!memcmp(view.dims, expected->dims, sizeof view.dims));
     float gap = largest_difference(&view, expected), allowed = tolerance_of(name, expected);
     printf("  %-8s off by %.1e of %.1e\n", name, (double)gap, (double)allowed);
-    CHECK(gap <= allowed);
+    CHECK(is_within((double)gap, (double)allowed));
     return true;
 }
 
@@ -119,7 +119,7 @@ static void compare_metric(const ss_trace *trace, const ss_trace *baseline, cons
     CHECK_INT(first, ss_tensor_count(expected));
     float allowed = tolerance_of(row->name, expected);
     printf("  %-8s off by %.1e of %.1e\n", row->name, (double)worst, (double)allowed);
-    CHECK(worst <= allowed);
+    CHECK(is_within((double)worst, (double)allowed));
 }
 
 /* Compares a tensor of the golden with the field or metric of the same name; returns false if there

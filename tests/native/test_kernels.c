@@ -74,7 +74,7 @@ static bool element_is_right(shape s, const float *out, const float *a, const fl
         ordered += a[t * s.a_stride + k] * w[k * s.N + n];
     }
     float actual = out[t * s.out_stride + n];
-    return fabs((double)actual - exact) <= 1e-6 * size &&
+    return is_within(fabs((double)actual - exact), 1e-6 * size) &&
            ss_bits_of_float(actual) == ss_bits_of_float(ordered);
 }
 
@@ -532,7 +532,7 @@ static bool entropy_is_ordered(const float *x, const float *y, size_t n) {
     double actual = ss_entropy(row, factor, n);
     free(row);
     return actual == 0.0 - ((lanes[0] + lanes[2]) + (lanes[1] + lanes[3])) &&
-           fabs(actual - exact) <= 3e-7 * size;
+           is_within(fabs(actual - exact), 3e-7 * size);
 }
 
 static bool shares_are_exact(const float *x, const float *y, size_t n) {
@@ -648,7 +648,7 @@ static bool silu_is_right(const float *x, const float *y, size_t n) {
     is_right &= have_bits_of(g.out, reference, n);
     for (size_t i = 0; i < n; i++) {
         double truth = (double)x[i] * (1.0 / (1.0 + exp(-(double)x[i]))) * (double)y[i];
-        is_right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth) + 1e-30;
+        is_right &= is_within(fabs((double)g.out[i] - truth), 1e-6 * fabs(truth) + 1e-30);
     }
     return is_right && guards_are_untouched(&g);
 }
@@ -666,7 +666,7 @@ static bool gelu_is_right(const float *x, const float *y, size_t n) {
     for (size_t i = 0; i < n; i++) {
         double v = (double)x[i], u = sqrt(2.0 / acos(-1.0)) * (v + 0.044715 * v * v * v);
         double exact = 0.5 * v * (1.0 + tanh(u));
-        is_right &= fabs((double)g.out[i] - exact) <= 1e-6 * fmax(1.0, fabs(v));
+        is_right &= is_within(fabs((double)g.out[i] - exact), 1e-6 * fmax(1.0, fabs(v)));
     }
     return is_right && guards_are_untouched(&g);
 }
@@ -683,7 +683,7 @@ static bool gelu_erf_is_right(const float *x, const float *y, size_t n) {
     is_right &= have_bits_of(g.out, reference, n);
     for (size_t i = 0; i < n; i++) {
         double v = (double)x[i], exact = 0.5 * v * (1.0 + erf(v * sqrt(0.5)));
-        is_right &= fabs((double)g.out[i] - exact) <= 1.5e-7 * fmax(1.0, fabs(v));
+        is_right &= is_within(fabs((double)g.out[i] - exact), 1.5e-7 * fmax(1.0, fabs(v)));
     }
     return is_right && guards_are_untouched(&g);
 }
@@ -732,7 +732,7 @@ static bool rmsnorm_is_right(const float *x, const float *w, size_t n) {
     float r = 1.0f / sqrtf(ss_dot(x, x, n) / (float)n + 1e-5f);
     for (size_t i = 0; i < n; i++) {
         double truth = (double)x[i] / sqrt(squares / (double)n + 1e-5) * (double)w[i];
-        is_right &= fabs((double)g.out[i] - truth) <= 1e-6 * fabs(truth);
+        is_right &= is_within(fabs((double)g.out[i] - truth), 1e-6 * fabs(truth));
         is_right &= are_equal(g.out[i], (x[i] * r) * w[i]);
     }
     memcpy(g.out, x, n * sizeof *x);
@@ -750,7 +750,7 @@ static bool layernorm_is_near(const float *out, const float *x, const float *w, 
     for (size_t i = 0; i < n; i++) {
         double unit = ((double)x[i] - mean) / sqrt(variance + 1e-5);
         double truth = unit * (double)w[i] + (b ? (double)b[i] : 0.0);
-        if (!(fabs((double)out[i] - truth) <= 3e-5)) return false;
+        if (!is_within(fabs((double)out[i] - truth), 3e-5)) return false;
     }
     return true;
 }

@@ -198,7 +198,7 @@ static bool is_right_sum(const ss_matrix *w, const float *a, const float *row, f
     }
     if (!ss_matrix_is_fixed(w)) return ss_bits_of_float(actual) == ss_bits_of_float(sum);
     return ss_bits_of_float(actual) == ss_bits_of_float(single_row_sum) &&
-           fabs((double)actual - exact) <= 2e-7 * size;
+           is_within(fabs((double)actual - exact), 2e-7 * size);
 }
 
 /* Checks that interleaved rows have the same numbers and sums as before. The last five outputs are

@@ -123,7 +123,7 @@ static int compare_metrics(const ss_trace *trace, const opened_file *file, const
         CHECK(!rows[i].weights); /* a recording has no weights */
         double gap = gap_of(trace, &rows[i], expected);
         if (!(gap <= 1e-5)) printf("  %s: %s is off by %g\n", folder, rows[i].name, gap);
-        CHECK(gap <= 1e-5);
+        CHECK(is_within(gap, 1e-5));
         compared_n++;
     }
     return compared_n;
@@ -393,6 +393,29 @@ static void check_layers(void) {
     check_refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.hidden_norm", "[4, 2]");
 }
 
+static void check_cross(void) {
+    CASE("maps of cross-attention have their own number of rows, and no metric reads them");
+    static const float cells[] = {1, 0, 0.5f, 0.5f, 0, 1, 1, 0, 0.5f, 0.5f, 0, 1};
+    static const char *const shapes[] = {"[1,2,3,2]", "[1,2,2,2]"};
+    for (int i = 0; i < 2; i++) {
+        recording_writer w =
+            begin_recording("2", replace_condition("\"eps\"", "\"cross\":{\"T\":3},\"eps\""));
+        add_claimed(&w, "0.att", "F32", shapes[i], cells, i ? 32 : sizeof cells);
+        ss_bytes file = end_recording(&w, 0);
+        if (i) {
+            check_refused(file, SS_BAD_TENSOR, "0.att", "[1, 2, 3, 2]");
+            continue;
+        }
+        scoped_trace opened;
+        open_trace(&opened, file);
+        CHECK(!(opened.trace.fields & SS_BIT(SS_FIELD_ATT)));
+        check_missing(&opened.trace, "alpha", 2, "cross-attention");
+    }
+    recording_writer w =
+        begin_recording("2", replace_condition("\"eps\"", "\"cross\":{\"T\":0},\"eps\""));
+    check_refused(end_recording(&w, 0), SS_BAD_CONFIG, "T", "1");
+}
+
 static void check_first_token(void) {
     CASE("the first token is the one at first.position");
     recording_writer w =
@@ -495,6 +518,7 @@ int main(void) {
     check_metadata();
     check_conditions();
     check_layers();
+    check_cross();
     check_first_token();
     check_shapes();
     check_undefined_metrics();

@@ -245,7 +245,7 @@ static void check_biases(void) {
         table[ss_operation_find(names[o])].normalize_row(a, 3, parameters);
         table[ss_operation_find(names[o])].normalize_row(b, 3, parameters);
         double gap = fabs((double)a[2] - (double)b[2]);
-        CHECK(o == 0 ? gap <= 1e-7 : gap > 1e-2);
+        CHECK(o == 0 ? is_within(gap, 1e-7) : gap > 1e-2);
     }
 }
 

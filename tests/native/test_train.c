@@ -173,7 +173,7 @@ static void check_golden_gradients(void) {
         }
         CHECK_NEAR(loss, *(const float *)find_tensor(&golden, "loss")->data, 1e-4);
         double error = compare_derivatives(folder, live, &golden);
-        CHECK(error <= 1e-4);
+        CHECK(is_within(error, 1e-4));
         worst = fmax(worst, error);
         has_gradients[ss_operation_find(live->model.arch.attention.operation)] = true;
         cases++;

@@ -53,3 +53,13 @@ def test_the_package_has_no_circle() -> None:
     graph = graph_of_package({path.stem: path.read_text() for path in folder.glob("*.py") if path.stem != "__init__"})
     assert "blocks" in graph["studies"]
     assert_acyclic(graph)
+
+
+def test_circles_are_found() -> None:
+    calls = {"a.c": "void ss_a(int x) {\n    ss_b();\n}\n", "b.c": "static int c;\nvoid ss_b(void) {\n  ss_a(1);\n}\n"}
+    table = calls | {"b.c": "static const row rows[] = {{ss_a}}; /* ss_a() */\nvoid ss_b(void) {\n}\n"}
+    imports = {"a": "def f():\n    from .b import c\n", "b": "from . import a\n"}
+    assert graph_of_core(table) == {"a.c": {"b.c"}, "b.c": set()}
+    for graph in (graph_of_core(calls), graph_of_package(imports)):
+        with pytest.raises(pytest.fail.Exception):
+            assert_acyclic(graph)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from record.truth import half_step, rounding_of
 from sentences import check_sentence
 
 from models.train import claims, decide, factors, protocol
@@ -358,7 +359,7 @@ def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
     assert compared_count > 10
 
 
-def test_the_file_has_the_shipped_models_with_a_sink() -> None:
+def test_the_file_has_the_shipped_models_with_a_sink_and_one_measures_as_stored() -> None:
     from models.train import inputs
 
     units = json.loads(inputs.FILE.read_text())["shipped models"]
@@ -368,6 +369,18 @@ def test_the_file_has_the_shipped_models_with_a_sink() -> None:
         for length in inputs.LENGTHS:
             sinks = [unit[f"sink_{eps}_{length}"] for eps in inputs.EPS]
             assert sinks == sorted(sinks, reverse=True)
+    columns, stored_unit = (
+        inputs.measure_model("fixed-first"),
+        next(unit for unit in units if unit["model"] == "fixed-first"),
+    )
+    assert columns.keys() == stored_unit.keys()
+    assert columns.pop("model") == stored_unit["model"]
+    # Both sides have four digits. On another processor one head of one text may be on the other side of eps.
+    head = 100 / (inputs.SEQUENCES * 24)
+    for name, value in columns.items():
+        heads = head if name.startswith("sink") else head / 10 if name.startswith("fall") else 0
+        bound = 2 * half_step(4) + rounding_of(stored_unit[name], 64) + heads
+        assert abs(value - stored_unit[name]) < bound, name
 
 
 def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
@@ -425,6 +438,34 @@ def test_no_sentence_states_a_cause_without_a_row(file: Path) -> None:
     assert unclaimed_statements(file, read_prose(file), CAUSAL_PATTERN) == []
 
 
+def test_only_a_causal_word_near_the_sink_is_a_cause() -> None:
+    file = ROOT / "README.md"
+    assert unclaimed_statements(file, "The model relies on its sink.", CAUSAL_PATTERN)
+    assert unclaimed_statements(file, "A sink emerges because rows sum to 1.", CAUSAL_PATTERN)
+    assert unclaimed_statements(file, "Rows sum to 1, so a sink emerges.", CAUSAL_PATTERN)
+    for sentence in (
+        "It is normalized so that a sink shows.",
+        "No sink so far.",
+        "Does the sink need a token?",
+        "The model relies on text. A sink emerges.",
+        "Rows make a map.",
+    ):
+        assert not unclaimed_statements(file, sentence, CAUSAL_PATTERN), sentence
+
+
+def test_only_a_sentence_about_an_effect_on_the_sink_is_a_statement() -> None:
+    file = ROOT / "README.md"
+    for text in (
+        "A gate removes the sink.",
+        "With ReLU the sink of a model vanishes.",
+        "They have no sink.",
+        "Such models have a stronger sink.",
+    ):
+        assert unclaimed_statements(file, text), text
+    for text in ("Does the sink disappear?", "The sink appears during training.", "It measures sinks."):
+        assert not unclaimed_statements(file, text), text
+
+
 def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     units = [{"a": 1.0, "b": 0.5}, {"a": 2.0, "b": 0.5}, {"a": None, "b": 0.5}, {"a": 3.0, "b": 2.5}]
     monkeypatch.setattr(claims, "read_units", lambda: {"searches": units})
@@ -438,6 +479,18 @@ def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(monkeypatch:
     assert claims.command_of([effect_of("a")]) == "python -m models.train.beyond --units"
     units[1:] = []
     assert (effect_of("a").difference, effect_of("a").verdict) == (None, "undecided")
+
+
+def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
+    sentence, row = {"says": "none"}, ROW_BY_ID["sigmoid"]
+    assert is_backed(row, sentence) and is_backed(ROW_BY_ID["sink-without-fixed-token"], sentence)
+    undecided_row = json.loads(json.dumps(row))
+    undecided_row["effects"][0]["verdict"] = "undecided"
+    assert not is_backed(undecided_row, sentence)
+    assert not is_backed(ROW_BY_ID["emergence"], sentence)
+    untested_row = json.loads(json.dumps(row))
+    untested_row["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
+    assert not is_backed(untested_row, sentence)
 
 
 def test_a_level_has_both_measures_of_its_seeds_at_its_steps() -> None:

@@ -339,3 +339,61 @@ def test_programs_say_how_they_run_without_the_node_of_the_path() -> None:
     ]
     assert sum("tests/node " in line for line in lines) > 15
     assert not [line for line in lines if re.search(r"(?:^\W+|&& )(?:node|npx) [\w/.]+\.(?:mjs|js|ts)\b", line)]
+
+
+def test_commands_are_found() -> None:
+    """Checks that commands are found in documents, without which the other tests would check nothing."""
+    text = (
+        "# A\n\nRun `tests/run native`, or `wasm/cli describe`; see `core/`, `web`.\n\n"
+        "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
+        "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"
+        "```js\nnode(1);\n```\n"
+    )
+    assert commands_of(text) == [
+        "nothing --like this here && pip install x",
+        "python -m models.train.pages",
+        "npm --prefix web run build",
+        "tests/run native",
+        "wasm/cli describe",
+    ]
+    assert len(DOCUMENT_COMMANDS) > 30
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nothing --like",
+        "tests/run nativ",
+        "python -m models.train.page",
+        "python -m models.train.all --job 2",
+        "python -m models.train.train softmx",
+        "tests/node tests/bench/lab.mjs --step 3",
+        "tests/node tests/none.mjs",
+        "node wasm/cli.js describe",
+        "cd web && npx vitest run",
+        "npm --prefix web run nothing",
+        "cmake --build x --target wsm",
+        "pip install -r models/none.txt",
+        "ctest -R nothing_here",
+        "web/serve --only-build",
+        "cd wasm && npm run nothing",
+        "cd none && tests/run",
+    ],
+)
+def test_a_command_that_is_wrong_is_noticed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError):
+        check(command, monkeypatch.chdir)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "measure models/zoo/softmax --txt FILE",
+        "measure models/zoo/none --text x",
+        "train --operations relu",
+        "train [--form FOLDER]",
+    ],
+)
+def test_a_wrong_command_line_is_noticed(wrong: str) -> None:
+    with pytest.raises(AssertionError):
+        check_cli(wrong.split())

@@ -25,6 +25,7 @@ TOLERANCE = 2e-5
     [
         ("smollm2-135m-instruct", (30, 9, 3), 4_000_000, "Apache-2.0"),
         ("all-minilm-l6-v2", (6, 12, 12), 1_000_000, "Apache-2.0"),
+        ("mnist-vit", (4, 4, 4), 200_000, "CC-BY-SA-3.0"),
     ],
 )
 def test_a_shipped_recording_is_small_and_names_its_license(name: str, sizes: Any, bytes: int, license: str) -> None:
@@ -43,6 +44,13 @@ def test_most_heads_of_the_shipped_encoder_have_a_sink() -> None:
     result = sinkscope.Recording.open(SHIPPED / "all-minilm-l6-v2.safetensors")
     assert result.model["mask"] == {"kind": "bidirectional"} and result.tokens()[0] == "[CLS]"
     assert result.measure(0.1)["sink"] > 0.5 and "mean.loss_mean" not in result
+
+
+def test_no_head_of_the_shipped_vision_model_has_a_sink() -> None:
+    result = sinkscope.Recording.open(SHIPPED / "mnist-vit.safetensors")
+    assert result.tokens()[:2] == ["[CLS]", "patch 0,0"] and len(result.tokens()) == 50
+    assert result.measure(0.1)["sink"] == 0 and result["mean.alpha"][..., 0].max() < 0.05
+    assert result["0.picture"].shape == (28, 28, 3)
 
 
 @pytest.mark.parametrize(

@@ -167,13 +167,13 @@ def test_autocast_rounds_only_single_precision() -> None:
 
 def test_maps_of_more_than_128_tokens_are_pooled() -> None:
     for length, maps, block, P in ((128, "full", 1, 128), (129, "pooled", 2, 65), (130, "pooled", 2, 65)):
-        heads = HeadMetrics(SimpleNamespace(T=length), Settings(), 1, 1)  # type: ignore[arg-type]
+        heads = HeadMetrics(SimpleNamespace(T=length, queries=length, is_cross=False), Settings(), 1, 1)  # type: ignore[arg-type]
         assert (heads.maps, heads.block, heads.P) == (maps, block, P)
 
 
 def test_a_query_that_sees_only_the_first_key_shows_another_mask() -> None:
     last = torch.tensor([3, 3, 3, 3])
-    facts = SimpleNamespace(T=4, kind="bidirectional", ranges=((0 * last, last),))
+    facts = SimpleNamespace(T=4, queries=4, is_cross=False, kind="bidirectional", ranges=((0 * last, last),))
     heads, call = HeadMetrics(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
     keys = torch.ones(1, 4, dtype=torch.bool)
     for last_key, is_same in ((3, True), (-1, True), (0, False)):  # a query may see no key

@@ -16,6 +16,7 @@ from sentences import refused
 from sinkscope.recorder import Recorder, prompt_row
 from sinkscope.recording import (
     CONDITIONS_KEY,
+    KINDS,
     SIGNED_OPERATIONS,
     UNITS,
     VERSION_KEY,
@@ -234,7 +235,8 @@ def test_operations_of_maps_are_those_of_the_core() -> None:
 def test_units_of_the_summary_are_those_of_the_core() -> None:
     units = {metric["name"]: metric["unit"] for metric in DESCRIPTION["metrics"]}
     assert units["entropy_mean"] == "of ln n"
-    own_units = {"distance": "tokens"}  # a metric that only recordings have
+    # The distance, and the shares of kinds of tokens, are metrics that only recordings have.
+    own_units = {"distance": "tokens", **{f"{name}_share": "share" for name in KINDS.values()}}
     assert UNITS.keys() - units.keys() == own_units.keys()
     assert {name: (own_units | units)[name] for name in UNITS} == UNITS
 

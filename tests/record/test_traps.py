@@ -364,7 +364,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     assert np.allclose(result["mean.hidden_ratio"], ratio, rtol=rounding_of(1, D + T))
     assert np.isclose(result["prompt.alpha_1"][0], result["mean.alpha"][..., 3].mean(), rtol=rounding_of(1, L * H))
     assert np.allclose(result["mean.first_share"], result["mean.alpha"][..., 3], rtol=rounding_of(1, T))
-    assert result.conditions["first"] == {"token": None, "id": None, "position": 3}
+    assert result.conditions["first"] == {"token": "patch 0,2", "id": None, "position": 3}
     # Under a causal mask only T - k queries see key k.
     causal = record(model, prompt, tokens=None, mask="causal")
     n = result["mean.alpha"].shape[-1]

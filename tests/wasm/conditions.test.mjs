@@ -87,6 +87,28 @@ test('missing and null conditions have their defaults', () => {
   assert.deepEqual([tokens, eps, edits, versions], [[], [], [], {}]);
 });
 
+test('queries of cross-attention that do not fit its keys are rejected', () => {
+  const cross = {
+    T: 2,
+    keys: 'frame',
+    tokens: [
+      ['a', 'b'],
+      ['c', 'd'],
+    ],
+  };
+  const model = { ...sizes, mask: { kind: 'bidirectional' } };
+  const prompts = { count: 2, kept: 2, T: 1 };
+  const conditions = { model, prompts, tokens: [['x'], ['y']], cross };
+  assert.deepEqual(read(conditions).cross, cross);
+  const assertCrossRefused = (change, ...error) =>
+    assertRefused({ ...conditions, cross: { ...cross, ...change } }, ...error);
+  assertCrossRefused({ keys: 'word' }, 'cross.keys', 'token or frame or patch');
+  for (const tokens of [null, [['a', 'b']], [['a', 'b'], ['c']]])
+    assertCrossRefused({ tokens }, 'cross.tokens', '2 lists of 2 strings');
+  assertRefused({ ...conditions, model: sizes }, 'model.mask', 'the kind bidirectional');
+  assertRefused({ ...conditions, tokens: [['x'], ['y', 'z']] }, 'tokens', 'lists of 1 strings');
+});
+
 test('a NUL is refused in keys and in the texts that the core checks, and kept in token strings', () => {
   assertRefused({ ...least, 'class\0': 'x' }, 'class\0', 'keys and texts without NUL');
   assertRefused({ ...least, class: 'x\0' }, 'class', 'keys and texts without NUL');

@@ -1,8 +1,9 @@
 /**
  * Reads the conditions of a recording, a JSON text in its metadata, whose keys the core has checked when it opened the
- * file: this file gives them their defaults, and drops unknown ones.
+ * file: this file gives them their defaults, drops unknown ones, and checks those of cross-attention and images.
  */
 import { SinkscopeError, parseJson } from '../abi/errors.ts';
+import { readImages } from './images.ts';
 import type { Conditions } from './types.ts';
 
 export const FORMAT_VERSION = '1';
@@ -40,6 +41,28 @@ const MODEL = {
 const FIRST = { token: TEXT, id: null as number | null, position: 0 };
 const PROMPTS = { source: TEXT, sha256: TEXT, source_sha256: TEXT, count: 0, kept: 0, T: 0 };
 
+const KEY_UNITS = ['token', 'frame', 'patch'] as const;
+
+/** Reads what the queries of cross-attention are. @param keys the tokens of each kept prompt, T each */
+function readCross(
+  json: Written<NonNullable<Conditions['cross']>>,
+  keys: Conditions['tokens'],
+  { T: keyCount, kind }: { T: number; kind: string },
+): NonNullable<Conditions['cross']> {
+  const T = json.T!;
+  const unit = KEY_UNITS.find((name) => name === json.keys);
+  const tokens = json.tokens;
+  const isQueries = (x: unknown) =>
+    Array.isArray(x) && x.length === T && x.every((text) => typeof text === 'string');
+  if (!unit) throw conditionError('cross.keys', KEY_UNITS.join(' or '));
+  if (!Array.isArray(tokens) || tokens.length !== keys.length || !tokens.every(isQueries))
+    throw conditionError('cross.tokens', `${keys.length} lists of ${T} strings`);
+  if (kind !== 'bidirectional') throw conditionError('model.mask', 'the kind bidirectional');
+  if (keys.some(({ length }) => length !== keyCount))
+    throw conditionError('tokens', `lists of ${keyCount} strings`);
+  return { T, keys: unit, tokens };
+}
+
 export function readConditions(json: string): Conditions {
   const root: Written<Conditions> = parseJson(json, 'bad_config', 'recording');
   if (json.includes('\\u0000')) JSON.parse(json, refuseNul);
@@ -66,6 +89,8 @@ export function readConditions(json: string): Conditions {
     },
     first: withDefaults(root.first, FIRST),
     tokens,
+    ...(root.cross ? { cross: readCross(root.cross, tokens, { T: prompts.T, kind }) } : {}),
+    ...((root.images ?? null) === null ? {} : { images: readImages(root.images, tokens) }),
     prompts: { ...prompts, ...(generated ? { generated } : {}) },
     eps: root.eps ?? [],
     edits: root.edits ?? [],

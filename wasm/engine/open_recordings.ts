@@ -2,6 +2,7 @@
 import { closedError, parseJson } from '../abi/errors.ts';
 import { utf8, type Module } from '../abi/module.ts';
 import { readConditions } from './conditions.ts';
+import { checkImageTensors } from './images.ts';
 
 /** `prompts` maps the index of a prompt to the number of the run that reads it. */
 type OpenRecording = {
@@ -90,6 +91,7 @@ function readHeader(module: Module, { address, bytes }: { address: number; bytes
   );
   const { __metadata__: metadata, ...entries } = header;
   const conditions = readConditions(String(metadata?.sinkscope));
+  checkImageTensors(conditions, entries);
   const tensors = Object.entries(entries).map(
     ([name, { dtype, shape }]) => [name, { dtype, shape }] as [string, TensorEntry],
   );

@@ -238,7 +238,7 @@ export interface Conditions {
     /** SHA-256 of the weight file. */
     readonly sha256: string | null;
     readonly family: string;
-    /** The recorded part of a model of several, such as 'vision_model'. */
+    /** The recorded part of a model of several: 'vision_model', 'encoder', 'decoder', 'cross'. */
     readonly part?: string;
     /** Number of layers with attention. */
     readonly L: number;
@@ -272,6 +272,24 @@ export interface Conditions {
     readonly position: number;
   };
   readonly tokens: readonly (readonly string[])[];
+  /**
+   * Only of cross-attention: T queries of a decoder, with the token strings of each kept prompt, attend to the keys of
+   * an encoder, which `tokens`, prompts.T and all numbers by token are of.
+   */
+  readonly cross?: {
+    readonly T: number;
+    readonly keys: 'token' | 'frame' | 'patch';
+    readonly tokens: readonly (readonly string[])[];
+  };
+  /**
+   * The image of each kept prompt; absent if the prompts have none. `kinds` has a letter for each token: t text, i a patch
+   * of the image, s special. The patches lie in rows * cols, unless these are absent.
+   */
+  readonly images?: readonly {
+    readonly kinds: string;
+    readonly rows?: number;
+    readonly cols?: number;
+  }[];
   readonly prompts: {
     readonly source: string | null;
     /** SHA-256 of the token ids of all prompts. */

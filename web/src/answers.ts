@@ -20,12 +20,14 @@ import { normProfile } from './views/norms';
 import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import {
+  axesClause,
   capitalize,
   firstName,
   firstPromptWords,
   firstTokenText,
   introduce,
   laterSinkSentence,
+  startRole,
   textsWords,
   verdictOf,
   tokenWord,
@@ -38,7 +40,10 @@ const onFirstPrompt = (frame: Frame, sentence: string): string =>
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
   return kind
-    ? onFirstPrompt(frame, `${kindSentence(kind, firstName(frame))}${laterSinkSentence(frame, at)}`)
+    ? onFirstPrompt(
+        frame,
+        `${kindSentence(kind, firstName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`,
+      )
     : '';
 }
 
@@ -229,9 +234,10 @@ export function answerOf(
 }
 
 export function firstTokenClause(frame: Frame): string {
+  if (frame.queries) return axesClause(frame);
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special)
-    return `${name} is the start token, which begins this model’s texts`;
+    return `${name} is ${startRole(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;

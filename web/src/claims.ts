@@ -40,14 +40,16 @@ export interface Column {
 
 /**
  * Measures a column of a map.
- * @param cells [T, T]; signed weights included; NaN where nothing is drawn
+ * @param cells [T, T], or [queries, T] in cross-attention; signed weights included; NaN where nothing is drawn
  * @param key the index of the column, which is 0 except in recordings with another first token
+ * @param ownRow the row of the column's own token, which is left out; -1 in cross-attention
  */
-export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
+export function columnOf(cells: ArrayLike<number>, T: number, key = 0, ownRow = key): Column {
+  const queries = cells.length / T;
   let unseenRows = 0;
   let [strongRows, columnSum, uniform, alphaSum] = [0, 0, 0, 0];
   const sums: number[] = [];
-  for (let t = 0; t < T; t++) {
+  for (let t = 0; t < queries; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
     const size = row.reduce((a, b) => a + Math.abs(b), 0);
     const weight = cells[t * T + key]!;
@@ -55,15 +57,15 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
     if (t < key && Number.isNaN(weight)) unseenRows++;
     if (Number.isNaN(weight)) continue;
     alphaSum += weight;
-    if (t === key) continue; // the column's own token
+    if (t === ownRow) continue;
     if (Math.abs(weight) > 0.5 * Math.max(1, size)) strongRows++;
     columnSum += Math.abs(weight);
     uniform += size / row.length;
   }
-  const rows = T - 1 - unseenRows;
+  const rows = queries - (ownRow < 0 ? 0 : 1) - unseenRows;
   return {
     ...{ rows, strongRows, mean: columnSum / rows, uniform: uniform / rows },
-    ...{ alpha: Math.abs(alphaSum) / (T - unseenRows), rowSum: mean(sums) },
+    ...{ alpha: Math.abs(alphaSum) / (queries - unseenRows), rowSum: mean(sums) },
     sums: [Math.min(...sums), Math.max(...sums)],
   };
 }
@@ -80,17 +82,18 @@ export const TOO_SHORT =
   'too short to count heads with a sink: attention that is spread evenly would pass the threshold, too';
 
 /** The sentence of each kind about a token, which is the object or the subject. */
-const KIND_SENTENCES: Readonly<Record<Kind, (token: string) => string>> = {
-  all: (token) => `Almost every token attends to ${token}.`,
-  many: (token) => `Many tokens attend mostly to ${token}.`,
+const KIND_SENTENCES: Readonly<Record<Kind, (token: string, query: string) => string>> = {
+  all: (token, query) => `Almost every ${query} attends to ${token}.`,
+  many: (token, query) => `Many ${query}s attend mostly to ${token}.`,
   weak: (token) => `More attention than an even share goes to ${token}.`,
   none: (token) => `This head does not single out ${token}.`,
   short: () => `This text is ${TOO_SHORT}.`,
   empty: () => 'This head gives the tokens almost no attention: its rows sum to almost nothing.',
 };
 
-/** Says what the picture of a head shows. @param token the first token's name */
-export const kindSentence = (kind: Kind, token: string): string => KIND_SENTENCES[kind](token);
+/** Says what the picture of a head shows. @param token the first token's name  @param query what the rows are of */
+export const kindSentence = (kind: Kind, token: string, query = 'token'): string =>
+  KIND_SENTENCES[kind](token, query);
 
 /** Whether the picture shows that rows attend to the first token. */
 export const attendsToFirst = (kind: Kind | undefined): boolean =>
@@ -134,7 +137,8 @@ export interface LaterSink {
 export function laterSink(frame: Frame, at: Head): LaterSink | undefined {
   const alphas = ofHead(attentionOf(frame), at);
   const first = firstKey(frame);
-  if (frame.sequences > 1 || !canCount(frame) || hasSink(frame, alphas[first])) return undefined;
+  if (frame.queries || frame.sequences > 1 || !canCount(frame) || hasSink(frame, alphas[first]))
+    return undefined;
   const { data: even } = frame.tensors.alpha_uniform!;
   const eps = Math.fround(frame.eps);
   let later: LaterSink | undefined;
@@ -184,7 +188,8 @@ export function claimOf(
   const key = firstKey(frame);
   const cells = maps && cellsOf(maps, { normalize: isShare ? 'yes' : 'no' });
   // Like the metrics, shares are those of magnitudes.
-  const column = cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key);
+  const column =
+    cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key, frame.queries && -1);
   const weights = firstTokenWeights(frame);
   // Without a picture, the sums are those before any normalization for the reader.
   const rowMass = tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at) : [];

@@ -64,8 +64,14 @@ export interface Frame {
     readonly bits?: number;
   };
   readonly recording?: Conditions;
+  /** Only for a recording of prompts with an image: that of the first one. `picture` is [height, width, 3]. */
+  readonly image?: NonNullable<Conditions['images']>[number] & {
+    readonly picture?: Tensor;
+  };
   /** Only for a recording: the key that counts as the first token, and whether it is the same token in all prompts. */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
+  /** Only of cross-attention: the decoder's tokens, one for each row; `tokens` and T are then those of the keys. */
+  readonly queries?: readonly Token[];
   /** For each missing number, the reason: a recording lacks it, or maps of a long text are not read. */
   readonly lacks?: Readonly<Record<string, string>>;
   readonly pooled?: number;
@@ -176,20 +182,21 @@ export function visibleKeyEnd(
 export const pooledSide = (T: number, cells: number): number | undefined =>
   T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;
 
-/** Returns the side of a map, and how many tokens a cell has. */
-export function gridOf({ pooled, T }: Pick<Frame, 'pooled' | 'T'>) {
+/** Returns columns and rows of a map, and how many tokens each has; of cross-attention a row is a query. */
+export function gridOf({ pooled, T, queries }: Pick<Frame, 'pooled' | 'T' | 'queries'>) {
   const side = pooled ?? T;
-  return { side, block: Math.ceil(T / side) };
+  const block = Math.ceil(T / side);
+  return { side, block, rows: queries?.length ?? side, rowBlock: queries ? 1 : block };
 }
 
 /** Returns weights [side, side] with NaN for keys that the query, or the last query of a block, does not see. */
 export function maskHidden(
-  frame: Pick<Frame, 'architecture' | 'T' | 'pooled'>,
+  frame: Pick<Frame, 'architecture' | 'T' | 'pooled' | 'queries'>,
   weights: ArrayLike<number>,
 ) {
-  const { side, block } = gridOf(frame);
+  const { side, block, rows } = gridOf(frame);
   const map = Float32Array.from(weights);
-  for (let row = 0; row < side; row++) {
+  for (let row = 0; row < rows; row++) {
     const keyEnd = visibleKeyEnd(frame, Math.min(frame.T, (row + 1) * block) - 1);
     map.fill(NaN, row * side + Math.ceil(keyEnd / block), (row + 1) * side);
   }
@@ -233,7 +240,7 @@ export function sharesOf(map: Float32Array, T: number): Float32Array {
   return shares;
 }
 
-/** Maps [side, side]: `shares` are shares of each row, if rows need not sum to 1. */
+/** Maps [rows, side]: `shares` are shares of each row, if rows need not sum to 1. */
 export interface Maps extends ReturnType<typeof gridOf> {
   readonly weights: Float32Array;
   readonly shares: Float32Array;
@@ -250,7 +257,7 @@ export function mapsOf(frame: Frame): Maps | undefined {
   if (!att || att.shape.at(-1) !== side) return undefined;
   const cached = mapsCache.get(att);
   if (cached) return cached;
-  const size = side * side;
+  const size = grid.rows * side;
   const weights = frame.pooled
     ? maskHidden(frame, att.data.subarray(0, size))
     : visibleRows(frame, att.data, 0);
@@ -372,6 +379,7 @@ function rowOfFirstPrompt(
 
 export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { sequences, operation, tensors, pooled, T } = frame;
+  const { rows } = gridOf(frame);
   if (sequences === 1) return firstTokenWeights(frame);
   const row = rowOfFirstPrompt(frame, usesRawWeights(frame) ? 'first_raw_alphas' : 'first_alphas');
   if (row) return row;
@@ -383,7 +391,9 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   return (
     cells &&
     Float32Array.from({ length: L * H }, (_, i) => {
-      const column = Array.from({ length: T }, (_, t) => Math.abs(cells[(i * T + t) * T + key]!));
+      const column = Array.from({ length: rows }, (_, t) =>
+        Math.abs(cells[(i * rows + t) * T + key]!),
+      );
       return mean(column, isBidirectional(frame) ? 0 : key);
     })
   );

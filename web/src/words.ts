@@ -114,14 +114,39 @@ export function quote(frame: Frame, t: number): string {
   return `“${isolate(tokenWord(frame.tokens[t]?.text ?? ''))}”`;
 }
 
-export const keyName = (frame: Frame, key: number): string => `key ${key} ${quote(frame, key)}`;
+/** Returns what a key is: a token; in cross-attention an encoder token, an encoder frame or an image patch. */
+export const keyUnit = ({ recording }: Pick<Frame, 'recording'>): string => {
+  const keys = recording?.cross?.keys;
+  return keys === 'patch' ? 'image patch' : keys ? `encoder ${keys}` : 'token';
+};
+
+/** Whether keys have no text: they are the frames or patches of another sequence. */
+const areKeysNumbered = ({ recording }: Pick<Frame, 'recording'>): boolean =>
+  Boolean(recording?.cross && recording.cross.keys !== 'token');
+
+/** Returns the text of a key, or its number among the frames or patches. */
+export const keyText = (frame: Frame, key: number): string =>
+  areKeysNumbered(frame) ? `${keyUnit(frame)} ${key}` : quote(frame, key);
+
+export const keyName = (frame: Frame, key: number): string =>
+  areKeysNumbered(frame) ? keyText(frame, key) : `key ${key} ${quote(frame, key)}`;
+
+/** Returns the text of a recording's first prompt; of cross-attention what the encoder read, and what the decoder did. */
+export function recordedText(frame: Frame): string {
+  const join = (tokens: Frame['tokens']) => joinTokens(tokens.map(({ text }) => shortToken(text)));
+  const keysText = areKeysNumbered(frame) ? `${frame.T} ${keyUnit(frame)}s` : join(frame.tokens);
+  return frame.queries ? `${keysText} → ${join(frame.queries).trim()}` : keysText;
+}
+
+export const axesClause = (frame: Pick<Frame, 'recording' | 'T'>): string =>
+  `rows are the decoder’s ${frame.recording!.cross!.T} tokens, columns ${frame.T} ${keyUnit(frame)}s, and each row sees all of them`;
+
+/** Returns the text of a query, which in cross-attention is a token of the decoder. */
+export const quoteQuery = (frame: Frame, query: number): string =>
+  quote({ ...frame, tokens: frame.queries ?? frame.tokens }, query);
 
 export const queryName = (frame: Frame, query: number): string =>
-  `query ${query} ${quote(frame, query)}`;
-
-/** Returns the text of a recording's first prompt. */
-export const recordedText = ({ tokens }: Frame): string =>
-  joinTokens(tokens.map(({ text }) => shortToken(text)));
+  `query ${query} ${quoteQuery(frame, query)}`;
 
 /** Says how much of a long text is left out. */
 export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =>
@@ -129,7 +154,7 @@ export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =
 
 /** Returns a token after a space, for a number of all prompts; empty if they differ in it. */
 export const commonQuote = (frame: Frame, t: number): string =>
-  isCommonToken(frame, t) ? ` ${quote(frame, t)}` : '';
+  isCommonToken(frame, t) && !areKeysNumbered(frame) ? ` ${quote(frame, t)}` : '';
 
 /** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
@@ -140,12 +165,14 @@ export function spanSentence(span: Span | undefined, frame: Frame): string {
   if (!span) return '';
   const { from, to, queries, attention, uniform, isShare } = span;
   const words = frame.tokens.slice(from, to + 1).map(({ text }) => makeReadable(text));
-  const tokens = `Tokens ${from}–${to}, “${shorten(
-    joinTokens(words)
-      .replace(/\u00a0/g, ' ')
-      .trim(),
-    60,
-  )}”,`;
+  const tokens = areKeysNumbered(frame)
+    ? `${capitalize(keyUnit(frame))}s ${from}–${to}`
+    : `Tokens ${from}–${to}, “${shorten(
+        joinTokens(words)
+          .replace(/\u00a0/g, ' ')
+          .trim(),
+        60,
+      )}”,`;
   const by = queries === 1 ? 'the one query' : `the ${queries} queries`;
   const amount = isShare
     ? `${formatPercent(attention)} of the attention of ${by} that ${queries === 1 ? 'sees' : 'see'} all of them${firstPromptWords(frame)}`
@@ -230,20 +257,25 @@ function recordingWords({ model, prompts, license, versions, command }: Conditio
 }
 
 /** Names the special tokens at the start of the text, and the first token's position if that is not 0. */
-export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
+export function startTokenWords(
+  frame: Pick<Frame, 'first' | 'firstAt' | 'special' | 'image'>,
+): string {
   const { first, special } = frame;
   const key = firstKey(frame);
   const positionNote = key ? `, first token: position ${key}` : '';
   if (first.length === 0) return `no start token${positionNote}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ' (start token)' : ''}${positionNote}`;
+  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ` (${startRole(frame).slice(4)})` : ''}${positionNote}`;
 }
 
 /** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
 export function stampWords(frame: Frame): string {
   const { eps, T, sequences, model, title } = frame;
   const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  const sizeWords = `T = ${T} · ${startTokenWords(frame)}`;
+  const { cross } = frame.recording ?? {};
+  const sizeWords = cross
+    ? `${cross.T} decoder tokens × ${T} ${keyUnit(frame)}s`
+    : `T = ${T} · ${startTokenWords(frame)}`;
   const settingWords = frame.setting ?? `ε = ${eps} · ${sizeWords} · ${promptWords}`;
   const recordedNote = model.source === 'recording' ? ' · recorded' : '';
   const storageNote = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
@@ -292,6 +324,7 @@ const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];
 export function spreadWords(
   frame: Pick<Frame, 'architecture' | 'edits' | 'T' | 'recording'>,
 ): string {
+  if (frame.recording?.cross) return `over the ${frame.T} ${keyUnit(frame)}s`;
   const { windows = [], bias_key } = frame.architecture;
   const hidesKeys =
     windows.some((size) => size !== null && size < frame.T) ||
@@ -309,26 +342,34 @@ export function tooShortNote(frame: Frame): string {
   if (conclusive) return '';
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
-    `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
+    `Heads are not counted: ${frame.recording?.cross ? `over ${T} ${keyUnit(frame)}s` : `in a text of ${T} ${T === 1 ? 'token' : 'tokens'}`}, uniform attention alone gives ` +
     `${firstName(frame)} ${formatPercent(even, 0)}, above ε = ${eps}${minimumWords}.`
   );
 }
 
 const startsSpecial = (frame: Frame): boolean =>
-  Boolean(frame.tokens[firstKey(frame)]?.special) && isCommonToken(frame, firstKey(frame));
+  !frame.recording?.cross &&
+  Boolean(frame.tokens[firstKey(frame)]?.special) &&
+  isCommonToken(frame, firstKey(frame));
 
 /** Introduces the first token: role, text if common to all prompts, position if not 0. Later: `firstName`. */
 export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const positionNote = key ? ` (position ${key})` : '';
   return startsSpecial(frame)
-    ? `the start token ${firstTokenText(frame)}${positionNote}`
-    : `the first token${commonQuote(frame, key)}${positionNote}`;
+    ? `${startRole(frame)} ${firstTokenText(frame)}${positionNote}`
+    : `${firstOf(frame)}${commonQuote(frame, key)}${positionNote}`;
 }
+
+const firstOf = (frame: Frame): string => `the first ${keyUnit(frame)}`;
+
+/** What a special first token is: in a model of images, whose tokens are no text, the class token. */
+export const startRole = ({ image }: Pick<Frame, 'image'>): string =>
+  image && !image.kinds.includes('t') ? 'the class token' : 'the start token';
 
 /** Returns the one name that sentences have for the first token: the text of a start token. */
 export const firstName = (frame: Frame): string =>
-  startsSpecial(frame) ? firstTokenText(frame) : 'the first token';
+  startsSpecial(frame) ? firstTokenText(frame) : firstOf(frame);
 
 /** Says what the first token is, if it only marks the start of a text, and what a sink is. */
 export function sinkDefinition(frame: Frame): string {
@@ -511,7 +552,9 @@ export function shareCountSentence(frame: Frame): string {
 export function countedOn({ sequences, question, recording, generated }: Frame): string {
   if (sequences > 1)
     return `over ${sequences} ${question.input === 'heldout' && !recording ? 'passages' : 'prompts'}`;
-  return question.input === 'text' || recording || generated ? 'on this text' : 'on one prompt';
+  return (question.input === 'text' || recording || generated) && !recording?.cross
+    ? 'on this text'
+    : 'on one prompt';
 }
 
 /** Names the later token that is a sink, and how much it gets. */

@@ -74,6 +74,7 @@ const VIEWS_WITH_OWN_CAPTION = new Set([
   'channels',
   'likeness',
   'loss',
+  'patches',
   'perturbations',
   'sweep',
   'training',

@@ -58,7 +58,7 @@ it('the figure states the sentence of its view once per model, or that the view 
     return room.text('[data-finding]');
   };
   expect(sentenceOf('heads')).toMatchSnapshot();
-  expect(sentenceOf('bias')).toMatchSnapshot();
+  expect(sentenceOf('router')).toMatchSnapshot();
 });
 
 it('the figure says that a model is loading until the model has failed', () => {

@@ -254,7 +254,7 @@ describe('Explore', () => {
     expect(room.texts('.research button')).toEqual(
       expect.arrayContaining(['Parts of the logit', 'Compression valley']),
     );
-    for (const tab of ['Gate', 'Unmasking'])
+    for (const tab of ['Router', 'Gate', 'Unmasking'])
       expect(room.texts('.research button')).not.toContain(tab);
   });
 
@@ -263,14 +263,18 @@ describe('Explore', () => {
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
     const evict = [{ kind: 'evict', policy: 'window', budget: 2 }] as never;
+    const image = { kinds: 'siiiiiii', rows: 1, cols: 7 };
+    const withImage = (change: object) => ({ ...frameWith(mask), image, ...change }) as never;
     const frames: Record<string, Frame> = {
       bias: frameWith({ bias_key: {} }),
       gate: frameWith({ gate: {} }),
+      router: frameWith({ E: 2 }),
       unmasking: frameWith(mask),
       masked: { ...frameWith(mask), maskToken: 7 } as never,
       cache: { ...frameWith({}), edits: evict },
       context: { ...frameWith({}), T: 17 },
       change: { ...frameWith({}), base: { ...frameWith({}) } } as never,
+      patches: withImage({}),
     };
     for (const { name, needsSeveralSettings: isOfMany } of views) {
       if (isOfMany) continue;
@@ -283,7 +287,8 @@ describe('Explore', () => {
     expect(choiceOf('change', [frameWith({})]).views[0]!.name).toBe('attention');
     expect(choiceOf('nonsense', [frameWith({})]).views[0]!.name).toBe('attention');
     for (const question of QUESTIONS_)
-      expect(tabsOf(question, [frameWith({})]).length).toBeLessThanOrEqual(4);
+      for (const frame of [frameWith({}), frames.patches!])
+        expect(tabsOf(question, [frame]).length).toBeLessThanOrEqual(4);
   });
 
   it('states the conditions once, and at other figures only those that differ', () => {

@@ -76,6 +76,16 @@ describe('over several prompts', () => {
     });
   });
 
+  it('the router’s sentence has the first prompt’s α₁, or none', () => {
+    const router = tensor([2, 3, 2], [1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1]);
+    const architecture = { ...frameOf().architecture, E: 2 };
+    const routed = (ofFirst: Frame['tensors']) =>
+      says('router', meansOf({}, { architecture, ofFirst: { router, ...ofFirst } }));
+    const first_alphas = tensor([2, 4], [0.1, 0.2, 0.25, 0.1, 0.75, 0.75, 0.75, 0.75]);
+    expect(routed({ first_alphas })).toMatchSnapshot();
+    expect(routed({})).toMatch(/use the same\.$/);
+  });
+
   it('the cache’s sentence counts the heads that its map shows, and gives the mean beside it', () => {
     const evicted = Array.from({ length: 12 }, (_, i) => (i === 3 ? 2 : NaN));
     const frame = meansOf(

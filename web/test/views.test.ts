@@ -25,6 +25,7 @@ import { logitParts, partsOf } from '../src/views/logit_parts';
 import { perturbations } from '../src/views/perturbations';
 import { ratios } from '../src/views/ratios';
 import { settingName } from '../src/views/settings';
+import { router } from '../src/views/router';
 import { scores } from '../src/views/scores';
 import { sinks } from '../src/views/sinks';
 import { sweep } from '../src/views/sweep';
@@ -237,6 +238,59 @@ describe('query-key geometry', () => {
     shows(geometry, frame, { layer: 1, head: 1 });
     shows(geometry, { ...frame, sequences: 8 });
     expect(geometry.says(mapFrame(), at)).toBe('');
+  });
+});
+
+describe('the router', () => {
+  /** The weights in two layers: for each of three tokens those of three experts, two of them in use. */
+  const weights = [
+    [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
+    [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],
+  ].flat();
+  const frame = mapFrame({ architecture: architecture({ E: 3, chosen: 2 }) } as never, {
+    router: tensor([2, 3, 3], weights),
+  });
+
+  it('names the expert of the first token, and counts other tokens with the same expert', () => {
+    // One of three others shares the first token's experts; the second token's are shared by two.
+    const fourTokens = mapFrame({ T: 4, architecture: architecture({ L: 1, E: 2 }) } as never, {
+      router: tensor([1, 4, 2], [1, 0, 0, 1, 0, 1, 1, 0]),
+      alpha: tensor([1, 2, 4], new Float32Array(8)),
+    });
+    const singleToken = mapFrame({ T: 1, architecture: architecture({ E: 3 }) } as never, {
+      router: tensor([2, 1, 3], [1, 0, 0, 1, 0, 0]),
+      alpha: tensor([2, 2, 1], [1, 1, 1, 1]),
+    });
+    expect([
+      ...[router.says(fourTokens, { layer: 0, head: 0 }), router.says(singleToken, at)],
+    ]).toMatchSnapshot();
+  });
+
+  it('draws tokens by experts, the load of experts, and layers by experts', () => {
+    shows(router, frame, { layer: 1, head: 1, query: 1 });
+    shows(router, frame, { layer: 0, head: 0, query: 0 });
+    const view = drawView(router, frame, { layer: 1, head: 1, query: 1 });
+    const [tokens] = view.maps;
+    view.draw(frame, { layer: 0, head: 0 });
+    expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
+    expect(tokens!.data.chosen).toBeUndefined();
+    const otherWeights = tensor(
+      [2, 3, 3],
+      weights.map((x) => 1 - x),
+    );
+    const otherFrame = { ...frame, tensors: { ...frame.tensors, router: otherWeights } };
+    view.draw(otherFrame, { layer: 0, head: 0 });
+    expect([...tokens!.data.data]).toEqual([0.25, 1, 0.75, 0.75, 0.5, 0.25, 1, 0.5, 1]);
+  });
+
+  it('limits the height of cells for a long text', () => {
+    const cellShapeOf = (E: number, T: number) => {
+      const frame = mapFrame({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
+        router: tensor([2, T, E], new Float32Array(2 * T * E).fill(1)),
+      });
+      return drawView(router, frame).map.data.cellShape;
+    };
+    expect([cellShapeOf(4, 2), cellShapeOf(2, 4), cellShapeOf(2, 16)]).toEqual([2, 1, 0.5]);
   });
 });
 

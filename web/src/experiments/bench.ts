@@ -112,7 +112,7 @@ function experimentButtons({ state, set }: Context): TemplateResult[] {
 /** Says at the column of the first token what it and all others get, and until when the cache has it. */
 function remarkWords(frame: Frame, frames: readonly Frame[]): string {
   const name = `▼ ${firstName(frame)}`;
-  if (frame.pooled) return name;
+  if (frame.pooled || frame.queries) return name;
   const [got, others] = splitOf(frame, frames);
   const othersWords = `others ${frame.operation.normalizes ? `${100 - Math.round(100 * got)}%` : wholePercent(others)}`;
   const query = queryWithoutFirst(frame);

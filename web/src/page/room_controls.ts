@@ -10,7 +10,7 @@ import { INPUTS, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { cutWords, lengthWords, makeReadable, tokenWord } from '../words';
+import { cutWords, keyUnit, lengthWords, makeReadable, tokenWord } from '../words';
 import {
   allows,
   choiceField,
@@ -264,7 +264,7 @@ export function askBar(
     ${
       frame && showsTokens
         ? html`<details class="tokens">
-            <summary>${frame.T} token${frame.T === 1 ? '' : 's'}</summary>
+            <summary>${frame.T} ${keyUnit(frame)}${frame.T === 1 ? '' : 's'}</summary>
             <div class="words">${tokenChips(frame, context)}</div>
           </details>`
         : nothing

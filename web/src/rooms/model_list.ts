@@ -92,7 +92,7 @@ function modelCard(
   const maps = frame && mapsOf(frame);
   const point = (event: PointerEvent) => {
     const canvas = (event.currentTarget as Element).querySelector('canvas');
-    const cell = maps && canvas && cellAt(canvas, event, { rows: maps.side, cols: maps.side });
+    const cell = maps && canvas && cellAt(canvas, event, { rows: maps.rows, cols: maps.side });
     const target = event.currentTarget as HTMLElement;
     target.title = cell ? cellWords(frame!, maps, cell, { ...options, frames: [frame!] }) : '';
   };
@@ -145,9 +145,9 @@ export function drawModels(
     const maps = mapsOf(frame!)!;
     const data = cellsOf(maps, options.state);
     const means = frame!.pooled ? [data] : undefined;
-    const end = ownEnd(data, maps.side);
+    const end = ownEnd(data, maps.rows);
     const scale = weightScale({ ...options, frames: [frame!] }, means, end);
-    paint(canvas, { rows: maps.side, cols: maps.side, data, scale });
+    paint(canvas, { rows: maps.rows, cols: maps.side, data, scale });
     markFirstSink();
   }
 }

@@ -69,8 +69,10 @@ import {
   mustSpendWords,
   formatPercent,
   rowsWords,
+  axesClause,
   firstTokenText,
   recordedText,
+  startRole,
   shareWords,
   SIGMOID_WEIGHS,
   spreadWords,
@@ -99,19 +101,21 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
   const meansNote =
     sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
   const name = shorten(recording!.model.id, 120);
+  if (recording!.cross)
+    return `Cross-attention of ${name}, as recorded: ${axesClause({ ...frame, recording })}.${sequences > 1 ? ` The shares below are means over ${sequences} prompts.` : ''}`;
   return `${name} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
 const answerWords = (kind: Kind, frame: Frame, at: Head) =>
-  attendsToFirst(kind)
+  attendsToFirst(kind) && !frame.queries
     ? kindSentence(kind, `the first one: ${introduced(frame)}`)
-    : `${kindSentence(kind, firstTokenName(frame))}${laterSinkSentence(frame, at)}`;
+    : `${kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`;
 
 const introduced = (frame: Frame) => {
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
   return isSpecial
-    ? `the start token ${firstTokenText(frame)}, which begins this model’s texts`
+    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`
     : firstTokenText(frame);
 };
 
@@ -163,9 +167,10 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   // The lead has introduced the token; the number may be a mean over prompts that begin differently.
-  const firstToken = isCommonToken(frame, firstKey(frame))
-    ? firstTokenText(frame)
-    : firstName(frame);
+  const firstToken =
+    isCommonToken(frame, firstKey(frame)) && !frame.queries
+      ? firstTokenText(frame)
+      : firstName(frame);
   // One sentence has both facts where a small weight is a large share of its row, or the other way round.
   const rowsNote = disagrees(claim, frame)
     ? `: the mean share of a row is ${formatPercent(claim.share, 0)}, the mean sum ${sumWords(claim.rowSum)}`

@@ -37,7 +37,7 @@ export function titleOf(
   // A series names its checkpoints by their revisions: lab/model@step1000.
   const words = step ? `${name.replace(/@[^@]*$/, '')} at ${stepWords(step.step, step.of)}` : name;
   const { part } = conditions.model;
-  const partWords = isolate(part?.slice(0, 120) ?? '');
+  const partWords = part === 'cross' ? 'cross-attention' : isolate(part?.slice(0, 120) ?? '');
   return [
     words,
     ...(partWords ? [partWords] : []),
@@ -72,6 +72,9 @@ function architectureOf(
     gate: tensors.has('0.gate') ? 'output_head' : null,
   };
 }
+
+const queriesOf = ({ conditions: { cross } }: Recording): Token[] | undefined =>
+  cross?.tokens[0]?.map((text) => ({ id: 0, text, start: 0, end: 0, special: false }));
 
 function tokensOf({ conditions, tokens }: Recording): Token[] {
   const { first } = conditions;
@@ -157,6 +160,16 @@ function fillGaps(frame: Frame): Frame {
   };
 }
 
+/** Returns what the first kept prompt's image is drawn from. */
+async function imageOf(recording: Recording): Promise<Pick<Frame, 'image'>> {
+  const [image] = recording.conditions.images ?? [];
+  if (!image) return {};
+  const picture = recording.tensors.has('0.picture')
+    ? { picture: await recording.tensor('0.picture') }
+    : {};
+  return { image: { ...image, ...picture } };
+}
+
 const classOf = ({ conditions }: Recording): NumberClass =>
   CLASSES.find((name) => name === conditions.class.toLowerCase()) ?? 'measured';
 
@@ -189,10 +202,12 @@ export async function recordedFrame(
       ...(model.sha256 ? { sha256: model.sha256 } : {}),
     },
     recording: conditions,
+    ...(await imageOf(recording)),
     firstAt: {
       key: conditions.first.position,
       isCommon: conditions.first.token !== null || prompts.count === 1,
     },
+    queries: queriesOf(recording),
     lacks: {},
     pooled: pooledOf(recording),
     class: classOf(recording),
@@ -240,13 +255,15 @@ export function recordedRun(id: string, recording: Recording, describe: Describe
       tensors.push(
         isPooled && name === 'att'
           ? await recording.pooled({ layer, head })
-          : await recording.read([request]).then(
-              ([tensor]) => tensor,
-              (error: unknown) => {
-                reasons[name] = reasonOf(request, error);
-                return undefined;
-              },
-            ),
+          : name === 'att' && recording.conditions.cross && recording.tensors.has('0.att')
+            ? await recording.tensor('0.att', { layer, head })
+            : await recording.read([request]).then(
+                ([tensor]) => tensor,
+                (error: unknown) => {
+                  reasons[name] = reasonOf(request, error);
+                  return undefined;
+                },
+              ),
       );
     }
     return tensors as Tensor[];

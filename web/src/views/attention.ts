@@ -35,6 +35,8 @@ import {
   firstName,
   firstTokenName,
   keyName,
+  keyText,
+  keyUnit,
   modelName,
   rowSumSentence,
   tokenText,
@@ -45,7 +47,7 @@ import {
   verdictOf,
   formatPercent,
   queryName,
-  quote,
+  quoteQuery,
   sumWords,
   tooShortNote,
   formatValue,
@@ -94,13 +96,15 @@ export function ownEnd(cells: ArrayLike<number>, rows: number): number | undefin
 }
 
 /** Returns the name of a map's numbers and the names of its two axes, for saved files. */
-export const axesOf = ({ pooled }: Frame): readonly [string, string, string] =>
-  pooled ? ['mean_weight', 'query_block', 'key_block'] : ['weight', 'query', 'key'];
+export function axesOf({ pooled, queries }: Frame): readonly [string, string, string] {
+  if (!pooled) return ['weight', 'query', 'key'];
+  return ['mean_weight', queries ? 'query' : 'query_block', 'key_block'];
+}
 
 /** Describes the block under the pointer: its mean weight over the keys that are seen, and its largest. */
 function formatBlock(frame: Frame, { weights, largest: maxima, side }: Maps, { row, col }: Cell) {
   const keys = `keys ${blockWords(frame, col)}`;
-  const queries = `queries ${blockWords(frame, row)}`;
+  const queries = frame.queries ? queryName(frame, row) : `queries ${blockWords(frame, row)}`;
   if (row < 0 && col < 0) return '';
   if (col < 0) return queries;
   if (row < 0) return keys;
@@ -126,10 +130,10 @@ function formatCell(
   const isOneOfSeveral = frames.length > 1 || frame.model.step !== undefined;
   const model = isOneOfSeveral ? ` in ${modelName(frame)}` : '';
   if (row >= 0 && col < 0)
-    return isPlain ? `${quote(frame, row)} attends to` : queryName(frame, row);
-  if (row < 0) return isPlain ? `attention on ${quote(frame, col)}` : keyName(frame, col);
+    return isPlain ? `${quoteQuery(frame, row)} attends to` : queryName(frame, row);
+  if (row < 0) return isPlain ? `attention on ${keyText(frame, col)}` : keyName(frame, col);
   if (isPlain) {
-    const [queryText, keyWords] = [quote(frame, row), quote(frame, col)];
+    const [queryText, keyWords] = [quoteQuery(frame, row), keyText(frame, col)];
     if (col >= visibleKeyEnd(frame, row))
       return `${queryText} cannot attend to ${keyWords}, a later token`;
     const weight = cellsOf(map, state)[index]!;
@@ -184,7 +188,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   ) => {
     if (!at) return thumbnail.remove();
     root.append(thumbnail);
-    paint(canvas, { ...maps, rows: maps.side, cols: maps.side });
+    paint(canvas, { ...maps, cols: maps.side });
     const percentOf = (tokens: number) => `${(100 * tokens) / T}%`;
     Object.assign(outline.style, {
       left: percentOf(at.key),
@@ -217,12 +221,12 @@ function zoomControls(
 }
 
 /** Returns more numbers of a long map: the maximum of each block, and the exact cells if they are shown. */
-function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
+function blockNumbers(frame: Frame, { largest: data, rows, side }: Maps): Quantity[] {
   const exactCells = exactCellsOf(frame);
   const [, ...axes] = axesOf(frame);
   const size = exactCells?.side ?? 0;
   return [
-    data && quantity('largest_weight', axes, { shape: [side, side], data }),
+    data && quantity('largest_weight', axes, { shape: [rows, side], data }),
     exactCells && {
       ...quantity('weight', ['query', 'key'], { shape: [size, size], data: exactCells.weights }),
       from: [exactCells.query, exactCells.key],
@@ -245,29 +249,33 @@ function drawKey(
 }
 
 /**
- * The drawn grid: tokens per row and column, first query and key, and the number of columns and rows. The state names a
+ * The drawn grid: tokens per row and column, first query and key, and numbers of columns and rows. The state names a
  * block by its first token.
  */
 type Grid = typeof EMPTY_GRID;
 const EMPTY_GRID = {
-  ...{ block: 1, query: 0, key: 0, side: 0 },
+  ...{ block: 1, rowBlock: 1, query: 0, key: 0, side: 0, rows: 0 },
   ...{ isExact: false, canZoom: false },
 };
 
 function cellIn(grid: Grid, query: number, key: number): Cell | undefined {
-  const cellIndex = (t: number, from: number) => (t < 0 ? -1 : Math.floor((t - from) / grid.block));
-  const row = cellIndex(query, grid.query);
-  const col = cellIndex(key, grid.key);
+  const cellIndex = (t: number, from: number, block: number) =>
+    t < 0 ? -1 : Math.floor((t - from) / block);
+  const row = cellIndex(query, grid.query, grid.rowBlock);
+  const col = cellIndex(key, grid.key, grid.block);
   const isInside = (t: number, i: number, n: number) => t < 0 || (i >= 0 && i < n);
   const isInMap =
-    (query >= 0 || key >= 0) && isInside(query, row, grid.side) && isInside(key, col, grid.side);
+    (query >= 0 || key >= 0) && isInside(query, row, grid.rows) && isInside(key, col, grid.side);
   return isInMap ? { row, col } : undefined;
 }
 
 /** Returns the titles of both axes. @param block tokens per cell */
-function axisTitles(block: number): readonly [string, string] {
-  const note = block > 1 ? ` (blocks of ${block} tokens)` : '';
-  return [`attending token (query)${note}`, `attended to (key)${note}`];
+function axisTitles(frame: Frame, block: number): readonly [string, string] {
+  const title = (name: string, unit = 'token') =>
+    block > 1 ? `${name} (blocks of ${block} ${unit}s)` : name;
+  return frame.queries
+    ? ['decoder token (query)', title(`${keyUnit(frame)} (key)`, 'position')]
+    : [title('attending token (query)'), title('attended to (key)')];
 }
 
 /** Creates the sentence about several selected keys, which extend from the first one that was chosen. */
@@ -309,7 +317,7 @@ function createMap(root: HTMLElement, { set, point, pointed, effect }: ViewApi) 
   const controls = addElement(zoomBar, '');
   const shown = { grid: { ...EMPTY_GRID }, T: 0 };
   const tokensOf = ({ row, col }: Cell) => ({
-    query: shown.grid.query + row * shown.grid.block,
+    query: shown.grid.query + row * shown.grid.rowBlock,
     key: shown.grid.key + col * shown.grid.block,
   });
   const zoomTo = (query: number, key: number): Partial<State> => {
@@ -357,22 +365,24 @@ function cellsToDraw(frame: Frame, maps: Maps, options: DrawOptions) {
   const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
   const hasBlocks = Boolean(frame.pooled) && !exactCells;
   const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
-  const { block, side } = maps;
+  const { block, rowBlock, rows, side } = maps;
+  const exactGrid = { block: 1, rowBlock: 1, isExact: true, canZoom: false };
   const grid: Grid = exactCells
-    ? { ...exactCells, block: 1, isExact: true, canZoom: false }
-    : { query: 0, key: 0, block, side, isExact: false, canZoom };
+    ? { ...exactCells, rows: exactCells.side, ...exactGrid }
+    : { query: 0, key: 0, block, rowBlock, rows, side, isExact: false, canZoom };
   const blockValues = hasMaxima ? maps.largest! : maps.weights;
   const cells = hasBlocks ? blockValues : cellsOf(exactCells ?? maps, state);
   const blockScale = weightScale(options, frame.pooled && !hasMaxima ? [blockValues] : undefined);
-  const end = ownEnd(cells, grid.side);
+  const end = ownEnd(cells, grid.rows);
   const scale = hasBlocks ? blockScale : weightScale(options, undefined, end);
   return { canZoom, exactCells, hasBlocks, hasMaxima, grid, blockValues, cells, blockScale, scale };
 }
 
 /** Says what a cell of a long map is. */
-function cellNote({ block }: Maps, hasMaxima: boolean): string {
+function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
   if (block <= 1) return ' · weights rounded to 8 bits';
-  return ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${block} × ${block} tokens`;
+  const cells = frame.queries ? `${block} ${keyUnit(frame)}s` : `${block} × ${block} tokens`;
+  return ` · each cell is the ${hasMaxima ? 'largest' : 'mean'} over ${cells}`;
 }
 
 const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
@@ -405,7 +415,7 @@ export function labelOf(
   if (extra && !isSink)
     return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
   const maps = mapsOf(frame);
-  const end = maps && ownEnd(cellsOf(maps, state), maps.side);
+  const end = maps && ownEnd(cellsOf(maps, state), maps.rows);
   if (end) {
     const scale = end > 1 ? `; own scale: 0 to ${wholePercent(end)}` : '';
     return { kind: 'none', text: `rows sum to ${timesWords(rowSum)}${scale}` };
@@ -462,12 +472,12 @@ export const attention: View = {
     const { T } = frame;
     const maps = mapsOf(frame);
     if (!maps) return [];
-    const { weights, side } = maps;
+    const { weights, rows, side } = maps;
     const [name, ...axes] = axesOf(frame);
-    const map = quantity(name, axes, { shape: [side, side], data: weights });
+    const map = quantity(name, axes, { shape: [rows, side], data: weights });
     if (frame.pooled) return [map, ...blockNumbers(frame, maps)];
-    const masses = Float32Array.from({ length: T }, (_, t) => rowSumOf(weights, T, t));
-    return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
+    const masses = Float32Array.from({ length: rows }, (_, t) => rowSumOf(weights, T, t));
+    return [map, quantity('row_mass', ['query'], { shape: [rows], data: masses })];
   },
   says: (frame, at, state = defaults) => {
     const { T, operation } = frame;
@@ -492,16 +502,21 @@ export const attention: View = {
         ? ''
         : `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
       : `. ${rowSumSentence(claim, frame)}`.replace(/\.$/, '');
-    const { side, block } = gridOf(frame);
+    const { side, block, rows } = gridOf(frame);
     const blocksNote = frame.pooled
-      ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens${firstPromptWords(frame)}`
+      ? `, as ${rows} by ${side} means over blocks of ${frame.queries ? '' : `${block} by `}${block} ${keyUnit(frame)}s${firstPromptWords(frame)}`
       : '';
+    const sizes = frame.queries
+      ? `${frame.queries.length} queries of the decoder by ${T} ${keyUnit(frame)}s`
+      : `${T} queries by ${T} keys`;
     const opening = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts, ` : '';
     const token = isFirstPromptOnly
-      ? `the first token, ${tokenText(frame, firstKey(frame))},`
+      ? frame.queries
+        ? firstName(frame)
+        : `the first token, ${tokenText(frame, firstKey(frame))},`
       : firstTokenName(frame);
     return (
-      `Attention weights of ${headWords(at, frame)} of ${modelName(frame)}: ${T} queries by ${T} keys${blocksNote}. ` +
+      `Attention weights of ${headWords(at, frame)} of ${modelName(frame)}: ${sizes}${blocksNote}. ` +
       `${capitalize(`${opening}${token}`)} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
@@ -519,7 +534,7 @@ export const attention: View = {
       const drawn = cellsToDraw(frame, maps, options);
       const { exactCells, hasBlocks, hasMaxima, grid, cells, scale } = drawn;
       Object.assign(map.shown, { grid, T: frame.T });
-      const note = hasBlocks ? cellNote(maps, hasMaxima) : '';
+      const note = hasBlocks ? cellNote(frame, maps, hasMaxima) : '';
       setText(map.title, `${headWords(at, frame)} · ${frame.operation.label}${note}`);
       const isUnlabeled = Boolean(isPlain && !frame.pooled);
       map.title.hidden = map.legendRow.hidden = isUnlabeled;
@@ -529,16 +544,16 @@ export const attention: View = {
         render(zoomControls(exactCells, state, api.set, map.resetZoom), map.controls);
       const thumbnail = { ...maps, data: drawn.blockValues, scale: drawn.blockScale };
       map.drawLocator(frame.T, thumbnail, exactCells);
-      const rowWords = hasBlocks
-        ? undefined
-        : rowWordsOf(frame.tokens).slice(grid.query, grid.query + grid.side);
+      const rowWords =
+        hasBlocks && !frame.queries
+          ? undefined
+          : rowWordsOf(frame.queries ?? frame.tokens).slice(grid.query, grid.query + grid.rows);
       const colWords = hasBlocks
         ? undefined
         : colWordsOf(frame.tokens).slice(grid.key, grid.key + grid.side);
       const plainTitles = options.isTitled ? ['token that looks', 'token looked at'] : [];
-      const [rowTitle = '', colTitle = ''] = isUnlabeled
-        ? plainTitles
-        : axisTitles(hasBlocks ? maps.block : 1);
+      const [rowTitle = '', colTitle = ''] =
+        isUnlabeled && !frame.queries ? plainTitles : axisTitles(frame, hasBlocks ? maps.block : 1);
       const shownSpan = map.span.update(frame, state);
       // A key without a token has its own column, right of the map.
       const extra = isUnlabeled && extraKeyWeights(frame);
@@ -546,8 +561,10 @@ export const attention: View = {
       render(extra ? columnOf(ofHead(extra, at), scale) : nothing, extraKey);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       map.heatmap.draw({
-        rows: grid.side,
+        rows: grid.rows,
         cols: grid.side,
+        // A short text by many frames would be a thin strip.
+        cellShape: frame.queries && Math.min(1, (2 * grid.rows) / grid.side),
         data: cells,
         scale,
         rowTitle,

@@ -23,15 +23,18 @@ import {
 import { axesOf, ownEnd, weightScale } from './attention';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
-/** Returns the side of each map, which for a long text is smaller than that of the selected head's map. */
-const sideOf = ({ tensors }: Frame): number => tensors.att!.shape.at(-1)!;
+/** Returns the numbers of columns and rows, which for a long text are smaller than in the selected head's map. */
+const sizesOf = ({ tensors }: Frame) => {
+  const [rows, side] = tensors.att!.shape.slice(-2) as [number, number];
+  return { rows, side };
+};
 
 /** Returns the map of head i. For a long text these are the means over blocks, which `att` stores before the maxima. */
 function mapOf(frame: Frame, i: number): Float32Array {
   const { shape, data } = frame.tensors.att!;
-  const side = sideOf(frame);
-  const offset = i * side * side * (shape.length > 4 ? 2 : 1);
-  const weights = data.subarray(offset, offset + side * side);
+  const { rows, side } = sizesOf(frame);
+  const offset = i * rows * side * (shape.length > 4 ? 2 : 1);
+  const weights = data.subarray(offset, offset + rows * side);
   return maskHidden({ ...frame, pooled: frame.pooled && side }, weights);
 }
 
@@ -82,11 +85,11 @@ export const heads: View = {
   reads: ['att'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
-    const side = sideOf(frame);
-    const data = new Float32Array(L * H * side * side);
-    for (let i = 0; i < L * H; i++) data.set(mapOf(frame, i), i * side * side);
+    const { rows, side } = sizesOf(frame);
+    const data = new Float32Array(L * H * rows * side);
+    for (let i = 0; i < L * H; i++) data.set(mapOf(frame, i), i * rows * side);
     const [name, ...axes] = axesOf(frame);
-    return [quantity(name, ['layer', 'head', ...axes], { shape: [L, H, side, side], data })];
+    return [quantity(name, ['layer', 'head', ...axes], { shape: [L, H, rows, side], data })];
   },
   says: ({ title, architecture: { L, H, blocks = L } }) =>
     `Attention maps of ${L} layers by ${H} heads of ${modelName({ title })}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
@@ -124,9 +127,9 @@ export const heads: View = {
       shownFrame = frame;
       const { L, H } = frame.architecture;
       const maps = headMaps(frame);
-      const side = sideOf(frame);
+      const { rows, side } = sizesOf(frame);
       const isNormalized = options.state.normalize === 'yes';
-      const end = isNormalized ? 1 : Math.max(1, ...maps.map((map) => ownEnd(map, side) ?? 1));
+      const end = isNormalized ? 1 : Math.max(1, ...maps.map((map) => ownEnd(map, rows) ?? 1));
       const scale = weightScale(options, frame.pooled ? maps : undefined, end);
       if (
         grid.childElementCount !== L * H ||
@@ -152,7 +155,7 @@ export const heads: View = {
         if (!isChanged) return;
         const map = maps[i]!;
         paint(child.firstElementChild as HTMLCanvasElement, {
-          rows: side,
+          rows,
           cols: side,
           data: frame.operation.normalizes || !isNormalized ? map : sharesOf(map, side),
           scale,

@@ -20,8 +20,10 @@ import { next } from './next';
 import { norms } from './norms';
 import { outputs } from './outputs';
 import { logitParts } from './logit_parts';
+import { patches } from './patches';
 import { perturbations } from './perturbations';
 import { ratios } from './ratios';
+import { router } from './router';
 import { scores } from './scores';
 import { sinks } from './sinks';
 import { suffix } from './suffix';
@@ -58,6 +60,10 @@ export const QUESTIONS: readonly Question[] = [
     hint: 'the attention map',
     tabs: [
       createTab('This head', attention),
+      {
+        ...createTab('Image', patches),
+        isOffered: ({ image }) => Boolean(image?.rows),
+      },
       createTab('All heads', sinks, heads, threshold, length),
       createTab('Other tokens', scores, likeness),
       { ...createTab('Row sums', mass), isOffered: ({ operation }) => !operation.normalizes },
@@ -113,6 +119,7 @@ const RESEARCH_VIEWS: readonly (readonly [View, string])[] = [
   [compression, 'In which layers all hidden states point in nearly the same directions.'],
   [suffix, 'A search for a few tokens that move the sink or spoil what follows.'],
   [gate, 'A factor by which each head scales what it writes.'],
+  [router, 'Which experts of a mixture each token is sent to.'],
   [unmasking, 'Where attention goes while a model fills in hidden words.'],
 ];
 

@@ -51,6 +51,8 @@ def _make_parser() -> argparse.ArgumentParser:
         help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
         "every folder with a number",
     )
+    record.add_argument("--images", nargs="+", metavar="FILE", help="images for a vision model, or one for each text")
+    record.add_argument("--picture", action="store_true", help="keep the images in the file, at most 256 pixels a side")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")
     study.add_argument("models", metavar="MODEL", nargs="+", help="as for record; NAME@REVISION on the hub")
     study.add_argument(
@@ -65,16 +67,18 @@ def _make_parser() -> argparse.ArgumentParser:
     study.add_argument("--ray", action="store_true", help="spread the prompts over workers on Ray")
     study.add_argument("--concurrency", type=int, default=1, help="workers on Ray (%(default)s)")
     study.add_argument("--num-gpus", type=float, default=0, help="GPUs of each worker (%(default)s)")
-    record.add_argument(
-        "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
-    )
     for command in (record, study):
-        command.add_argument("--part", help="the part that is recorded: a tower such as vision_model")
+        command.add_argument(
+            "--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each prompt"
+        )
+        command.add_argument(
+            "--part", help="the part that is recorded: a tower such as vision_model; encoder, decoder or cross"
+        )
     for command, keep in ((record, 2), (study, 1)):
         command.add_argument(
             "--texts",
             "--dataset",
-            required=True,
+            required=command is study,
             metavar="FILE",
             type=Path,
             help="a .json list, .jsonl, .csv or .parquet with a column of texts, or text with blank lines between",
@@ -200,7 +204,9 @@ def _measure(options: dict[str, Any]) -> int:
 def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     from .texts import read_texts
 
-    path = arguments.pop("texts")
+    path, images = arguments.pop("texts"), arguments.get("images")
+    if not path and not images:
+        raise ValueError("--texts: expected a file of texts, or --images, found neither")
     columns = {name: arguments.pop(name) for name in ("column", "take", "by")}
     attention, revision = arguments.pop("attention"), arguments.pop("revision")
     options = {"dtype": arguments.pop("dtype"), "device": arguments.pop("device")}
@@ -208,8 +214,8 @@ def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
         options["attn_implementation"] = attention
     if revision:
         options["revision"] = revision
-    arguments["source"] = arguments["source"] or path.name
-    return read_texts(path, **columns), options
+    arguments["source"] = arguments["source"] or (path.name if path else f"{len(images)} images")
+    return read_texts(path, **columns) if path else [], options
 
 
 def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
@@ -229,7 +235,13 @@ def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     if options["revisions"] is not None:
         return _series(options, texts, load_options, out, as_json, as_csv)
     del options["revisions"]
-    loaded = load(options.pop("model"), **load_options)
+    images, keeps_picture = options.pop("images"), options.pop("picture")
+    loaded = load(options.pop("model"), images=bool(images), **load_options)
+    if images:
+        from .images import read_images
+
+        texts = read_images(loaded.tokenizer, images, texts)
+        options["fields"] = (*FIELDS, "picture") if keeps_picture else FIELDS
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")
     recording = record(
@@ -253,7 +265,7 @@ def _series(
 
     names = options.pop("revisions")
     revisions = None if names == "all" else names.split(",")
-    for name in ("model_id", "generate"):
+    for name in ("model_id", "images", "picture"):
         if options.pop(name):
             raise ValueError(f"--{name.removeprefix('model_')}: expected none beside --revisions, found one")
     result = series(options.pop("model"), texts, revisions, out, load_options=load_options, **options)
@@ -269,7 +281,7 @@ def _study(options: dict[str, Any]) -> int:
     texts, load_options = _read_texts(options)
     models = options.pop("models")
     if options.pop("plan"):
-        run_options = ("ray", "concurrency", "num_gpus", "source", "license", "part")
+        run_options = ("ray", "concurrency", "num_gpus", "source", "license", "part", "generate")
         plan_options = {name: x for name, x in options.items() if name not in run_options}
         _print(studies.plan(models, texts, load_options=load_options, **plan_options))
         return 0

@@ -3,6 +3,7 @@ parts."""
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
@@ -15,6 +16,7 @@ from safetensors.numpy import save as to_bytes
 
 from .job import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 from .loading import Digests, digests_of, digests_of_name, load
+from .pairs import make_pair
 from .recorder import PROMPT_MEANS, Assembly, Measurement, Prompt, Recorder
 from .recording import Array, MetricStatistics, recording_bytes
 from .storage import Folder
@@ -44,6 +46,7 @@ SCHEMA = pa.schema(
         *((f"head_{name}", pa.list_(pa.float32())) for name in HEAD_METRICS),
         # Set for kept prompts only: the token strings, and the recorded fields as the bytes of a safetensors file.
         ("tokens", pa.list_(pa.string())),
+        ("queries", pa.list_(pa.string())),  # of cross-attention
         ("kept", pa.large_binary()),
         # Set in the first measured row of a part only: the sums over the part as the bytes of a safetensors file, and
         # the conditions, which all rows of the part share.
@@ -62,6 +65,7 @@ JOINED_COLUMNS = [
     *EPS_METRICS,
     *PROMPT_METRICS,
     "tokens",
+    "queries",
     "kept",
     "sums",
     "conditions",
@@ -135,7 +139,10 @@ class Worker:
 
     def _measure(self, block: int) -> None:
         recorder, job = self._open_recorder(), self.job
-        prompts = {i: recorder.make_prompt(job.texts[i]) for i in job.prompts(block)}
+        if job.generate and not recorder.pair_part:
+            raise ValueError("generate: expected the part of an encoder with its decoder, found another model")
+        make = partial(make_pair, generate=job.generate) if recorder.pair_part else Recorder.make_prompt
+        prompts = {i: make(recorder, job.texts[i]) for i in job.prompts(block)}
         rows = {i: self._unmeasured_row(i) for i in prompts}
         assembly = Assembly(job.settings.eps, job.settings.first)
         for is_kept in (True, False):
@@ -189,7 +196,8 @@ class Worker:
         }
         if not measurement.kept:
             return row
-        return row | {"tokens": measurement.tokens, "kept": _pack(measurement.kept)}
+        names = {"tokens": measurement.tokens, "queries": measurement.queries}
+        return row | names | {"kept": _pack(measurement.kept)}
 
     def _write_rows(self, name: str, rows: Sequence[Row]) -> None:
         table = {
@@ -262,7 +270,7 @@ def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
             assembly.first_tokens[row["first_id"], row["first_token"]] = None
         if row["kept"] is not None:
             kept = from_bytes(row["kept"])
-            assembly.kept.append(Measurement({}, kept, row["tokens"], row["first_id"]))
+            assembly.kept.append(Measurement({}, kept, row["tokens"], row["first_id"], row.get("queries")))
     return assembly
 
 

@@ -150,7 +150,7 @@ def series(
     out: the file. Until it is complete, the parts are in the folder OUT.parts, from which a call that was killed goes
         on.
     steps: the step of each revision, where its name does not end in one.
-    options: those of `study` (tokens, eps, batch, part, ray, concurrency, num_gpus, load_options ...);
+    options: those of `study` (tokens, eps, batch, part, generate, ray, concurrency, num_gpus, load_options ...);
         `column`, `take` and `by` are those of `record`.
 
     Raises ValueError if a revision has no step or two have the same, and RuntimeError if one cannot be recorded.

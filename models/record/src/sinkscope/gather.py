@@ -1,7 +1,7 @@
 """Gathers the metrics of one forward pass: metrics of heads from the calls of attention, and metrics of the
 residual stream from the inputs of the layers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,17 +12,24 @@ from torch import Tensor, nn
 
 from . import metrics
 from .attention import Call, Chunk, UnsupportedModel, without_autocast
+from .images import Image
 from .probe import Facts, call_name, check_rows, container_path, key_ranges, mask_of_ranges
-from .recording import Array
+from .recording import KINDS, Array
 from .settings import Settings
 from .summary import ROW_SUM, SEEN
 
 POOLED_SIZE = 128  # largest number of rows and of columns of a pooled map
+BY_QUERY = (ROW_SUM, "entropy", "head_gate")  # metrics [L, H, T] of queries, which cross-attention lacks
+IMAGE_MAP_BYTES = 2**25  # of a prompt with an image, full maps of up to this size are kept: a pooled row has no patches
 
 
 class HeadMetrics:
-    def __init__(self, facts: Facts, settings: Settings, batch: int, keep: int) -> None:
+    def __init__(
+        self, facts: Facts, settings: Settings, batch: int, keep: int, images: Sequence[Image | None] = ()
+    ) -> None:
         self.facts, self.settings, self.batch, self.keep = facts, settings, batch, keep
+        self.images = images or [None] * batch
+        self.kinds = KindShares([image for image in self.images if image])
         self.layers: list[dict[str, Tensor]] = []
         self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
         # fields of the first `keep` prompts: a tensor for each layer
@@ -30,21 +37,25 @@ class HeadMetrics:
         self.visible_counts: list[Tensor] = []  # for each layer, how many keys each query sees, [B, T]
         self.seen_keys = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
         # the smallest key that each query sees in any layer
-        self.first_keys = torch.full((batch, facts.T), facts.T)
+        self.first_keys = torch.full((batch, facts.queries), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
-            maps = "full" if T <= POOLED_SIZE else "pooled"
+            fits = self.kinds.images and 2 * facts.L * facts.H * T * T <= IMAGE_MAP_BYTES
+            maps = "full" if T <= POOLED_SIZE or fits else "pooled"
         self.maps = maps if keep else "none"
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
+        # A pooled map of cross-attention has a row for each query: a text is shorter than the frames of its speech.
+        self.row_block = 1 if facts.is_cross else self.block
+        self.row_cells = -(-facts.queries // self.row_block)
 
     def _check_shape(self, call: Call) -> None:
         """Refuses a call that is not of the first prompt's layers and tokens."""
         facts = self.facts
         B, _, T, S = call.shape
-        if (facts.T, facts.T) != (T, S):
+        if (facts.queries, facts.T) != (T, S):
             raise UnsupportedModel(
-                f"layer {call.layer_idx}: expected {facts.T} queries and {facts.T} keys as in the first "
+                f"layer {call.layer_idx}: expected {facts.queries} queries and {facts.T} keys as in the first "
                 f"prompt, found {T} and {S}"
             )
         if len(self.layers) == facts.L:
@@ -64,7 +75,7 @@ class HeadMetrics:
     def visit(self, call: Call) -> None:
         self._check_shape(call)
         facts, device = self.facts, call.device
-        B, H, _, T = call.shape
+        B, H, Q, T = call.shape
         weights = call.weights if call.seen is None else None
         if weights is not None:
             call = replace(call, seen=mask_of_ranges(*facts.ranges[len(self.layers)], T).to(device))
@@ -82,14 +93,15 @@ class HeadMetrics:
             for name in ("alpha", "alpha_raw", "contribution_at")
         }
         rows = {
-            name: torch.zeros(B, H, T, device=device)
+            name: torch.zeros(B, H, Q, device=device)
             for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")
         }
+        kind_sums = {name: torch.zeros(B, H, dtype=sum_dtype, device=device) for name in self.kinds.names}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
         head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         kept_map = self._allocate_map(B, H, device)
-        ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
-        visible_counts = torch.zeros(B, T, device=device)
+        ranges = torch.zeros(2, B, Q, dtype=torch.long, device=device)
+        visible_counts = torch.zeros(B, Q, device=device)
         visible_keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
             if not (facts.uses_shares or facts.is_from_maps):
@@ -100,9 +112,9 @@ class HeadMetrics:
             visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible_keys(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.uses_shares else att
-            sums["alpha"] += metrics.alpha(share, facts.kind)
+            sums["alpha"] += metrics.alpha(share, facts.kind, facts.rows)
             if facts.uses_shares:  # also in layers without a sink logit, whose shares are their weights
-                sums["alpha_raw"] += metrics.alpha(att, facts.kind)
+                sums["alpha_raw"] += metrics.alpha(att, facts.kind, facts.rows)
             if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
             elif facts.operation == "sink_logit" and facts.is_from_maps:
@@ -110,9 +122,11 @@ class HeadMetrics:
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
+            for name, x in self.kinds.shares(share, chunk.rows).items():
+                kind_sums[name] += x
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
             if head_norms is not None:
-                sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind)
+                sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind, facts.rows)
             if kept_map is not None:
                 self._keep_rows(kept_map, chunk)
         self._compare_mask(call, ranges.cpu(), visible_keys.cpu())
@@ -121,7 +135,7 @@ class HeadMetrics:
         omitted_names = set() if facts.uses_shares else {"alpha_raw"}
         omitted_names |= set() if facts.operation == "sink_logit" else {"att_bias"}
         omitted_names |= {"contribution_at"} if head_norms is None else set()
-        layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted_names}
+        layer_metrics = {name: x.float() for name, x in (sums | rows | kind_sums).items() if name not in omitted_names}
         # Repeats norms for each head if layers group their heads differently.
         copies = H // call.G if facts.G == H else 1
         if norms is not None:
@@ -172,7 +186,7 @@ class HeadMetrics:
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"'
             )
         first_keys = self.first_keys.flip(-1).cummin(-1).values.flip(-1)
-        starts = (first_keys[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
+        starts = (first_keys[:, 1:] > torch.arange(self.facts.queries - 1)).nonzero().tolist()
         if starts:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {starts[0][1] + 1} on "
@@ -184,8 +198,8 @@ class HeadMetrics:
         if self.maps == "none":
             return None
         if self.maps == "full":
-            return {"att": torch.empty(self.keep, H, self.facts.T, self.facts.T, dtype=torch.float16)}
-        cells = self.P, self.P
+            return {"att": torch.empty(self.keep, H, self.facts.queries, self.facts.T, dtype=torch.float16)}
+        cells = self.row_cells, self.P
         return {"sum": torch.zeros(self.keep, H, *cells, device=device), "count": torch.zeros(cells, device=device)}
 
     def _keep_rows(self, maps: dict[str, Tensor], chunk: Chunk) -> None:
@@ -198,7 +212,7 @@ class HeadMetrics:
                     f"maps: expected weights below 65520, which float16 holds, found {largest}; keep=0 stores none"
                 )
             return
-        row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.block
+        row = torch.arange(chunk.rows.start, chunk.rows.stop, device=att.device) // self.row_block
         maps["sum"].index_add_(2, row, self._sum_columns(att.float()))
         maps["count"].index_add_(0, row, self._sum_columns(chunk.visible[0, 0].float()))
 
@@ -256,6 +270,7 @@ class HeadMetrics:
                 "cos_gap",
                 "key_norm",
                 "value_norm",
+                *self.kinds.names,
             )
             if (x := self._stack_layers(name)) is not None
         }
@@ -269,11 +284,15 @@ class HeadMetrics:
         results["entropy_mean"] = results["entropy"].mean(-1)
         # Counts all queries, also those before the first token.
         results["first_share"] = results["alpha"][..., first] * np.float32(self._query_count(first) / facts.T)
-        distances = self._stack_layers("distance")
-        assert distances is not None
-        results["distance"] = distances.mean(-1)
-        load = metrics.head_load(torch.from_numpy(results["head_gate"]))
-        results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
+        if facts.is_cross:  # numbers by position are those of keys; a query has no distance from another sequence
+            for name in BY_QUERY:
+                del results[name]
+        else:
+            distances = self._stack_layers("distance")
+            assert distances is not None
+            results["distance"] = distances.mean(-1)
+            load = metrics.head_load(torch.from_numpy(results["head_gate"]))
+            results |= {"head_load": load.numpy(), "head_gini": metrics.head_gini(load).numpy()}
         if "contribution_at" in results:
             results["contribution"] = results["contribution_at"][..., first]
         for name in ("key", "value"):
@@ -297,7 +316,7 @@ class HeadMetrics:
         if ids is not None:
             fields["tokens"] = np.array(ids, np.int32)
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
-            if (x := self._stack_layers(name)) is not None:
+            if (x := self._stack_layers(name)) is not None and not (facts.is_cross and name in BY_QUERY):
                 fields[name] = x[b].copy()  # a view would keep the whole batch in memory
         counts = torch.stack([layer[b] for layer in self.visible_counts])
         # A reader counts the keys by the mask of the conditions, which has no holes and no windows but causal ones.
@@ -307,6 +326,29 @@ class HeadMetrics:
             if name in self.settings.fields and (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()
         return fields
+
+
+class KindShares:
+    """Shares of attention by the kind of the key: means over the queries after the last token of the image, or over all
+    queries where there are none, as in a vision model."""
+
+    def __init__(self, images: Sequence[Image]) -> None:
+        self.images = images
+        kinds = {kind for image in images for kind in image.kinds}
+        present = set(KINDS) if "t" in kinds else kinds  # a prompt of a language model may have no special token
+        self.names = [f"{name}_share" for letter, name in KINDS.items() if letter in present]
+        masks = [image.masks() for image in images]
+        self.keys = {name: torch.stack([mask[name.removesuffix("_share")] for mask in masks]) for name in self.names}
+        self.queries = torch.zeros(len(images), len(images[0].kinds) if images else 0)
+        for row, image in zip(self.queries, images, strict=True):
+            end = image.kinds.rindex("i") + 1
+            queries = row[end:] if end < len(row) else row
+            queries[:] = 1 / len(queries)
+
+    def shares(self, att: Tensor, rows: slice) -> dict[str, Tensor]:
+        """Returns what these queries add to each share.  [B, H, t, T] -> [B, H] each"""
+        queries = self.queries[:, rows].to(att)
+        return {name: torch.einsum("bhts,bs,bt->bh", att, keys.to(att), queries) for name, keys in self.keys.items()}
 
 
 def stream_metrics(states: Tensor, first: int) -> dict[str, Tensor]:
@@ -328,8 +370,9 @@ class StreamMetrics:
     """Gathers the metrics of the residual stream: of the input of every layer, with attention or not, and of the last
     layer's output before the final norm."""
 
-    def __init__(self, facts: Facts, settings: Settings, keep: int) -> None:
-        self.facts, self.settings, self.keep = facts, settings, keep
+    def __init__(self, facts: Facts, settings: Settings, keep: int, has_visual_sinks: bool = False) -> None:
+        self.facts, self.settings, self.keep, self.has_visual_sinks = facts, settings, keep, has_visual_sinks
+        self.sinks: list[Tensor] = []
         self.states: list[dict[str, Tensor]] = []
         self.store: list[Tensor] = []
 
@@ -362,6 +405,8 @@ class StreamMetrics:
         with torch.no_grad(), without_autocast():
             h = hidden.detach().float()
             self.states.append({name: x.cpu() for name, x in stream_metrics(h, self.settings.first).items()})
+            if self.keep and self.has_visual_sinks:
+                self.sinks.append(metrics.sink_value(h[: self.keep], self.settings.first).cpu())
             if self.keep and "hidden" in self.settings.fields:
                 self.store.append(h[: self.keep].cpu())
 
@@ -378,6 +423,8 @@ class StreamMetrics:
         fields = {}
         if self._is_complete and "hidden_norm" in self.settings.fields:
             fields["hidden_norm"] = results["hidden_norm"].copy()
+        if self._is_complete and self.sinks:
+            fields["sink_value"] = torch.stack([x[b] for x in self.sinks]).numpy()
         if self._is_complete and self.store:
             fields["hidden"] = torch.stack([h[b] for h in self.store]).numpy()
         return fields

@@ -37,6 +37,7 @@ class Job:
     source: str = "texts"
     license: str | None = None
     part: str | None = None
+    generate: int = 0
 
     @property
     def blocks(self) -> int:

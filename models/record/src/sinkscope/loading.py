@@ -23,8 +23,10 @@ class LoadedModel:
     sha256: str | None = None
 
 
-def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = None, **options: Any) -> LoadedModel:
-    """Returns the model, its tokenizer, and its name. `options` go to `from_pretrained`
+def load(
+    name: str | PathLike[str], dtype: str = "auto", device: str | None = None, images: bool = False, **options: Any
+) -> LoadedModel:
+    """Returns the model, its tokenizer (with `images` its processor), and its name. `options` go to `from_pretrained`
     (attn_implementation, revision, device_map). The device is a GPU if there is one. A GGUF file is dequantized to
     float32, which needs the extra `gguf`."""
     path = Path(name)
@@ -37,7 +39,8 @@ def load(name: str | PathLike[str], dtype: str = "auto", device: str | None = No
         address, dtype = str(path.parent), "float32" if dtype == "auto" else dtype
         sha256 = file_sha256(path)
     source_options = {key: options[key] for key in ("gguf_file", "revision") if key in options}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(address, **source_options)
+    reader = transformers.AutoProcessor if images else transformers.AutoTokenizer
+    tokenizer = reader.from_pretrained(address, **source_options)
     config = transformers.AutoConfig.from_pretrained(address, **source_options)
     model_class = getattr(
         transformers, (config.architectures or ["AutoModelForCausalLM"])[0], transformers.AutoModelForCausalLM

@@ -19,19 +19,28 @@ TINY = 1e-8  # keeps shares finite in a row without weight
 NEAR = 0.002  # an alpha this close to eps may exceed it or not, as other hardware rounds
 
 
-def alpha(att: Tensor, mask: str = "causal") -> Tensor:
+def alpha(att: Tensor, mask: str = "causal", queries: int | None = None) -> Tensor:
     """Mean weight that token k receives from the queries that see it (Gu et al. 2025, equation 6).
     [..., T, T] -> [..., T]
 
-    Under a bidirectional mask all T queries see token k. Under a prefix or a window the sum is divided by T-k+1, as
-    in the authors' code, although another number of queries sees token k: alpha_k may exceed 1 inside a prefix, and a
-    window limits it.
+    Under a bidirectional mask all T queries see token k, or all `queries` of cross-attention. Under a prefix or a
+    window the sum is divided by T-k+1, as in the authors' code, although another number of queries sees token k:
+    alpha_k may exceed 1 inside a prefix, and a window limits it.
     """
     T = att.shape[-1]
     if mask == "bidirectional":
-        return att.sum(-2) / T
+        return att.sum(-2) / (queries or T)
     counts = torch.arange(T, 0, -1, dtype=att.dtype, device=att.device)
     return (att / counts).sum(-2)
+
+
+def sink_value(states: Tensor, first: int) -> Tensor:
+    """The sink dimension value phi of Kang et al. 2025: the largest |x_d| over the root mean square of x, of the two
+    channels d that are largest in the first token's state. The paper has channels of the whole model; these are those
+    of the layer.  [n, T, D] -> [n, T]"""
+    channels = states[:, first].abs().topk(2, -1).indices[:, None].expand(-1, states.shape[1], -1)
+    size = states.square().mean(-1).sqrt().clamp_min(TINY)
+    return states.gather(-1, channels).abs().amax(-1) / size
 
 
 def alpha_bias(att_bias: Tensor) -> Tensor:
@@ -166,12 +175,14 @@ def norm_ratio(norms: Tensor, first: int = 0) -> Tensor:
     return norms[..., first] / others.mean(-1)
 
 
-def contributions(att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "causal") -> Tensor:
+def contributions(
+    att: Tensor, lengths: Tensor, visible: Tensor, mask: str = "causal", queries: int | None = None
+) -> Tensor:
     """Each key's share of sum_j |A_tj| lengths_j, averaged over the queries that see the key, like alpha; NaN
     if the sum of a query is 0.  att [..., T, T], lengths [..., T], visible [T, T] -> [..., T]"""
     parts = att.abs() * lengths[..., None, :]
     share = parts / parts.sum(-1, keepdim=True)
-    return alpha(share.masked_fill(~visible, 0), mask)
+    return alpha(share.masked_fill(~visible, 0), mask, queries)
 
 
 def tag_share(rows: Tensor, direction: Tensor, centered: bool = False) -> Tensor:

@@ -44,6 +44,15 @@ class Facts:
     # for each layer, the first and the last key that each query of the first prompt sees, [T] each
     ranges: tuple[tuple[Tensor, Tensor], ...] = ()
     U: int = 0  # width of values; 0 if unknown
+    rows: int | None = None  # in cross-attention the number of queries, and T is that of the keys
+
+    @property
+    def is_cross(self) -> bool:
+        return self.rows is not None
+
+    @property
+    def queries(self) -> int:
+        return self.T if self.rows is None else self.rows
 
     @property
     def uses_shares(self) -> bool:
@@ -66,7 +75,9 @@ class Facts:
 
     @property
     def last_keys(self) -> Tensor:
-        """The last key that each query may see, windows aside, [T]."""
+        """The last key that each query may see, windows aside, [T], or [queries] in cross-attention."""
+        if self.is_cross:
+            return torch.full((self.queries,), self.T - 1)
         return last_visible_keys(self.kind, self.prefix, self.T)
 
     def counts_of_mask(self) -> Tensor:
@@ -115,7 +126,8 @@ def refuse_cross_attention(call: Call) -> None:
     if call.is_crossed:
         raise UnsupportedModel(
             f"{call_name(call)}: expected attention to the model's own tokens, found some to those of another part; of "
-            "an encoder with its decoder record model.get_encoder() alone"
+            "a decoder that attends to an encoder record one kind of attention at a time: record(the whole model, "
+            '..., part="encoder"), "decoder" or "cross"'
         )
 
 
@@ -123,10 +135,10 @@ class Probe:
     """Examines the first forward pass: the calls' sizes, the visible keys, and whether the recomputed weights give the
     output of the model's own attention."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, is_cross: bool = False) -> None:
+        self.settings, self.is_cross = settings, is_cross
         self.calls: list[ObservedCall] = []
-        self.T = 0
+        self.T = self.queries = 0
         self.ranges: list[tuple[Tensor, Tensor]] = []
         self.has_sink_logits = False
         self.softcap: float | None = None
@@ -135,38 +147,40 @@ class Probe:
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
-        refuse_cross_attention(call)
+        if not self.is_cross:
+            refuse_cross_attention(call)
         if B != 1:
             raise UnsupportedModel(
                 f"{call_name(call)}: expected attention over one sequence for the first prompt, found {B}: whether "
                 "these are sequences or heads is not said; sinkscope.watching gives the maps of each"
             )
-        if T != S and call.weights is not None:
+        if T != S and call.weights is not None and not self.is_cross:
             raise UnsupportedModel(
                 f"{call_name(call)}: expected weights of each query for each key, found {list(call.weights.shape)}: "
                 f"windows or pools; {RECORD_OWN_MAPS.format(line='maps.append(att)')}, where weights w [H, T, W] of "
                 "windows around the queries make att = F.pad(w, (0, T)).flatten(1)[:, :-T]"
                 ".reshape(H, T, -1)[..., W // 2 : W // 2 + T]"
             )
-        if T != S:
+        if T != S and not self.is_cross:
             raise UnsupportedModel(
-                f"{call_name(call)}: expected as many queries as keys, found {T} and {S}; of an encoder with its "
-                "decoder record model.get_encoder() alone"
+                f"{call_name(call)}: expected as many queries as keys, found {T} and {S}; of a decoder that attends "
+                'to an encoder record one kind of attention at a time: part="encoder", "decoder" or "cross"'
             )
-        if self.calls and self.T != T:
+        if self.calls and (self.queries, self.T) != (T, S):
             earlier_towers = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
             towers = ", ".join(earlier_towers), _tower_name(call.path)
             if towers[1] in earlier_towers:
                 raise UnsupportedModel(
-                    f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}: layers that "
-                    "shorten their sequence are not recorded; sinkscope.observe gives each call"
+                    f"{call_name(call)}: expected {self.queries} queries and {self.T} keys as in the layers before, "
+                    f"found {T} and {S}: layers that shorten their sequence are not recorded; sinkscope.observe gives "
+                    "each call"
                 )
             raise UnsupportedModel(
                 f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {S}; a model of several "
                 f'towers ({towers[0]} and {towers[1]}) is recorded one at a time: part="{towers[1]}"'
             )
         self.calls.append(ObservedCall.of(call))
-        self.T, self.softcap = T, call.softcap
+        self.T, self.queries, self.softcap = S, T, call.softcap
         self.has_sink_logits = self.has_sink_logits or call.sinks is not None
         first, last = torch.empty(2, T, dtype=torch.long)
         has_holes = False
@@ -241,16 +255,16 @@ class Probe:
             )
         H, T = self.calls[0].H, self.T
         groups, key_widths, value_widths = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "U"))
-        kind, prefix = self._mask_kind()
+        kind, prefix = self._cross_mask() if self.is_cross else self._mask_kind()
         for i, call in enumerate(self.calls):
-            if call.has_only_weights:
+            if call.has_only_weights and not self.is_cross:
                 first, last = self.ranges[i]
                 # The caller's mask may be narrower than the weights show.
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
                 first, last = mask_ranges_of_weights(first, last, kind, limit)
                 self.ranges[i] = first, last
         windows = [
-            None if has_holes else window_of(*ends, kind)
+            None if self.is_cross or has_holes else window_of(*ends, kind)
             for ends, has_holes in zip(self.ranges, self.holes, strict=True)
         ]
         layers, blocks, members = find_layers(model, self.calls, member_runs)
@@ -267,12 +281,25 @@ class Probe:
             self.softcap,
             layers,
             blocks,
-            members,
+            [] if self.is_cross else members,  # the residual stream is of the queries alone, and the decoder's own
             uneven_vectors,
             tuple(call.path for call in self.calls),
             U=max(value_widths),
             ranges=tuple(self.ranges),
+            rows=self.queries if self.is_cross else None,
         )
+
+    def _cross_mask(self) -> tuple[str, int]:
+        """Returns the mask of cross-attention, in which every query sees every key. Refuses another one."""
+        for call, (first, last), has_holes in zip(self.calls, self.ranges, self.holes, strict=True):
+            if not call.has_only_weights and (has_holes or (first > 0).any() or (last < self.T - 1).any()):
+                raise UnsupportedModel(
+                    f"{call.name}: expected that each query sees all {self.T} keys of the encoder, found a mask that "
+                    "hides some: pass prompts without padding, or with the attention_mask by which it is cut off; of "
+                    "one softmax over both sequences, sinkscope.observe gives each call"
+                )
+        self.ranges = [(torch.zeros_like(first), torch.full_like(last, self.T - 1)) for first, last in self.ranges]
+        return "bidirectional", 0
 
     def _mask_kind(self) -> tuple[str, int]:
         t = torch.arange(self.T)

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from tqdm.auto import tqdm
 
 from . import __version__, metrics
-from .attention import UnsupportedModel, class_name, explain_no_calls, observe, unwrap, without_autocast
+from .attention import UnsupportedModel, Visitor, class_name, explain_no_calls, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
+from .images import Image, find_image_tokens, find_language_model, find_patches, image_token, make_picture
 from .probe import Facts, Probe, config_of, output_sizes
 from .recording import Array, MetricStatistics, Recording
 from .settings import Settings
@@ -37,7 +38,12 @@ PROMPT_MEANS = (
     "hidden_ratio",
     "key_ratio",
     "value_ratio",
+    "image_share",
+    "text_share",
+    "special_share",
 )
+PAIR_PARTS = ("encoder", "decoder", "cross")
+DECODER_INPUTS = ("decoder_", "labels")  # inputs that do not have the length of the encoder's attention_mask
 LOSS_ROWS = 256  # number of positions whose logits are converted to float32 at a time
 
 Inputs = Mapping[str, Tensor]
@@ -49,6 +55,7 @@ class Prompt:
     ids: list[int] | None
     tokens: list[str] | None
     text: str | None = None
+    queries: list[str] | None = None  # of cross-attention, whose ids and tokens are those of the keys
 
 
 @dataclass
@@ -57,6 +64,8 @@ class Measurement:
     kept: dict[str, Array] = field(default_factory=dict)
     tokens: list[str] = field(default_factory=list)
     first_id: int | None = None
+    queries: list[str] | None = None
+    image: Image | None = None
 
 
 def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> dict[str, Any]:
@@ -138,14 +147,21 @@ class Assembly:
         first_token = conditions["first"]
         if len(self.first_tokens) > 1:
             first_token = first_token | {"token": None, "id": None}
+        elif self.kept and self.kept[0].image:
+            first_token = first_token | {"token": self.kept[0].tokens[self.first]}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
+        if "cross" in conditions:
+            queries = {"tokens": [measurement.queries for measurement in self.kept]}
+            conditions = conditions | {"cross": conditions["cross"] | queries}
+        images = [measurement.image.conditions() for measurement in self.kept if measurement.image]
         return Recording(
             conditions
             | {
                 "first": first_token,
                 "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
-            },
+            }
+            | ({"images": images} if images else {}),
             tensors,
         )
 
@@ -157,10 +173,18 @@ class Recorder:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
         self.whole_model = getattr(model, "_orig_mod", model)
-        self.model = _find_part(self.whole_model, part)
+        # the kind of attention of an encoder with its decoder that is recorded; None for other models
+        self.pair_part = part if part in PAIR_PARTS and _is_pair(self.whole_model) else None
+        if self.pair_part:
+            self.model = self.whole_model
+            while _is_pair(self.model):  # a model's decoder may be an encoder with its decoder, as that of Florence-2
+                pair: Any = unwrap(self.model)
+                self.model = pair.get_encoder() if part == "encoder" else pair.get_decoder()
+        else:
+            self.model = _find_part(self.whole_model, part)
         text_reader = getattr(tokenizer, "tokenizer", tokenizer)  # of a processor, which may read images alone
         self.tokenizer = text_reader if hasattr(text_reader, "convert_ids_to_tokens") else None
-        self.settings, self.part = settings, part
+        self.processor, self.settings, self.part = tokenizer, settings, part
         self.facts: Facts | None = None
         self.device = find_device(self.model)
         self.config: Any = config_of(self.model)
@@ -168,6 +192,12 @@ class Recorder:
         self.reads_ids = True  # False if attention is over the patches of an image
         self.asks_for_weights = False  # True if attention modules return their weights on request only
         _refuse_foreign_tokens(self.model)
+
+    def _visitor(self, visit: Visitor) -> Visitor:
+        """Returns a visitor of the calls that are recorded: of a decoder, those on its own tokens or on the encoder."""
+        if self.pair_part is None:
+            return visit
+        return lambda call: visit(call) if call.is_crossed == (self.pair_part == "cross") else None
 
     def make_prompt(self, text: Any) -> Prompt | None:
         """Converts one text to a prompt, cut to the length in the settings; None if the text is shorter."""
@@ -186,6 +216,16 @@ class Recorder:
         self._warn_of_repeated_starts(parsed_prompts)
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
+        language_model = (
+            None if self.part else find_language_model(self.whole_model, [p.inputs for p in parsed_prompts])
+        )
+        if language_model is not None:
+            self.model, T = language_model, min(lengths)  # a prompt that is cut to `tokens` would lose patches
+            if any(image_token(self.whole_model) in (p.ids or [])[T:] for p in parsed_prompts):
+                raise ValueError(
+                    f"texts: expected each image within {T} tokens, the length of the shortest prompt, found patches "
+                    "after them: record prompts of one length together"
+                )
         if lengths and T < 2:
             raise ValueError(
                 f"texts: expected two tokens or more in each, found {'one' if T else 'none'} in the shortest"
@@ -216,7 +256,7 @@ class Recorder:
             lists = [row["input_ids"][0].tolist() if "input_ids" in row else None for row in rows]
             for ids in lists:
                 if ids is not None:
-                    self._refuse_unknown_ids(ids)
+                    self.refuse_unknown_ids(ids)
                 if ids is not None and "attention_mask" not in text:
                     self._refuse_pads(ids)
             return [Prompt(row, ids, None) for row, ids in zip(rows, lists, strict=True)]
@@ -261,12 +301,12 @@ class Recorder:
             raise ValueError(f"texts: expected texts, lists of token ids or mappings of model inputs, found {found}")
         ids = [int(i) for i in items]
         self._refuse_pads(ids)
-        self._refuse_unknown_ids(ids)
+        self.refuse_unknown_ids(ids)
         return ids
 
-    def _refuse_unknown_ids(self, ids: list[int]) -> None:
-        """Refuses ids that the model's embedding lacks: a GPU would stop at them with an error of the device."""
-        get_embedding = getattr(unwrap(self.model), "get_input_embeddings", None)
+    def refuse_unknown_ids(self, ids: list[int], reader: nn.Module | None = None) -> None:
+        """Refuses ids that the embedding of `reader` lacks: a GPU would stop at them with an error of the device."""
+        get_embedding = getattr(unwrap(reader or self.model), "get_input_embeddings", None)
         try:
             count = getattr(get_embedding() if get_embedding else None, "num_embeddings", None)
         except (AttributeError, NotImplementedError):
@@ -329,10 +369,15 @@ class Recorder:
                     f"tokens: expected fewer for {class_name(self.model)}, which has {context} positions, found "
                     f"{len(prompt.ids or ())}: {error}"
                 ) from error
-        probe = Probe(self.settings)
-        with observe(self.model, probe.visit, self.asks_for_weights) as watch:
+        probe = Probe(self.settings, self.pair_part == "cross")
+        with observe(self.model, self._visitor(probe.visit), self.asks_for_weights) as watch:
             observed, _ = _sample_logits(self._forward(prompt.inputs))
         if not probe.calls:
+            if self.asks_for_weights and watch.calls:
+                raise UnsupportedModel(
+                    f"{class_name(self.model)}: expected attention of part={self.part!r}, found {watch.calls} calls of "
+                    "another kind: record the part that they belong to, or sinkscope.observe, which gives each call"
+                )
             if self.asks_for_weights:
                 raise UnsupportedModel(explain_no_calls(self.model, lambda: self._forward(prompt.inputs)))
             self.asks_for_weights = True
@@ -406,23 +451,32 @@ class Recorder:
             )
         inputs = {name: torch.cat([p.inputs[name] for p in prompts]) for name in prompts[0].inputs}
         keep = max(0, min(keep, len(prompts)))
-        heads = HeadMetrics(facts, settings, len(prompts), keep)
-        stream = StreamMetrics(facts, settings, keep)
-        with stream.watch(), observe(self.model, heads.visit, self.asks_for_weights):
+        heads = HeadMetrics(facts, settings, len(prompts), keep, [self._image_of(p) for p in prompts])
+        stream = StreamMetrics(facts, settings, keep, bool(heads.kinds.images) and self.reads_ids)
+        with stream.watch(), observe(self.model, self._visitor(heads.visit), self.asks_for_weights):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
             return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
+
+    def _image_of(self, prompt: Prompt) -> Image | None:
+        assert self.facts is not None
+        if self.facts.is_cross:
+            return None
+        if not self.reads_ids:
+            return find_patches(self.model, prompt.inputs, self.facts.T)
+        tokens = prompt.tokens or token_strings(self.tokenizer, prompt.ids or [])
+        return find_image_tokens(self.whole_model, prompt.inputs, tokens, self.tokenizer)
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
     ) -> list[Measurement]:
         facts, settings = heads.facts, self.settings
         results = heads.metrics() | stream.metrics()
-        ids = inputs.get("input_ids")
+        ids = inputs.get("decoder_input_ids" if self.pair_part else "input_ids")
         if (
             facts.kind == "causal"
             and self.reads_ids
-            and "pixel_values" not in inputs  # the placeholder of a patch is no token to predict
+            and not heads.kinds.images  # the placeholder of a patch is no token to predict
             and ids is not None
             and logits is not None
             and logits.shape[:2] == ids.shape
@@ -438,9 +492,16 @@ class Recorder:
                 kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-            first_id = prompt.ids[settings.first] if prompt.ids else None
-            tokens = prompt.tokens or positions
-            measurements.append(Measurement(prompt_results, kept, tokens, first_id))
+                picture = (
+                    make_picture(self.whole_model, prompt.inputs, self.processor)
+                    if "picture" in settings.fields
+                    else None
+                )
+                kept |= {} if picture is None else {"picture": picture}
+            first_id, image = prompt.ids[settings.first] if prompt.ids else None, heads.images[b]
+            tokens = image.tokens if image else prompt.tokens or positions
+            queries = prompt.queries or [str(t) for t in range(facts.queries)] if facts.is_cross else None
+            measurements.append(Measurement(prompt_results, kept, tokens, first_id, queries, image))
         return measurements
 
     def _dtype_name(self) -> str:
@@ -510,6 +571,7 @@ class Recorder:
             license=license,
             versions=dict(versions()),
             command=command,
+            key_unit="token" if ids else "patch" if "pixel_values" in prompts[0].inputs else "frame",
         )
 
 
@@ -532,6 +594,7 @@ def make_conditions(
     part: str | None = None,
     dtype: str | None = None,
     attention: str | None = None,
+    key_unit: str = "token",
 ) -> dict[str, Any]:
     """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
     sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
@@ -545,7 +608,8 @@ def make_conditions(
         model["softcap"] = facts.softcap
     if part is not None:
         model["part"] = part
-    return {
+    cross = {"cross": {"T": facts.queries, "keys": key_unit, "tokens": []}} if facts.is_cross else {}
+    return cross | {
         "model": model,
         "first": {"token": first_token, "id": first_id, "position": settings.first},
         "tokens": [],
@@ -628,7 +692,7 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
             "cut off; pass a prompt without them"
         )
     return {
-        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T else x
+        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T and not name.startswith(DECODER_INPUTS) else x
         for name, x in row.items()
         if name != "attention_mask"
     }
@@ -676,13 +740,19 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
                 'model.get_base_model() on {"inputs_embeds": torch.cat([model.get_prompt(1), '
                 "embeddings of the tokens], 1)}"
             )
-    names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
-    if getattr(getattr(unwrap(model), "config", None), "is_encoder_decoder", False) and all(
-        any(n.endswith(end) for n in names) for end in ("encoder", "decoder")
-    ):
+    if _is_pair(model):
         raise UnsupportedModel(
-            f"{name}: expected one stack of layers, found an encoder and a decoder; record model.get_encoder() alone"
+            f"{name}: expected one stack of layers, found an encoder and a decoder; record one kind of attention at a "
+            'time: part="encoder", part="decoder" or part="cross"'
         )
+
+
+def _is_pair(model: nn.Module) -> bool:
+    """Whether the model has an encoder and a decoder that attends to it."""
+    names = {n.rpartition(".")[2] for n, _ in model.named_modules()}
+    return bool(getattr(getattr(unwrap(model), "config", None), "is_encoder_decoder", False)) and all(
+        any(n.endswith(end) for n in names) for end in ("encoder", "decoder")
+    )
 
 
 def _forward_parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 VERSION = "1"
+CROSS_VERSION = "2"  # of recordings of cross-attention, whose maps have two axes, which readers of version 1 refuse
 VERSION_KEY = "sinkscope.recording"
 
 CITATION = """@inproceedings{gu2025attention,
@@ -49,10 +50,11 @@ CITATION = """@inproceedings{gu2025attention,
   url = {https://arxiv.org/abs/2410.10781}
 }"""
 
-# The shapes of what is kept of a prompt of T tokens; maps may be pooled into P blocks a side.
+# The shapes of what is kept of a prompt of T tokens; maps may be pooled into P blocks a side. Maps have Q rows: T or P,
+# or the decoder's tokens in cross-attention, whose T are the encoder's.
 KEPT_SHAPES = {
-    "att": "LHTT",
-    "att_pooled": "LHPP",
+    "att": "LHQT",
+    "att_pooled": "LHQP",
     "att_scale": "LH",
     "alpha": "LHT",
     "alpha_raw": "LHT",
@@ -60,8 +62,11 @@ KEPT_SHAPES = {
     "hidden_norm": "BT",
     "key_norm": "LGT",
     "value_norm": "LGT",
+    "sink_value": "BT",
 }
 MAX_POOLED_SIDE = 128
+MAX_PICTURE_SIDE = 256
+KINDS = {"t": "text", "i": "image", "s": "special"}  # of tokens, by their letter in the conditions
 
 
 class RecordingError(ValueError):
@@ -110,8 +115,32 @@ class Recording:
         """Returns the token strings of a kept prompt."""
         return self.conditions["tokens"][prompt]
 
+    @property
+    def cross(self) -> dict[str, Any] | None:
+        """The conditions of cross-attention, whose queries are a decoder's tokens and whose keys are the encoder's
+        tokens, frames or patches; None for other recordings."""
+        return self.conditions.get("cross")
+
+    def queries(self, prompt: int = 0) -> list[str]:
+        """Returns the token strings of the rows of a kept prompt's maps: its tokens, or those of the decoder."""
+        return (self.cross or self.conditions)["tokens"][prompt]
+
+    def patches(self, layer: int, head: int, query: int, prompt: int = 0) -> Array:
+        """Returns the attention of one query on each patch of the image in a kept prompt, [rows, cols].
+
+        Raises ValueError for a prompt without a grid of patches, and if its maps are pooled.
+        """
+        image = (self.conditions.get("images") or [{}] * (prompt + 1))[prompt]
+        if not image.get("rows"):
+            raise ValueError(f"prompt: expected one with a grid of patches, found none in prompt {prompt}")
+        if f"{prompt}.att" not in self:
+            raise ValueError(f"query: expected full maps of prompt {prompt}, found none: record(maps='full')")
+        is_patch = np.array(list(image["kinds"])) == "i"
+        return self.map(layer, head, prompt)[query, is_patch].reshape(image["rows"], image["cols"])
+
     def attention(self, prompt: int = 0) -> Array:
-        """Returns the maps of a kept prompt in float32: [L, H, T, T], or [L, H, P, P] if they are pooled."""
+        """Returns the maps of a kept prompt in float32: [L, H, T, T], or [L, H, P, P] if they are pooled. A map of
+        cross-attention has a row for each query, [L, H, queries, keys], of which only keys are pooled."""
         if f"{prompt}.att" in self:
             return self[f"{prompt}.att"].astype(np.float32)
         scale = self[f"{prompt}.att_scale"][..., None, None]
@@ -148,7 +177,7 @@ class Recording:
     def uniform_alpha(self) -> float:
         """alpha of the first token under uniform attention, by the kind of the mask; windows count as no limit."""
         T, mask = self.conditions["prompts"]["T"], self.model.get("mask") or {}
-        if mask.get("kind") == "bidirectional":
+        if self.cross or mask.get("kind") == "bidirectional":
             return 1 / T
         prefix = mask.get("prefix") or 1
         rows = range(0 if self.first < prefix else self.first, T)
@@ -217,8 +246,11 @@ class Recording:
         layer_numbers = ", ".join(map(str, self.layers))
         attention_note = f", attention in {m['L']} ({layer_numbers})," if self.blocks > m["L"] else ""
         part = f", {m['part']}" if m.get("part") else ""
+        sizes = f"T = {prompts['T']}"
+        if self.cross:
+            sizes = f"{self.cross['T']} queries of the decoder by {prompts['T']} {self.cross['keys']}s of the encoder"
         return (
-            f"{m['id']}{part}{changes}: {self.blocks} layers{attention_note} of {m['H']} heads, T = {prompts['T']}, "
+            f"{m['id']}{part}{changes}: {self.blocks} layers{attention_note} of {m['H']} heads, {sizes}, "
             f"{prompts['count']} prompts, {self.conditions.get('class')}"
         )
 
@@ -317,11 +349,14 @@ class Recording:
         """Returns a caption of the recording: the model, the number and length of the prompts, eps, the first token."""
         first, prompts = self.conditions.get("first") or {}, self.conditions["prompts"]
         eps = ", ".join(f"{e:g}" for e in self.conditions["eps"])
+        unit = self.cross["keys"] if self.cross else "token"
         token = f"first token {first['token']!r}" if first.get("token") is not None else "no common first token"
         position = f" at position {self.first}" if self.first else ""
+        if unit != "token":
+            token, position = f"first {unit}: number {self.first}", ""
         generated = f" ({prompts['generated']} of them generated)" if prompts.get("generated") else ""
         return (
-            f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} tokens{generated}, eps {eps}, "
+            f"{self.title}. n = {prompts['count']} prompts of T = {prompts['T']} {unit}s{generated}, eps {eps}, "
             f"{token}{position}{self._length_note()}."
         )
 
@@ -449,7 +484,7 @@ def recording_bytes(recording: Recording) -> bytes:
     return save(
         {name: np.ascontiguousarray(x) for name, x in recording.tensors.items()},
         metadata={
-            VERSION_KEY: VERSION,
+            VERSION_KEY: CROSS_VERSION if recording.cross else VERSION,
             CONDITIONS_KEY: json.dumps(recording.conditions, ensure_ascii=False),
         },
     )
@@ -459,8 +494,8 @@ def _parse_conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     version = metadata.get(VERSION_KEY)
     if version is None:
         raise RecordingError(f"{path}: expected {VERSION_KEY} in the metadata, found none")
-    if version.split(".")[0] != VERSION:
-        raise RecordingError(f"{path}: expected a recording of version {VERSION}, found {version}")
+    if version.split(".")[0] not in (VERSION, CROSS_VERSION):
+        raise RecordingError(f"{path}: expected a recording of version {VERSION} or {CROSS_VERSION}, found {version}")
     try:
         return parse_conditions(metadata.get(CONDITIONS_KEY, ""))
     except ValueError as error:
@@ -482,7 +517,19 @@ def check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Arra
         side = pooled.shape[-1] if pooled is not None and pooled.ndim else 1
         kept_sizes = sizes | {"T": len(tokens), "P": min(side, len(tokens), MAX_POOLED_SIDE)}
         for name, letters in KEPT_SHAPES.items():
+            kept_sizes["Q"] = (conditions.get("cross") or {}).get("T") or kept_sizes[letters[-1]]
             shapes[f"{i}.{name}"] = [kept_sizes[x] for x in letters]
+        picture = tensors.get(f"{i}.picture")
+        if picture is not None and (
+            picture.dtype != np.uint8
+            or picture.ndim != 3
+            or picture.shape[2] != 3
+            or not all(0 < side <= MAX_PICTURE_SIDE for side in picture.shape[:2])
+        ):
+            raise RecordingError(
+                f"{path}: {i}.picture: expected bytes of shape [height, width, 3], at most {MAX_PICTURE_SIDE} a side, "
+                f"found {picture.dtype} of {list(picture.shape)}"
+            )
         if pooled is not None and f"{i}.att_scale" not in tensors:
             raise RecordingError(f"{path}: {i}.att_scale: expected the scales of the pooled maps, found none")
     for name in sorted(shapes.keys() & tensors.keys()):

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .pairs import make_pairs
 from .recorder import Prompt, Recorder, evaluation_mode, parse_edits, token_strings
 from .recording import Recording
 from .settings import FIELDS, Settings
@@ -60,7 +61,9 @@ def record(
     first: the position that counts as the first token: 0, or that of a register or class token elsewhere.
     mask: causal, prefix or bidirectional, which decides how many queries see a key. None detects it from the model.
     part: for a model of several towers, the name of the part whose attention is recorded ("vision_model"). The part
-        runs alone if it accepts the inputs, otherwise inside the whole model.
+        runs alone if it accepts the inputs, otherwise inside the whole model. Of an encoder with its decoder "encoder",
+        "decoder" or "cross": `texts` are then pairs of a text and its target, mappings of both inputs, or the encoder's
+        inputs alone with `generate`; both sequences are cut to those of the shortest prompt, and to `tokens` at most.
     edits: descriptions of what the caller's own hooks change in the model. The recording is then of class EDITED.
     batch: number of prompts in one forward pass. A batch that runs out of memory is repeated prompt by prompt.
     tolerance: largest accepted difference between the first prompt's logits with and without observation, in
@@ -74,9 +77,13 @@ def record(
         raise ValueError(f"batch: expected 1 or more, found {batch}")
     changes = parse_edits(edits)
     recorder = Recorder(model, tokenizer, settings, part)
-    prompts = recorder.make_prompts(select_texts(texts, column, take, by))
+    selected_texts = select_texts(texts, column, take, by)
+    if recorder.pair_part:
+        prompts = make_pairs(recorder, selected_texts, generate)
+    else:
+        prompts = recorder.make_prompts(selected_texts)
     origin = {"source": source, "license": license, "command": command}
-    if generate:
+    if generate and not recorder.pair_part:
         settled = {"eps": settings.eps, "keep": keep, "first": first, "mask": mask, "edits": edits}
         identity = recorder.identity(revision, file_sha256)
         origin["model_id"] = model_id or recorder.name

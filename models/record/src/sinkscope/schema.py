@@ -88,6 +88,21 @@ def _relations(conditions: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
         yield "model.mask.window", (mask.get("window") or 0) > 0, "a number above 0"
     yield "prompts.kept", prompts["kept"] == len(tokens), f"{len(tokens)}, the number of lists of tokens"
     yield "prompts.kept", prompts["kept"] <= prompts["count"], f"at most the {prompts['count']} of `count`"
+    cross = conditions.get("cross")
+    if cross is not None:
+        queries = cross["tokens"]
+        yield "cross.tokens", len(queries) == len(tokens), f"{len(tokens)} lists, as of `tokens`"
+        yield "cross.tokens", all(len(x) == cross["T"] for x in queries), f"{cross['T']} strings in each list"
+        yield "model.mask", mask.get("kind") == "bidirectional", "the kind bidirectional, since queries see every key"
+        yield "tokens", all(len(x) == prompts["T"] for x in tokens), f"{prompts['T']} strings in each list"
+    images = conditions.get("images")
+    if images is not None:
+        yield "images", len(images) == len(tokens), f"{len(tokens)}, one for each list of tokens"
+        for image, strings in zip(images, tokens, strict=True):
+            rows, cols, patches = image.get("rows"), image.get("cols"), image["kinds"].count("i")
+            yield "images.kinds", len(image["kinds"]) == len(strings), f"{len(strings)} letters, one for each token"
+            is_grid = rows * cols == patches if rows and cols else rows is None and cols is None
+            yield "images.rows", is_grid, f"rows and columns of {patches} patches, or neither"
     shortest = min([prompts["T"], *map(len, tokens)])
     yield (
         "first.position",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FIELDS = ("hidden_norm", "key_norm", "value_norm", "loss")
-MORE_FIELDS = ("q", "k", "v", "hidden")
+MORE_FIELDS = ("q", "k", "v", "hidden", "picture")
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ def study(
     eps: Sequence[float] = (0.1, 0.2, 0.3),
     keep: int = 1,
     part: str | None = None,
+    generate: int = 0,
     source: str = "texts",
     license: str | None = None,
     load_options: Mapping[str, Any] | None = None,
@@ -63,7 +64,8 @@ def study(
     batch: number of prompts in one forward pass.
     block: number of prompts in one part; by default large enough that a checkpoint has at most 16 parts.
     keep: number of texts, from the first on, that are kept with maps.
-    part: that of `record`, of each model.
+    part, generate: those of `record`, of the models' parts; of an encoder with its decoder both sequences have `tokens`
+        tokens, or the decoder the `generate` tokens that it writes.
     settings: the other settings of `record`: fields, maps, first, mask, tolerance.
 
     If a checkpoint cannot be read or recorded, `errors/` gets a row, a warning is given, and the next call tries the
@@ -71,7 +73,7 @@ def study(
     be written there.
     """
     job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, source, license, load_options, settings)
-    job = replace(job, part=part)
+    job = replace(job, part=part, generate=generate)
     job = _write_conditions(job, block)
     tasks = split_tasks(job, concurrency if ray else 1)
     addresses: dict[str, str] = {}
@@ -132,7 +134,7 @@ def _write_conditions(job: Job, block: int | None) -> Job:
         "load": options,
         "texts": len(job.texts),
         "texts_sha256": texts_digest.hexdigest(),
-    } | ({"part": job.part} if job.part else {})
+    } | {name: x for name in ("part", "generate") if (x := getattr(job, name))}
     try:
         if folder.has(STUDY_FILE):
             stored_conditions = json.loads(folder.read(STUDY_FILE))

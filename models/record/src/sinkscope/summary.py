@@ -31,6 +31,9 @@ SUMMARY = (
     ("key_ratio", "|k_{k}| / |k|", "ratio", "all", "LG"),
     ("value_ratio", "|v_{k}| / |v|", "ratio", "all", "LG"),
     ("loss_mean", "loss", "nat", "all", ""),
+    ("image_share", "attention on image tokens", "share", "all", "LH"),
+    ("text_share", "attention on text tokens", "share", "all", "LH"),
+    ("special_share", "attention on special tokens", "share", "all", "LH"),
 )
 UNITS = {name: unit for name, _, unit, _, _ in SUMMARY}
 

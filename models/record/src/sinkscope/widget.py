@@ -167,7 +167,7 @@ def _draw_heads(recording: Recording, prompt: int, axes: Any) -> None:
         axes.set_title("alpha: not recorded")
         return
     image = axes.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
+    axes.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first {_key_unit(recording)}")
     rows, heads = (range(0, n, -(-n // 12)) for n in alpha.shape)
     axes.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
     axes.set_xticks(list(heads))
@@ -180,9 +180,16 @@ def _draw_map(recording: Recording, prompt: int, layer: int | None, head: int | 
         axes.set_title("map: not kept")
         return
     row, head = _select_head(recording, _first_token_alpha(recording, prompt), layer, head)
-    axes.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1, aspect="equal")
+    is_cross = recording.cross is not None
+    aspect = "auto" if is_cross else "equal"
+    axes.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1, aspect=aspect)
+    xlabel, ylabel = (f"{_key_unit(recording)} (key)", "decoder token (query)") if is_cross else ("key", "query")
     axes.locator_params(integer=True)
-    axes.set(xlabel="key", ylabel="query", title=f"attention of L{recording.layers[row]}H{head}")
+    axes.set(xlabel=xlabel, ylabel=ylabel, title=f"attention of L{recording.layers[row]}H{head}")
+
+
+def _key_unit(recording: Recording) -> str:
+    return f"encoder {recording.cross['keys']}" if recording.cross else "token"
 
 
 def _first_token_alpha(recording: Recording, prompt: int) -> Array | None:
