@@ -743,11 +743,29 @@ const training = {
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
     await settled(page);
     assert.equal(await findingOf(page), trainedFinding);
-    // At rest the strip shows five steps of each model, none twice; the chosen one is framed.
-    const subjectsOf = (selector) =>
-      page.locator(selector).evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject));
-    assert.equal(new Set(await subjectsOf('.strip .cell:not(.stale)')).size, 10);
-    assert.deepEqual(await subjectsOf('.strip .shown'), ['softmax', 'sigmoid']);
+    // Each model has a map before training and one at the chosen step.
+    const subjects = await page
+      .locator('.maps .cell:not(.stale)')
+      .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject));
+    assert.deepEqual(subjects, ['softmax@0', 'softmax', 'sigmoid@0', 'sigmoid']);
+    // The thumb of the slider is below the line of the shown step, at both ends and between them.
+    const alignments = [];
+    for (const keys of [['End'], ['ArrowLeft', 'ArrowLeft', 'ArrowLeft'], ['Home']]) {
+      for (const key of keys) await page.keyboard.press(key);
+      await settled(page);
+      alignments.push(
+        await page.evaluate(() => {
+          const input = document.querySelector('.walk input');
+          const { left, width } = input.getBoundingClientRect();
+          const thumb = left + 8 + ((width - 16) * input.value) / input.max;
+          const cursor = document.querySelector('.room-training > .chart .cursor');
+          return Math.round(Math.abs(thumb - cursor.getBoundingClientRect().x));
+        }),
+      );
+    }
+    assert.ok(Math.max(...alignments) <= 3, `thumb and line are ${alignments} px apart`);
+    await page.keyboard.press('End');
+    await settled(page);
     // An emptied text leaves the last good result.
     const heading = () => text(page, '.room-training h1');
     const answer = await heading();
@@ -757,7 +775,7 @@ const training = {
     await page.waitForSelector('.trouble');
     await settled(page);
     assert.equal(await heading(), answer);
-    assert.doesNotMatch(await text(page, '.strip'), /counting/);
+    assert.doesNotMatch(await text(page, '.maps'), /counting/);
     await page.locator('.text-place textarea').fill(typed);
     await page.waitForSelector('.trouble', { state: 'detached' });
     await settled(page);
@@ -767,16 +785,22 @@ const training = {
       `When does the sink appear? By ${/step [\d,]+$/.exec(first)[0]} of 4,000 (softmax); never (sigmoid).`,
     );
     // Each map has what its model writes then, first nonsense, then words of its books.
-    const written = await page.locator('.strip .writing').allTextContents();
-    assert.equal(written.length, 10);
-    assert.match(written[0], /^TheThe/);
-    assert.match(written[4], /\bI am\b/);
+    const written = await page.locator('.maps .writing').allTextContents();
+    assert.equal(written.length, 4);
+    assert.match(written[0], /TheThe/);
+    assert.match(written[1], /\bI am\b/);
+    assert.doesNotMatch(written.join(), /\uFFFD/);
     await page
       .locator('.chart-picture.choosable')
       .first()
       .click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
     await settled(page);
+    // A named head is drawn in each map.
+    await page.evaluate(() => (location.hash += '&layer=2&head=1'));
+    await settled(page);
+    const heads = await page.locator('.maps .cell .hint').allTextContents();
+    assert.deepEqual(heads, Array(4).fill('layer 2, head 1'));
     assert.deepEqual(page.troubles, []);
   },
 

@@ -503,6 +503,12 @@ it('marks points with words at the left above them, or else from the axis on abo
   expect(chartOf([line([0, 1])]).root.querySelectorAll('.ring')).toHaveLength(0);
 });
 
+it('names of places that have no room are left out, and the last one never', () => {
+  const xNames = Array.from({ length: 16 }, (_, i) => (100 * i).toLocaleString('en'));
+  const { xTicks } = chartOf([line(xNames.map((_, i) => i))], { xNames });
+  expect(xTicks).toEqual(['0', '200', '400', '600', '800', '1,000', '1,200', '1,500']);
+});
+
 describe('a cursor', () => {
   it('is drawn at its place, with its label on the side that has room', () => {
     const cursorOf = (cursor: number) => {

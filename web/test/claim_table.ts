@@ -83,6 +83,12 @@ export const CLAIMS: Readonly<
     /^(?:◀ (?:attention sink: )?|no strong first column: )?(<?[\d.]+)% on /g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
+  'a sink inside a map': [/^◀ \S+ on \S+: a sink$/g, ({ map, eps }) => map.given > eps],
+  'no sink inside a map': [
+    /^◀ \S+ on \S+(?: \(|$)/g,
+    // The heads of a short text are not counted.
+    ({ T, map, eps }) => map.given <= eps || uniformOf(T) > eps,
+  ],
   'a share inside a map, and the weight that counts': [
     /^(<?[\d.]+)% on \S.*? as a share; by weight (<?[\d.]+)%: (a|no) sink/g,
     ({ map, shown, eps }, n, weight, has) =>
@@ -115,7 +121,10 @@ export const CLAIMS: Readonly<
     ({ raw }, count, n) => raw.length === Number(count) && isWritten(n!, mean(raw)),
   ],
   'uniform attention': [
-    new RegExp(`uniform attention(?: would give(?: it)?|:| alone gives ${TOKEN}) ([\\d.]+)%`, 'g'),
+    new RegExp(
+      `(?:uniform attention(?: would give(?: it)?|:| alone gives ${TOKEN})|\\(uniform:) ([\\d.]+)%`,
+      'g',
+    ),
     ({ T }, n) => isWritten(n!, uniformOf(T)),
   ],
   'how many heads': [

@@ -300,7 +300,7 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
             build,
             page.pageOf({ ...state, panel: 'numbers', large: 'yes' }, frames),
           );
-          // Training draws its strip once its steps are listed.
+          // Training draws its maps once its steps are listed.
           await vi.waitUntil(() => mapsLabeled(room.root, ATTENTION).length === 2);
           const drawnMaps = mapsLabeled(room.root, ATTENTION);
           const truths = frames.map((frame, i) =>
@@ -311,9 +311,10 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
             (element) => element.textContent!,
           );
           headings.flatMap((one) => falseModelClaims(one, truthByTitle, seenClaims)).forEach(note);
-          drawnMaps.forEach(({ data }, i) =>
-            falseClaims(data.label, truths[i]!, seenClaims).forEach(note),
-          );
+          drawnMaps.forEach(({ data: { label, remark } }, i) => {
+            for (const one of [label, remark?.text ?? ''])
+              falseClaims(one, truths[i]!, seenClaims).forEach(note);
+          });
           mapsLabeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
             const wrongHead = truths[i]!.raw.findIndex(
               (weight, n) => Math.abs(weight - data.data[n]!) > 1e-5,

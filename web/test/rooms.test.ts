@@ -11,7 +11,6 @@ import { build as explore } from '../src/rooms/explore';
 import { capitalize, sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
-import { columnSteps } from '../src/rooms/text_course';
 import { build as training, headingOf } from '../src/rooms/training';
 import { chartsIn, mapsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
@@ -372,7 +371,7 @@ describe('Training', () => {
   };
 
   const early = (id: string) => {
-    const alpha = tensor([2, 2, 3], [0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.1, 0, 0]);
+    const alpha = tensor([2, 2, 3], [0.1, 0, 0, 0.1, 0, 0, 0.2, 0, 0, 0.1, 0, 0]);
     const step = { step: 0, of: 4000 };
     const model = { id: `${id}@0`, title: `The ${id} model`, source: 'zoo', step };
     const sink_ratio = tensor([3], [0, 0, 0]);
@@ -395,7 +394,6 @@ describe('Training', () => {
     const operation = { ...softmax().operation, name: id };
     const measured = {
       sink_ratio: tensor([3], [share, 0, 0]),
-      loss_mean: tensor([1], [share + 2]),
     };
     return softmax({ subject, model, operation } as never, { ...measured, ...tensors });
   };
@@ -405,80 +403,60 @@ describe('Training', () => {
   const mapsOf = (room: Awaited<ReturnType<typeof trainingRoom>>) =>
     room.texts('.view-attention .cell-head');
 
-  it('shows the head of each model that is strongest in the end, at each step of the strip', async () => {
+  it('shows the strongest head of each model, before training and at the step of the slider', async () => {
     const room = await trainingRoom();
-    const heads = { softmax: { layer: 1, head: 0 }, sigmoid: { layer: 1, head: 0 } };
-    expect(room.asked()).toMatchObject({ ahead: ['softmax@0', 'sigmoid@0'], heads });
+    expect(room.asked()).toMatchObject({ ahead: ['softmax@0', 'sigmoid@0'] });
     expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0', 'sigmoid@0']);
     expect(mapsOf(room)).toMatchSnapshot();
     expect(room.texts('h1, .lead, [data-finding]')).toMatchSnapshot();
-    room.click('Choose models');
+    room.click('Other models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     room.know([...course('softmax', 0, 0.25, 0.5), ...course('sigmoid', 0, 0, 0)]);
     expect(mapsOf(room)).toMatchSnapshot();
     const places = () =>
-      room.all('.strip .cell').map(({ style, className }) => `${style.gridArea} ${className}`);
-    expect(places()).toMatchSnapshot();
-    // The chosen step is in the column whose range ends with the next step of the strip.
+      room.all('.maps .cell').map(({ style, className }) => `${style.gridRow} ${className}`);
+    expect(places()).toEqual(['1 cell', '1 cell shown', '2 cell', '2 cell shown']);
     room.state.value = { ...room.state.value, shown: ['softmax@40', 'sigmoid@0'] };
-    expect(room.all('.strip .shown').map(({ dataset }) => dataset.subject)).toEqual([
-      ...['softmax@40', 'sigmoid@0'],
+    expect(room.all('.maps .cell').map(({ dataset }) => dataset.subject)).toEqual([
+      ...['softmax@0', 'softmax@40', 'sigmoid@0', 'sigmoid@0'],
     ]);
     // Another text: what was drawn stays, faint, until it is measured on the new one.
     room.know({});
     room.state.value = { ...room.state.value, shown: ['softmax'], prompt: 'Another.' };
     room.know([at('softmax', 0.5)]);
-    expect(room.all('.strip .cell.stale')).toHaveLength(2);
-    isScreenWide = false;
-    for (const turn of mediaListeners) turn();
-    expect(room.all('.strip')[0]!.style.getPropertyValue('--columns')).toBe('3');
+    expect(room.all('.maps .cell.stale')).toHaveLength(1);
   });
 
-  it('says whether the drawn head is among those with a sink, and shows the places of maps to come', async () => {
+  it('shows the places of maps to come, and says where a model has no checkpoints', async () => {
     const room = await trainingRoom({}, [softmax()]);
     const places = () => room.texts('.places p');
-    expect([places(), room.all('.strip .cell').length]).toEqual([
-      ['Before trainingcounting …', 'Step 40counting …', ...Array(3).fill('counting …')],
+    expect([places(), room.all('.maps .cell:not(.absent)').length]).toEqual([
+      ['counting …', 'counting …'],
       1,
     ]);
-    const [start, , end] = course('softmax', 0, 0.25, 0.5);
-    const others = tensor([2, 2, 3], [0.6, 0, 0, 0.1, 0, 0, 0.1, 0, 0, 0.4, 0, 0]);
-    const weak = { ...head, tensors: { att: tensor([3, 3], new Float32Array(9).fill(0.1)) } };
-    const middle = { ...at('softmax@40', 0.5, { alpha: others }), head: weak } as Frame;
-    room.know([start!, middle, end!, at('sigmoid', 0.5)]);
-    expect(places()).toEqual(['counting …', 'counting …']);
-    const counts = ['0 of 4 heads', '2 others of 4', '2 of 4 heads', '2 of 4 heads'];
-    expect(room.texts('.heads .count')).toEqual(counts);
-    // A model without checkpoints beside one that has some.
+    room.know([...course('softmax', 0, 0.25, 0.5), ...course('sigmoid', 0, 0, 0)]);
+    expect(places()).toEqual([]);
     room.state.value = { ...room.state.value, shown: ['softmax', 'other'] };
     room.know([...course('softmax', 0, 0.25, 0.5), at('other', 0.5)]);
-    expect(places().at(-1)).toMatch(/^No checkpoints of this model/);
+    expect(places()).toEqual(['No checkpoints of this model are stored: its end alone is shown.']);
   });
 
-  it('frames the chosen step in each row that has it, and writes what each model writes then', async () => {
+  it('writes what each model writes then: the first words, up to bytes that are no text', async () => {
     const soft = course('softmax', 0, 0.25, 0.5);
-    const writes = ['TheThe', '\n "They is the bir', ' \n\u0001 '];
+    const writes = ['TheThe', '', '\n "They is\u0001 the\uFFFD bir'];
     const written = soft.map((frame, i) => ({ ...frame, writes: writes[i]! }));
     const room = await trainingRoom({}, [...written, ...course('sigmoid', 0, 0, 0)]);
     expect(room.asked().writes).toBe(12);
-    expect(room.texts('.writing')).toEqual(['TheThe …', '"They is the …', '(nothing visible)']);
-    const frameArea = () =>
-      room.all('.places .frame:not([hidden])').map(({ style }) => style.gridArea);
-    expect(frameArea()).toEqual(['1 / 3 / span 2']);
-    // A third model lacks the step: its row has no frame.
-    room.state.value = { ...room.state.value, shown: ['softmax@40', 'other'] };
-    room.know([...soft, at('other', 0.5)]);
-    expect(frameArea()).toEqual(['1 / 2 / span 1']);
-    // Another text: the words and the counts of the old one are not left in their places.
-    room.state.value = { ...room.state.value, shown: ['softmax', 'sigmoid'] };
-    room.know(written.map((frame) => ({ ...frame, writes: 'old words' })));
-    room.know({});
+    expect(room.texts('.writing')).toEqual(['writes: TheThe …', 'writes: "They is …', '', '']);
+    // Another text: the words of the old one are not left in their places.
+    room.know(
+      Object.fromEntries(written.map((frame) => [frame.subject, { frame, isStale: true }])),
+    );
     room.state.value = { ...room.state.value, prompt: 'Another.' };
     room.know(
       Object.fromEntries(written.map((frame) => [frame.subject, { frame, isStale: true }])),
     );
-    expect(new Set(room.texts('.stale .writing'))).toEqual(new Set(['…']));
-    expect(new Set(room.texts('.stale .count'))).toEqual(new Set(['counting …']));
+    expect(new Set(room.texts('.stale .text-strip'))).toEqual(new Set(['…']));
   });
 
   it('embeds the chosen step', async () => {
@@ -497,12 +475,6 @@ describe('Training', () => {
     );
     const lead = async (frames: Frame[]) => (await trainingRoom({}, frames)).text('.lead');
     expect(await lead([softmax(), twin])).toMatchSnapshot();
-    const before = (id: string, loss: number) =>
-      at(`${id}@0`, 0, { loss_mean: tensor([1], [loss]) });
-    for (const loss of [2.9, 3])
-      expect(await lead([softmax(), twin, before('softmax', 3), before('sigmoid', loss)])).toMatch(
-        loss === 3 ? /Both learn to write from children’s books\.$/ : /Trained here on .* books\.$/,
-      );
     expect(await lead([softmax(), sigmoid()])).toMatch(
       new RegExp(`^${sinkDefinition(softmax())} Trained`),
     );
@@ -542,13 +514,13 @@ describe('Training', () => {
     expect(again.text('.range span')).toBe('step 4,000 of 4,000');
   });
 
-  it('writes into a map what the first column gets', async () => {
-    const remark = async (frame: Frame) => {
+  it('writes into a map what the first column gets, and uniform attention where it is no sink', async () => {
+    const remarks = async (frame: Frame) => {
       const room = await trainingRoom({ shown: ['softmax@0'] }, [frame, softmax()]);
-      return mapsIn(room.root)[0]!.data.remark?.text ?? '';
+      return mapsIn(room.root).map(({ data }) => data.remark?.text ?? '');
     };
-    const frame = early('softmax');
-    expect(await remark(frame)).toBe('◀ 10%');
+    expect(await remarks(early('softmax'))).toMatchSnapshot();
+    expect(await remarks(at('softmax@0', 0.5))).toMatchSnapshot();
   });
 
   it('shows one map of a model without checkpoints', async () => {
@@ -556,11 +528,16 @@ describe('Training', () => {
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
     expect(mapsOf(room)).toMatchSnapshot();
-    expect(room.all('.strip.single .cell')).toHaveLength(1);
+    expect(room.all('.maps.single .cell')).toHaveLength(1);
     const pythia = 'hub:EleutherAI/pythia-14m@step1000';
     const checkpoint = softmax({ subject: pythia, model: { ...model, id: pythia } } as never);
     const visited = await trainingRoom({ shown: [pythia] }, [checkpoint]);
     expect(visited.text('[data-finding]')).toMatch(/^At step 1,000, /);
+    // All that is known of it are averages over other texts.
+    expect([viewsOf(visited), visited.all('.averages[hidden]').length]).toEqual([
+      ['training', 'attention'],
+      0,
+    ]);
     expect(visited.asked().ahead).toEqual([]);
   });
 
@@ -617,12 +594,9 @@ describe('Training', () => {
     const room = await trainingRoom({}, trained);
     const chart = () => chartsIn(room.all('.chart')[0]!)[0]!;
     const values = () => chart().series.map((line) => Array.from(line.values));
-    const ahead = [NaN, NaN];
     expect(values()).toEqual([
       [NaN, NaN, 2],
-      [...ahead, 2],
       [NaN, NaN, 0],
-      [...ahead, 0],
     ]);
     expect(chart().yLabel).toMatchSnapshot();
     expect(room.asked().ahead).toEqual(['softmax@0', 'sigmoid@0']);
@@ -632,7 +606,7 @@ describe('Training', () => {
     const entries = Object.fromEntries(trained.map((frame) => [frame.subject, { frame }]));
     room.know({ ...entries, 'sigmoid@0': { error: 'no network' } });
     expect(room.asked().ahead).toEqual(['softmax@40', 'sigmoid@40']);
-    // The map of another head is read again, and only that.
+    // The map of another head than the strongest is read again, and only that.
     const other = { ...at('softmax@40', 0.5), head: { ...head, head: 1 } } as Frame;
     room.know([...trained, other, at('sigmoid@40', 0), at('sigmoid@0', 0)]);
     expect(room.asked().ahead).toEqual(['softmax@40']);
@@ -640,30 +614,18 @@ describe('Training', () => {
     expect(room.asked().ahead).toEqual([]);
     expect(values()).toEqual([
       [0, 2, 2],
-      [...ahead, 2],
       [0, 0, 0],
-      [...ahead, 0],
     ]);
-    // What lies after the step is faint and has no name of its own.
-    expect(chart().series.map(({ name, faint }) => [name, faint])).toMatchSnapshot();
-    expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 4000 });
+    expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 2 });
+    expect(chart().xNames).toEqual(['0', '40', '4,000']);
     expect([chart().label, chart().marks]).toMatchSnapshot();
-    chart().onChoose!(39);
+    chart().onChoose!(0.8);
     expect(room.state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
     // A short text has no counts.
     const short = at('softmax@40', 0.5, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
     room.know([...trained, short, at('sigmoid@40', 0)]);
-    expect(values()[0]).toEqual([0, NaN, NaN]);
+    expect(values()[0]).toEqual([0, NaN, 2]);
     expect(chart().marks).toEqual([]);
-  });
-
-  it('has columns that never repeat a step: the marked ones, and the middles of the widest gaps', () => {
-    const steps = [0, 10, 30, 100, 400, 1000, 1400, 2400, 4000];
-    expect(columnSteps(steps, [0, 4000, 1400, 400], 5)).toEqual([0, 400, 1400, 2400, 4000]);
-    expect(columnSteps(steps, [0, 4000, 1400, 400], 3)).toEqual([0, 1400, 4000]);
-    expect(columnSteps(steps, [0, 4000], 5)).toEqual([0, 400, 1000, 2400, 4000]);
-    expect(columnSteps(steps, [0, 4000, 10, 10], 5)).toHaveLength(5);
-    expect(columnSteps([0, 40], [0, 40], 5)).toEqual([0, 40]);
   });
 
   it('fetches no checkpoint ahead where the browser saves data', async () => {
@@ -677,11 +639,11 @@ describe('Training', () => {
 
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
-    const hints = () => room.texts('.row-name .hint');
+    const hints = () => room.texts('.cell:not(.absent) .hint');
     expect(hints()).toEqual(['strongest: layer 1, head 0']);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()[0]).toBe('layer 1, head 1');
-    expect(room.asked().heads.softmax).toEqual({ layer: 1, head: 1 });
+    expect(room.asked().head).toMatchObject({ layer: 1, head: 1 });
   });
 
   it('explains why the heads of a short text are not counted', async () => {
@@ -709,9 +671,8 @@ describe('Training', () => {
   });
 
   it('goes to the step that a reader selects in the curve', async () => {
-    const { all, state, asked } = await trainingRoom();
-    const place = all('.view-training')[0]!;
-    place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
+    const { root, state, asked } = await trainingRoom();
+    chartsIn(root)[0]!.onChoose!(1.2);
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
     const subjects = ['softmax', 'sigmoid', 'softmax@40', 'sigmoid@40', 'softmax@0', 'sigmoid@0'];
     expect(asked().subjects).toEqual(subjects);
@@ -719,14 +680,17 @@ describe('Training', () => {
 
   it('has the maps and the course, and controls that a link may hide', async () => {
     const room = await trainingRoom({}, [softmax(), sigmoid(), early('softmax')]);
-    expect(viewsOf(room)).toEqual(['attention', 'training']);
+    expect([viewsOf(room), room.all('.averages[hidden]').length]).toEqual([
+      ['training', 'attention'],
+      1,
+    ]);
     expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio']));
     expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('1');
     // With three models the reader chooses the one beside the first.
-    expect(room.texts('.model-choice button')).toEqual(['Choose models']);
+    expect(room.texts('.model-choice button')).toEqual([]);
     const shown = ['softmax', 'sigmoid', 'hub:a/b'];
     const three = await trainingRoom({ shown }, [softmax(), sigmoid(), early('softmax')]);
-    expect(three.texts('.model-choice button')).toHaveLength(3);
+    expect(three.texts('.model-choice button')).toHaveLength(2);
     const bareRoom = await trainingRoom({ hide: ['subjects', 'text'] });
     expect(bareRoom.all('.add, textarea')).toEqual([]);
   });

@@ -48,6 +48,8 @@ export interface FigureLook {
   readonly isEmbed?: boolean;
   /** The figure's heading, if it is not the view's question. */
   readonly question?: string;
+  /** How to read the picture in this room, if not all that the view says of it is true here. */
+  readonly how?: string;
   /** Returns the conditions that the room states. The figure leaves them out; saved files state all conditions. */
   readonly roomConditions?: () => readonly string[];
   /** Returns the head to show of a frame if the figure's view alone does not decide it. */
@@ -219,7 +221,8 @@ export class Figure {
   }
 
   #addHeader(): void {
-    const { title, question, how, formula, source } = this.#view;
+    const { title, question, formula, source } = this.#view;
+    const how = this.#look.how ?? this.#view.how;
     const header = addElement(this.root, 'figure-head', 'header');
     const titlePlace = addElement(header, 'figure-title');
     render(

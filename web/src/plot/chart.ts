@@ -24,7 +24,7 @@ export interface ChartData {
   /** The x coordinate of the first value; 0 if absent. */
   readonly from?: number;
   readonly xLabel: string;
-  /** Labels of the x coordinates 0, 1 and so on, for an axis without numbers. */
+  /** Labels of the x coordinates 0, 1 and so on, for an axis without numbers; of lines those that have room. */
   readonly xNames?: readonly string[];
   readonly yLabel: string;
   /** One sentence that describes the picture. */
@@ -69,6 +69,8 @@ const TICK_ROOM = 13;
 const SIDE_ROOM = 20;
 /** The same for the ticks of training steps, with up to six digits. */
 const STEP_ROOM = 34;
+/** The width of a letter of a tick's name. */
+const NAME_TICK_WIDTH = 6;
 /** By how much a perplexity rises at the ticks of an axis of rises. */
 const WORSE = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000];
 /** The smallest span of the y axis relative to its largest value, so that rounding errors are drawn as a flat line. */
@@ -257,7 +259,12 @@ function axesOf(data: ChartData, width: number, height: number) {
         x,
         SIDE_ROOM,
       );
-    if (xNames) return [...xNames.keys()];
+    if (xNames && kind !== 'lines') return [...xNames.keys()];
+    if (xNames) {
+      const room = NAME_TICK_WIDTH * Math.max(...xNames.map(({ length }) => length)) + 4;
+      const end = xNames.length - 1;
+      return [...apart([...xNames.keys()], x, room).filter((i) => x(end) - x(i) >= room), end];
+    }
     return x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
   };
   const worseTicks = WORSE.map(Math.log1p).filter((tick) => tick <= y.domain()[1]!);

@@ -7,9 +7,10 @@ import { questionKey, questionOf } from '../ask/question';
 import { parseSubject } from '../ask/subject';
 import { savesData } from '../base';
 import { countedOn, firstName, formatPercent, verdictOf } from '../words';
-import type { Frame, Head } from '../frame';
+import { selectedHead, type Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
-import { drawChart, type ChartData } from '../plot/chart';
+import { nearestStep } from '../ask/steps';
+import { drawChart } from '../plot/chart';
 import { styleOf, STYLED_MODELS } from '../timeline/course';
 import { stepsOf, subjectsAtStep, trainedSubjects } from './walk';
 
@@ -30,13 +31,8 @@ export interface TextCourse {
 /**
  * Returns functions that return the courses of the shown models, and the subjects that are measured next. To save data,
  * only checkpoints are measured to which the reader has gone.
- * @param headOf the head whose map each frame has; undefined until it is known
  */
-export function keepCheckpoints(
-  context: Context,
-  scope: Scope,
-  headOf: (subject: string) => Head | undefined,
-) {
+export function keepCheckpoints(context: Context, scope: Scope) {
   const storedSteps = signal<ReadonlyMap<string, readonly number[]>>(new Map());
   const requestedSubjects = new Set<string>();
   /** The frames that answer a question, and the subjects that could not be measured. */
@@ -90,10 +86,10 @@ export function keepCheckpoints(
   function next(): string[] {
     if (savesData()) return [];
     const isDue = ({ subject, frame }: Point) => {
-      const at = headOf(subject);
+      const at = frame && selectedHead(frame, context.state.value);
       const isOther =
         frame?.head && (frame.head.layer !== at?.layer || frame.head.head !== at.head);
-      return at && !kept.failed.has(subject) && (!frame || isOther);
+      return !kept.failed.has(subject) && (!frame || isOther);
     };
     return courses()
       .flatMap(({ points }) => points.find(isDue) ?? [])
@@ -103,8 +99,7 @@ export function keepCheckpoints(
 
   /** Whether a shown model has stored checkpoints, or may have them while their list loads. */
   const hasCourses = () => trained().some((text) => storedSteps.value.get(text)?.length !== 0);
-  const areListed = () => trained().every((text) => storedSteps.value.has(text));
-  return { courses, next, hasCourses, areListed };
+  return { courses, next, hasCourses };
 }
 
 /** The share of a frame's heads with a sink; NaN where they are not counted. */
@@ -115,30 +110,15 @@ function sinkOf(frame: Frame | undefined): number {
 
 /**
  * Returns what became of the sink on the text, once all checkpoints are counted; and, if none had one before training,
- * the first checkpoint at which a head has a sink, and the first at which half as many have one as in the end, as far as
- * those before them are counted.
+ * the first checkpoint at which a head has a sink, as far as those before it are counted.
  */
 export function learnedOn({ points }: TextCourse) {
   const sinks = points.map(({ frame }) => sinkOf(frame));
   const last = sinks.at(-1)!;
   const uncounted = sinks.findIndex((sink) => !Number.isFinite(sink));
   const counted = uncounted < 0 ? sinks : sinks.slice(0, uncounted);
-  const pointOf = (least: number) => points[counted.findIndex((sink) => sink > 0 && sink >= least)];
   const isLearned = sinks[0] === 0 && last > 0;
-  const [first, half] = isLearned ? [pointOf(0), pointOf(last / 2)] : [];
-  const { sequences = 1, architecture: { L, H } = { L: 1, H: 1 } } = first?.frame ?? {};
-  // Notes on the two checkpoints, which may be one.
-  const marks = [
-    ...(first ? [{ point: first, text: 'first sink' }] : []),
-    ...(half && half !== first
-      ? [
-          {
-            point: half,
-            text: `${sinkOf(half.frame) > last / 2 ? 'over half' : 'half'}${sequences > 1 ? '' : ` of ${Math.round(last * L * H)}`}`,
-          },
-        ]
-      : []),
-  ];
+  const first = isLearned ? points[counted.findIndex((sink) => sink > 0)] : undefined;
   const end = isLearned
     ? 'learned'
     : sinks[0]! > 0
@@ -146,38 +126,36 @@ export function learnedOn({ points }: TextCourse) {
       : sinks.every((sink) => sink === 0)
         ? 'never'
         : 'only for a time';
-  return { outcome: uncounted < 0 ? end : undefined, marks } as const;
-}
-
-/** Returns at most `count` of the steps in rising order: those of `marks`, then those in the middle of the widest gaps. */
-export function columnSteps(
-  steps: readonly number[],
-  marks: readonly number[],
-  count: number,
-): number[] {
-  const chosen = [...new Set(marks)].slice(0, count);
-  while (chosen.length < Math.min(count, steps.length)) {
-    const gapOf = (step: number) => Math.min(...chosen.map((other) => Math.abs(other - step)));
-    chosen.push(steps.reduce((best, step) => (gapOf(step) > gapOf(best) ? step : best)));
-  }
-  return chosen.sort((a, b) => a - b);
+  return { outcome: uncounted < 0 ? end : undefined, first } as const;
 }
 
 /** Is in the place of numbers that are not counted on this text yet. */
 export const COUNTING = 'counting …';
 
-const CHART_HEIGHT = 146;
+/** The height of the chart without a style sheet. */
+const MIN_HEIGHT = 190;
 
-/** Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted, faint after the step of the cursor. */
+/** Returns the steps at which any of the courses has a checkpoint, in rising order. */
+const courseSteps = (courses: readonly TextCourse[]): number[] =>
+  [...new Set(courses.flatMap(({ points }) => points.map(({ step }) => step)))].sort(
+    (a, b) => a - b,
+  );
+
+/**
+ * Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted. Checkpoints are evenly
+ * spaced, as on the slider below.
+ */
 export function drawTextCourses(
   place: HTMLElement,
   courses: readonly TextCourse[],
   {
+    shownStep,
     isPlaying,
-    ...more
-  }: Pick<ChartData, 'onChoose'> & {
-    readonly cursor: number;
+    onChoose,
+  }: {
+    readonly shownStep: number;
     readonly isPlaying: boolean;
+    readonly onChoose: (step: number) => void;
   },
 ): void {
   const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
@@ -193,27 +171,25 @@ export function drawTextCourses(
     const value = sinkOf(frame) * (isPercent ? 1 : heads);
     return isWhole ? Math.round(value) : value;
   };
-  const { cursor } = more;
+  const steps = courseSteps(courses);
+  const cursor = steps.indexOf(nearestStep(steps, shownStep));
   const styles = courses.map(({ id }) =>
     styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
   );
-  const series = courses.flatMap(({ title, points }, i) => {
-    const lineOf = (name: string, isIn: (step: number) => boolean) => ({
-      ...styles[i]!,
-      name,
-      places: points.map(({ step }) => step),
-      values: points.map(({ step, frame }) => (isIn(step) ? valueOf(frame) : NaN)),
-    });
-    return [
-      lineOf(title, (step) => step <= cursor),
-      { ...lineOf('', (step) => step >= cursor), faint: true },
-    ];
-  });
+  const series = courses.map(({ title, points }, i) => ({
+    ...{ ...styles[i]!, name: title },
+    places: points.map(({ step }) => steps.indexOf(step)),
+    values: points.map(({ frame }) => valueOf(frame)),
+  }));
   const marks = courses.flatMap((course, i) => {
-    return learnedOn(course).marks.map(({ point: { step, frame }, text }) => ({
-      ...{ x: step, y: valueOf(frame), color: styles[i]!.color },
-      text: `${text}: step ${step.toLocaleString('en')}`,
-    }));
+    const { first } = learnedOn(course);
+    const { color } = styles[i]!;
+    return first
+      ? {
+          ...{ x: steps.indexOf(first.step), y: valueOf(first.frame), color },
+          text: `first sink: step ${first.step.toLocaleString('en')}`,
+        }
+      : [];
   });
   const [frame] = counted;
   const what = frame
@@ -235,13 +211,14 @@ export function drawTextCourses(
       : [];
   });
   drawChart(place, {
-    ...more,
-    ...{ kind: 'lines', steps: true, named: true, percent: isPercent, series, marks, yLabel },
-    ...{ xLabel: 'training step, not evenly spaced', height: CHART_HEIGHT },
-    cursorWords: `step ${cursor.toLocaleString('en')}`,
+    ...{ kind: 'lines', named: true, percent: isPercent, series, marks, yLabel, cursor },
+    ...{ xLabel: '', xNames: steps.map((step) => step.toLocaleString('en')) },
+    onChoose: (x) => onChoose(steps[Math.max(0, Math.min(steps.length - 1, Math.round(x)))]!),
+    // The style sheet keeps the place of the chart before it is drawn.
+    height: parseFloat(getComputedStyle(place).minHeight) || MIN_HEIGHT,
     domain: [0, isPercent ? 1 : heads],
     isExact: true,
-    xDomain: [0, Math.max(...series.flatMap(({ places }) => places))],
+    xDomain: [0, steps.length - 1],
     label: [`Through training, ${yLabel}`, ...words, ...marks.map(({ text }) => text), '']
       .join('. ')
       .trim(),
