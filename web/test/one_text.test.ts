@@ -31,28 +31,25 @@ const elementsOf = (figures: ReturnType<typeof lessons>[number]['figures']) =>
   });
 
 describe.each(lessons().map((lesson) => [lesson.slug, lesson] as const))('%s', (_, { figures }) => {
-  it.each(TEXTS)(
-    'shows “%s” in every figure of the lesson’s text, and in no other',
-    async (text) => {
-      const elements = elementsOf(figures);
-      const followers = elements.filter(followsText);
-      const others = elements.filter((element) => !followers.includes(element));
-      const before = others.map((element) => element.getAttribute('prompt'));
-      shareText(elements);
-      const changeable = followers.filter((element) =>
-        element.getAttribute('controls')?.includes('text'),
-      );
-      for (const [i, source] of changeable.entries()) {
-        source.setAttribute('prompt', `${text} ${i}`);
-        await turn();
-        expect(followers.map((element) => element.getAttribute('prompt'))).toEqual(
-          followers.map(() => `${text} ${i}`),
-        );
-        expect(rememberedText()).toBe(`${text} ${i}`);
-      }
-      expect(others.map((element) => element.getAttribute('prompt'))).toEqual(before);
-    },
-  );
+  it('shows a text in every figure of the lesson’s text, and in no other', async () => {
+    const elements = elementsOf(figures);
+    const followers = elements.filter(followsText);
+    const others = elements.filter((element) => !followers.includes(element));
+    const promptsOf = (some: readonly Element[]) => some.map((one) => one.getAttribute('prompt'));
+    const before = promptsOf(others);
+    shareText(elements);
+    const changeable = followers.filter((element) =>
+      element.getAttribute('controls')?.includes('text'),
+    );
+    for (const [i, text] of TEXTS.entries()) {
+      changeable[i % changeable.length]?.setAttribute('prompt', text);
+      await turn();
+      if (!changeable.length) continue;
+      expect(promptsOf(followers)).toEqual(followers.map(() => text));
+      expect(rememberedText()).toBe(text);
+    }
+    expect(promptsOf(others)).toEqual(before);
+  });
 });
 
 describe('the text of another room', () => {
