@@ -36,12 +36,12 @@ test(
 );
 
 test(
-  'the script writes and measures the recorded recipe again, with an edit of each kind',
+  'the script writes and measures the recorded recipe again, under an eviction, rounding and a tag',
   { skip },
   async () => {
     await withEngine({}, async (engine) => {
       const writer = await openWriter(engine);
-      const conditions = ['second', 'tova', 'exact8', 'weight', 'channel', 'tag', 'repeat'];
+      const conditions = ['tova', 'exact8', 'tag'];
       const written = await writeBeginning(writer, 'recipe', conditions);
       const { recipe } = recorded.texts;
       for (const key of ['sinks', 'looks', 'kept', 'written'])
