@@ -44,6 +44,8 @@ IMAGES = (
     {"kinds": "siit\n"},
     {"kinds": "siit", "rows": "1", "cols": 2},
 )
+# Keys that a recording of cross-attention reads in another way.
+OF_CROSS = ("cross", "tokens", "first", "prompts", "images")
 MISSING = object()
 
 
@@ -119,6 +121,8 @@ def write_variants(recording: sinkscope.Recording, folder: Path, version: str = 
         count += 1
 
     for path in key_paths(load_schema()):
+        if version == "2" and path[0] not in OF_CROSS:
+            continue
         for value in (MISSING, *VALUES):
             changed = change(recording.conditions, path, value)
             if changed is not None:
@@ -171,7 +175,7 @@ def test_python_and_the_npm_package_open_the_same_recordings(
         ).stdout
     )
     files = sorted(tmp_path.iterdir())
-    assert len(files) == len(verdicts) > 1500
+    assert len(files) == len(verdicts) > (1500 if version == "1" else 400)
     differing, opened = [], []
     for file in files:
         try:
@@ -183,7 +187,7 @@ def test_python_and_the_npm_package_open_the_same_recordings(
         if (error is None) != (verdicts[file.name] is None):
             differing.append((file.name, error, verdicts[file.name]))
     assert differing == []
-    assert 100 < len(opened) < len(files) - 100
+    assert 50 < len(opened) < len(files) - 100
     for recording in opened:
         use(recording)
 
