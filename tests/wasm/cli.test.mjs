@@ -52,29 +52,6 @@ test('measures of a model are those of the reference', async () => {
   assert.ok(sink_ratio.deviation[0] > 0);
 });
 
-test('evicting the sink raises the loss of the softmax model, and keeping one token restores it', async () => {
-  const oneTextFile = join(folder, 'one.txt');
-  writeFileSync(oneTextFile, texts.join(' '));
-  const args = [zoo('softmax'), '--text-file', oneTextFile, '--tokens', '120', '--sequences', '10'];
-  const measureWith = async (...edits) => {
-    const result = await measure(...args, ...edits.flatMap((edit) => ['--edit', edit]));
-    assert.equal(result.class, 'measured');
-    return result;
-  };
-  const denseMetrics = await measureWith();
-  const windowMetrics = await measureWith('evict(policy=window,budget=24)');
-  const firstMetrics = await measureWith('evict(policy=first,first=1,budget=24)');
-  assert.deepEqual(
-    [denseMetrics, windowMetrics, firstMetrics].map(({ loss }) => loss.toFixed(3)),
-    ['3.617', '3.734', '3.622'],
-  );
-  // The comparison is with the run with all keys, token by token.
-  const { loss_change, kl_mean } = windowMetrics.metrics;
-  assert.ok(Math.abs(loss_change.mean[0] - (windowMetrics.loss - denseMetrics.loss)) < 1e-5);
-  assert.ok(kl_mean.mean[0] > 5 * firstMetrics.metrics.kl_mean.mean[0]);
-  assert.ok(!('kl_mean' in denseMetrics.metrics));
-});
-
 test('an encoder has no loss, and the command gives the reason', async () => {
   const model = join(folder, 'bert');
   cpSync(new URL('tests/golden/hf-bert', root), model, { recursive: true });
