@@ -140,11 +140,11 @@ const steps = {
     assert.match(await textOf(browser, '#plain'), /Serve its folder/);
   },
 
-  async 'compares three models'(browser, address) {
+  async 'compares six models'(browser, address) {
     await browser.open('about:blank');
     await browser.open(`${address}#room=compare&input=heldout`);
-    await until(browser, 'six cards', () => {
-      const counts = [...document.querySelectorAll('.model .sinks b')];
+    await until(browser, 'six models', () => {
+      const counts = [...document.querySelectorAll('.model .count')];
       return counts.length === 6 && counts.every(({ textContent }) => /\d/.test(textContent));
     });
   },

@@ -9,7 +9,7 @@ import { goTo, settled } from './stage.mjs';
 const MAX_COUNTS = {
   start: [16, 97],
   explore: [35, 160],
-  compare: [26, 117],
+  compare: [26, 115],
   training: [21, 80],
   purpose: [19, 89],
   lab: [16, 62],
@@ -38,8 +38,7 @@ function count() {
   const controls = [...document.querySelectorAll(controlSelector)].filter(
     (element) => !element.matches('.term') && isInView(element),
   );
-  const pictureSelector =
-    '.map-inner, .small-map, .thumbs, svg, .chips, .text-strip, option, script, style';
+  const pictureSelector = '.map-inner, .thumbs, svg, .chips, .text-strip, option, script, style';
   const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   let words = 0;
   for (let node = walker.nextNode(); node; node = walker.nextNode())

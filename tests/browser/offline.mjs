@@ -215,7 +215,7 @@ export const offline = {
         }),
       );
       await secondPage.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
-      await secondPage.waitForSelector('.view-sinks canvas, .trouble, .message.error');
+      await secondPage.waitForSelector('.view-attention canvas, .trouble, .message.error');
       assert.deepEqual(await secondPage.locator('.trouble, .message.error').allTextContents(), []);
       const middleCount = await countFilesOf(secondPage, host.address, pageRoot);
       // A model that was not cached is lost with the old build: the page says so, and never takes it from the new one.

@@ -13,7 +13,7 @@ const ROOMS = {
 };
 
 const KEPT_SELECTOR =
-  '.term, .chip, .output, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
+  '.term, .chip, .output, .model *, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 async function printsWholeStory(stage) {
   const page = await stage.open();

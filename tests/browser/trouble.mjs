@@ -117,7 +117,7 @@ export const trouble = {
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 1);
     await page.fill('textarea', 'The old man sat at the door.');
     await settled(page);
-    assert.equal(await page.locator('[data-view="sinks"] .cell').count(), 1);
+    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 1);
     await page.unroute('**/sigmoid/packed.gz');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.waitForFunction(

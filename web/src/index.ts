@@ -195,7 +195,7 @@ drawFooter(elementById('version'), engine);
 document.querySelector('.skip')?.addEventListener('click', (event) => {
   event.preventDefault();
   const main = elementById('main');
-  const map = main.querySelector<HTMLElement>('[data-view="attention"] .heatmap, .models .model');
+  const map = main.querySelector<HTMLElement>('[data-view="attention"] .heatmap');
   // A map of the lab is hidden while its model loads.
   (map?.checkVisibility({ visibilityProperty: true }) ? map : main).focus();
 });

@@ -347,7 +347,7 @@ export function tooShortNote(frame: Frame): string {
   );
 }
 
-const startsSpecial = (frame: Frame): boolean =>
+export const startsSpecial = (frame: Frame): boolean =>
   !frame.recording?.cross &&
   Boolean(frame.tokens[firstKey(frame)]?.special) &&
   isCommonToken(frame, firstKey(frame));

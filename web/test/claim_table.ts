@@ -264,40 +264,36 @@ export function falseModelClaims(
   );
 }
 
-/** The numbers of heads with a sink of the models on one side of a chapter, and what these models share. */
+/** The numbers of heads with a sink of the models on one side of a chapter. */
 export interface CountedSide {
-  readonly where: string;
   readonly counts: readonly number[];
 }
 
-/** Returns what is untrue of the title of a chapter, and of the counts in the labels of its sides. */
-export function falseSides(
-  title: string,
-  labels: readonly string[],
-  sides: readonly CountedSide[],
-  heads: number,
-): string[] {
-  const all = sides.flatMap(({ counts }) => counts);
-  const [, amount, where] = /^(More sinks|Sinks only) where (.*)$/.exec(title) ?? [];
-  const own = sides.find((side) => side.where === where)?.counts ?? [];
-  const others = sides.filter((side) => side.where !== where).flatMap(({ counts }) => counts);
-  const isTrue = where
-    ? own.length > 0 &&
-      Math.min(...own) > Math.max(...others) &&
-      (Math.max(...others) === 0) === (amount === 'Sinks only')
-    : /^No sink on th(?:is text|ese texts)$/.test(title)
-      ? Math.max(...all) === 0
-      : title === 'Sinks either way'
-        ? Math.min(...all) > 0
-        : title === 'Where do heads have a sink?';
-  const written = labels.map((label) => label.replace(/ heads ha(?:s|ve) a sink$/, ''));
-  return [
-    ...(isTrue ? [] : [`${title} ${JSON.stringify(sides)}`]),
-    ...written.flatMap((label, i) => {
-      const [list, of] = label.split(' of ');
-      const numbers = list!.split(/, | and /).map(Number);
-      const isCounted = Number(of) === heads && numbers.join() === sides[i]!.counts.join();
-      return isCounted ? [] : [`${label} ${JSON.stringify(sides[i])}`];
-    }),
+/** Returns what is untrue of the answer of a chapter, whose models have `heads` heads each. */
+export function falseAnswer(text: string, sides: readonly CountedSide[], heads: number): string[] {
+  const [first, second] = sides.map(({ counts }) => counts) as [
+    readonly number[],
+    readonly number[],
   ];
+  const [, answer, own, of, others] =
+    /^Here, (yes|mostly|no): (.+) of (\d+) heads ha(?:s|ve) a sink, otherwise (.+)\.$/.exec(text) ??
+    [];
+  const isCounted = (words: string | undefined, counts: readonly number[]) => {
+    if (words === 'none') return Math.max(...counts) === 0;
+    const numbers = words!.split(/ and | to /).map(Number);
+    const said = counts.length > 2 ? [Math.min(...counts), Math.max(...counts)] : counts;
+    return [...new Set(numbers)].join() === [...new Set(said)].join();
+  };
+  const [least, most] = [Math.min(...first), Math.max(...second)];
+  const isTrue = answer
+    ? Number(of) === heads &&
+      isCounted(own, first) &&
+      isCounted(others, second) &&
+      Math.max(...first, most) > 0 &&
+      { yes: most === 0, mostly: most > 0 && least >= 2 * most, no: most > 0 && least < 2 * most }[
+        answer
+      ]
+    : /^No head of these models has a sink on th(?:is text|ese texts)\.$/.test(text) &&
+      Math.max(...first, most) === 0;
+  return isTrue ? [] : [`${text} ${JSON.stringify(sides)}`];
 }

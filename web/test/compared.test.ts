@@ -17,22 +17,21 @@ import {
   verdictWords,
 } from '../src/rooms/chapters';
 import {
+  chapterAnswer,
   differsSentence,
   headingOf,
-  modelsWords,
   nearWords,
   obstacleOf,
+  rangeWords,
   rawWords,
-  sidesHeading,
-  sideWords,
   sinkWords,
   topicsOf,
 } from '../src/rooms/compared';
 import { labelOf, ownEnd } from '../src/views/attention';
 import { differencesOf } from '../src/rooms/differs';
-import { lossBeside, runsWords } from '../src/rooms/model_list';
+import { lossBeside, runShares } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
-import { falseSides } from './claim_table';
+import { falseAnswer } from './claim_table';
 import { frameOf, isBuilt, tensor } from './fixture';
 
 const frameWith = (share: number, change: Partial<Frame> = {}) =>
@@ -71,15 +70,13 @@ describe('the heading', () => {
   });
 });
 
-describe('the title of a chapter and the labels of its sides', () => {
+describe('the answer of a chapter', () => {
   const side = (where: string, ...shares: readonly number[]) => ({
     ...{ where, counts: shares.map((share) => 4 * share) },
     items: shares.map((share) => frameWith(share)),
   });
-  const labelsOf = (sides: readonly ReturnType<typeof side>[]) =>
-    sides.map(({ items }, i) => sideWords(items, !i));
 
-  it('say where the sinks are, and are true of any counts', () => {
+  it('says where the sinks are, and is true of any counts', () => {
     // A linear congruential generator: the same sides in every run.
     let seed = 1;
     const draw = (below: number) =>
@@ -90,34 +87,62 @@ describe('the title of a chapter and the labels of its sides', () => {
       const sides = most.map((below, k) =>
         side(`side ${k}`, ...Array.from({ length: 1 + draw(4) }, () => draw(below) / 4)),
       );
-      const title = sidesHeading(sides);
-      expect(falseSides(title, labelsOf(sides), sides, 4)).toEqual([]);
-      kinds.add(title);
+      const answer = chapterAnswer(sides);
+      expect(falseAnswer(answer, sides, 4)).toEqual([]);
+      kinds.add(answer.replace(/:.*/, ''));
     }
-    expect([...kinds].sort()).toMatchSnapshot();
+    expect([...kinds].sort()).toEqual([
+      'Here, mostly',
+      'Here, no',
+      'Here, yes',
+      'No head of these models has a sink on this text.',
+    ]);
     // An oracle that finds nothing would hold, too.
-    const wrong = [side('side 0', 0.5), side('side 1', 0.25)];
-    for (const title of [
-      'More sinks where side 1',
-      'Sinks only where side 0',
-      'No sink on this text',
+    const sides = [side('side 0', 0.5), side('side 1', 0.25)];
+    for (const wrong of [
+      'Here, yes: 2 of 4 heads have a sink, otherwise 1.',
+      'Here, no: 2 of 4 heads have a sink, otherwise 1.',
+      'Here, mostly: 1 of 4 heads has a sink, otherwise 1.',
+      'Here, mostly: 2 of 4 heads have a sink, otherwise none.',
+      'No head of these models has a sink on this text.',
     ])
-      expect(falseSides(title, labelsOf(wrong), wrong, 4)).toHaveLength(1);
-    expect(falseSides('Sinks either way', ['1 of 4', '1 of 4'], wrong, 4)).toHaveLength(1);
+      expect(falseAnswer(wrong, sides, 4)).toHaveLength(1);
   });
 
-  it('state the heads of each model where they differ in these, and ask where heads are not counted', () => {
+  it('counts the heads of one or two models, and the range of more; with the totals where they differ', () => {
     const other = frameWith(0.25, { architecture: { ...frameOf().architecture, H: 8 } });
-    expect(sideWords([frameWith(0.25), other], true)).toBe('1 of 4 and 4 of 16 heads have a sink');
-    expect(sideWords([frameWith(0.25)], true)).toBe('1 of 4 heads has a sink');
-    expect(sidesHeading([side('a', 0.5), side('b', NaN)])).toBe('What makes a sink?');
+    const many = frameWith(0.25, { sequences: 10 });
+    expect(
+      [
+        [frameWith(0.25)],
+        [frameWith(0.5), frameWith(0)],
+        [frameWith(0.5), frameWith(0), frameWith(0.25)],
+        [frameWith(0.5), frameWith(0.5), frameWith(0.5)],
+        [frameWith(0.25), other],
+        [many, many],
+      ].map(rangeWords),
+    ).toEqual([
+      '1 of 4',
+      '2 and 0 of 4',
+      '0 to 2 of 4',
+      '2 of 4',
+      '1 of 4 and 4 of 16',
+      '25% of 4',
+    ]);
+    expect(
+      chapterAnswer(
+        [side('', 0.25), side('')].map((one, i) => (i ? { ...one, items: [other] } : one)),
+      ),
+    ).toBe('Here, no: 1 of 4 heads has a sink, otherwise 4 of 16.');
+    expect(chapterAnswer([side('a', 0.5), side('b', NaN)])).toBe('');
   });
 
-  it('split the members of each chapter, and the pair that a press shows has one of each side', () => {
+  it('is about the members of each chapter, which opens with one of each side', () => {
     for (const chapter of CHAPTERS) {
       const [first, second] = sidesOf(chapter, chapter.members);
       expect(pairOf(chapter)).toEqual([first!.items[0]![0], second!.items[0]![0]]);
       expect([...first!.items, ...second!.items]).toEqual(chapter.members);
+      expect(chapter.question).toMatch(/^Do sinks need .*\?$/);
     }
   });
 });
@@ -254,14 +279,15 @@ describe('what differs', () => {
 describe('chapters and claims', () => {
   const claims = testedClaims();
 
-  it.skipIf(!isBuilt)('say in few words what rows of an attention rule must sum to', () => {
+  it.skipIf(!isBuilt)('say in few words which attention rules must sum to 100%', () => {
     const file = `${import.meta.dirname}/../../wasm/sinkscope.describe.json`;
     const { operations } = JSON.parse(readFileSync(file, 'utf8')) as Pick<Describe, 'operations'>;
-    for (const [id, , what] of CHAPTERS[0]!.members) {
+    const [rules] = CHAPTERS;
+    rules!.members.forEach(([id, , what], i) => {
       const { operation } = modelsOfZoo().find((card) => card.id === id)!;
       const { normalizes } = operations.find(({ name }) => name === operation)!;
-      expect([id, /100%/.test(what)]).toEqual([id, normalizes]);
-    }
+      expect([id, /100%/.test(what), i < rules!.count]).toEqual([id, normalizes, normalizes]);
+    });
     for (const { members } of CHAPTERS)
       for (const [, , what] of members) expect(what.split(' ').length).toBeLessThanOrEqual(6);
   });
@@ -329,7 +355,7 @@ describe('chapters and claims', () => {
   });
 });
 
-describe('a card', () => {
+describe('a row of the list', () => {
   it('says how well its model predicts, beside the first of its chapter', () => {
     const card = (loss: number, front = ['<s>']) =>
       ({ id: String(loss), measured: { loss }, training: { front } }) as never;
@@ -341,24 +367,19 @@ describe('a card', () => {
     expect(lossBeside(undefined, first)).toBe('');
   });
 
-  it('says how far apart the trained runs of its model are', () => {
+  it('has the share of heads with a sink of each of several trained runs', () => {
     const run = (sink_1: number) => ({ sink_1, loss: 3 });
     const card = (...others: readonly number[]) =>
       ({ measured: run(60.3), further_seeds: others.map(run) }) as never;
-    expect([card(), card(63, 20.4), card(60), undefined].map(runsWords)).toEqual([
-      '',
-      '3 runs: 20-63%',
-      '2 runs: 60%',
-      '',
+    expect([card(), card(63, 20.4), undefined].map(runShares)).toEqual([
+      [],
+      [0.603, 0.63, 0.204],
+      [],
     ]);
   });
 
-  it('says what its models are, what counts as a sink, and how many heads of a published model have one', () => {
-    expect([
-      modelsWords(['the attention rule']),
-      modelsWords(['the number of heads', 'weight decay']),
-      sinkWords(frameOf()),
-      sinkWords(frameOf({ eps: 0.2 })),
-    ]).toMatchSnapshot();
+  it('stands below what counts as a sink', () => {
+    const other = { tokens: frameOf().tokens.map((token) => ({ ...token, special: false })) };
+    expect([[frameOf()], [frameOf({ eps: 0.2 }), frameOf(other)]].map(sinkWords)).toMatchSnapshot();
   });
 });

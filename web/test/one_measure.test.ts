@@ -10,7 +10,7 @@ import { defaults } from '../src/ask/state';
 import { answerOf } from '../src/answers';
 import { canCount, claimOf, hasSink } from '../src/claims';
 import { selectedHead, type Frame } from '../src/frame';
-import { headingOf, sidesHeading, sideWords as countsOf } from '../src/rooms/compared';
+import { chapterAnswer, headingOf } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
 import { sinkCountWords } from '../src/rooms/story';
 import { row, rowAnswer, rowTitle, workOutRow } from '../src/rooms/worked_row';
@@ -26,7 +26,7 @@ import {
   truthFrom,
   uniformOf,
   falseModelClaims,
-  falseSides,
+  falseAnswer,
   type Truth,
 } from './claim_table';
 import { openPage, stubScreen } from './engine';
@@ -396,12 +396,7 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
         }));
         if (verdictOf(frames[0]!).conclusive)
           problems.push(
-            ...falseSides(
-              sidesHeading(sides),
-              sides.map(({ items }, side) => countsOf(items, !side)),
-              sides,
-              24,
-            ).map((what) => `“${prompt}”: ${what}`),
+            ...falseAnswer(chapterAnswer(sides), sides, 24).map((what) => `“${prompt}”: ${what}`),
           );
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
         for (const words of [heading, numbersSentence(pair)])

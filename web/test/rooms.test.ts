@@ -890,16 +890,14 @@ describe('Compare', () => {
     return room;
   };
 
-  it('says what differs and how many heads of each of two large models have a sink', async () => {
-    const room = await compareRoom({ large: 'yes' });
-    expect(room.text('h1')).toMatchSnapshot();
-    expect(room.text('.lead')).toMatchSnapshot();
+  it('asks the question of its chapter and draws the maps of two models with their reason', async () => {
+    const room = await compareRoom();
+    expect(room.text('h1')).toBe('Do sinks need attention that sums to 100%?');
+    expect(room.texts('.lead, .room-head .hint, .reason')).toMatchSnapshot();
     expect(room.text('.verdict')).toMatchSnapshot();
-    expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
-    expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
+    expect(viewsOf(room)[0]).toBe('attention');
+    expect(cellsOf(room)).toMatchObject({ attention: 2 });
     expect(room.texts('.cell-head > :not(.badge)')).toMatchSnapshot();
-    const [, , sinkMap] = mapsIn(room.root);
-    expect(sinkMap!.data.outlined).toHaveLength(2);
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
@@ -924,10 +922,13 @@ describe('Compare', () => {
   const framesOfRules = (...ids: readonly string[]) =>
     ids.map((subject) => (subject === 'softmax' ? softmax : sigmoid)({ subject }, ratios));
 
-  it('has a card for every model of the chapter; the others are measured after the first two, one by one', async () => {
+  const names = (room: Awaited<ReturnType<typeof compareRoom>>) =>
+    room.texts('.model b:first-child');
+
+  it('lists every model of the chapter; the others are measured after the first two, one by one', async () => {
     const room = await compareRoom({}, [], { cards: ruleCards() });
     const askedFor = () => room.asked().subjects;
-    expect(room.texts('.model strong')).toEqual([
+    expect(names(room)).toEqual([
       'softmax',
       'normalized sigmoid',
       'sigmoid',
@@ -940,24 +941,67 @@ describe('Compare', () => {
     expect(askedFor()).toEqual(RULES.slice(0, 3));
     expect(room.asked().ahead).toEqual(['sigmoid-norm']);
     expect(room.texts('.model').slice(0, 3)).toMatchSnapshot();
-    expect(room.text('h1')).toBe('Where do heads have a sink?');
+    expect(room.text('.lead')).toBe('Measuring …');
     room.know(framesOfRules(...RULES));
     expect(askedFor()).toEqual(RULES);
-    expect(room.all('.model canvas')).toHaveLength(6);
-    expect([room.text('h1'), room.text('.lead'), ...room.texts('.side h2')]).toMatchSnapshot();
-    expect(room.all('.middle')[0]!.hidden).toBe(true);
-    // Another text: all maps stay, and are measured again in this order.
+    const amounts = () =>
+      room.all('.model .amount').map((bar) => bar.style.getPropertyValue('--share'));
+    expect(amounts()).toEqual(Array(6).fill('0.5'));
+    expect([room.text('.lead'), ...room.texts('.models h2, .columns')]).toMatchSnapshot();
+    // Another text: all models are measured again in this order.
     room.know(
       Object.fromEntries(
         framesOfRules(...RULES).map((frame) => [frame.subject, { frame, isStale: true }]),
       ),
     );
     expect([askedFor(), room.all('.model.stale').length]).toEqual([RULES, 6]);
-    expect(room.all('.model .sinks b')).toEqual([]);
-    expect(room.text('h1')).toBe('Where do heads have a sink?');
-    expect(room.texts('.side small').slice(0, 1)).toEqual(['']);
+    expect([amounts(), room.texts('.model .count').join('')]).toEqual([[], '']);
+    expect(room.text('.lead')).toBe('Measuring …');
     const hidden = await compareRoom({ hide: ['subjects'] }, framesOfRules(...RULES.slice(0, 2)));
     expect([hidden.asked().subjects, hidden.all('.model')]).toEqual([RULES.slice(0, 2), []]);
+  });
+
+  it('has the trained runs as dots on the axis of the bars, and how well each model predicts', async () => {
+    const seeds = (...sinks: readonly number[]) => ({
+      measured: { sink_1: 50, loss: 3 },
+      further_seeds: sinks.map((sink_1) => ({ sink_1, loss: 3 })),
+    });
+    const cards = [
+      cardOf('softmax', seeds(25, 100)),
+      cardOf('sigmoid', { measured: { sink_1: 0, loss: 3.1 } }),
+    ];
+    const room = await compareRoom({}, pair(), { cards });
+    const dots = room.all('.bar .run').map((dot) => dot.style.getPropertyValue('--share'));
+    expect(dots).toEqual(['0.5', '0.25', '1']);
+    expect(room.text('.models > .hint')).toBe('3 trained runs, 100 texts each');
+    expect(room.texts('.loss').slice(0, 3)).toEqual(['', '', '11% worse']);
+    expect(room.all('.model')[0]!.title).toBe(
+      'Heads with a sink in each trained run: 50%, 25%, 100%',
+    );
+  });
+
+  it('says how many heads give an extra key as much, beside those with a sink', async () => {
+    const extra = sigmoid(
+      { subject: 'key-bias' },
+      { sink_ratio: tensor([3], [0, 0, 0]), sink_ratio_bias: tensor([1], [0.75]) },
+    );
+    const architecture = { ...extra.architecture, bias_key: 'head' } as never;
+    const frames = [softmax({}, ratios), { ...extra, architecture }];
+    const room = await compareRoom({ shown: ['softmax', 'key-bias'] }, frames);
+    const row = room.all('.model').find(({ dataset }) => dataset.subject === 'key-bias')!;
+    expect(row.querySelector('.extra')!.textContent).toBe('3 on the extra key');
+    expect(row.querySelector('.count')!.textContent).toBe('0');
+  });
+
+  it('has a published model in the chapter on size alone, counted by the same threshold', async () => {
+    const sizes = () => ['short', 'heads-8'].map((subject) => softmax({ subject }, ratios));
+    const shown = ['short', 'heads-8'];
+    const last = async (change: Partial<State>, frames: readonly Frame[]) =>
+      (await compareRoom(change, frames)).texts('.model').at(-1)!;
+    expect(await last({ shown }, sizes())).toMatch(/^SmolLM2-135M-Instruct \d+ of 270$/);
+    const other = sizes().map((frame) => ({ ...frame, eps: 0.2 }));
+    for (const model of [await last({ shown, eps: 0.2 }, other), await last({}, pair())])
+      expect(model).not.toMatch(/270/);
   });
 
   it('loads the others on a press where data are saved or one failed', async () => {
@@ -968,59 +1012,46 @@ describe('Compare', () => {
       'sigmoid-norm': { error: 'broken' },
     });
     const waiting = () => room.texts('.model .hint');
-    expect(waiting()).toEqual(Array(4).fill('press to load'));
+    expect(waiting()).toEqual(Array(4).fill('press to measure'));
     expect(room.asked().subjects).toEqual(RULES.slice(0, 3));
     room.click('normalized sigmoid');
     expect(room.queue.retry).toHaveBeenCalled();
-    expect(room.state.value).toMatchObject({ shown: ['softmax', 'sigmoid-norm'], large: 'yes' });
+    expect(room.state.value.shown).toEqual(['softmax', 'sigmoid-norm']);
     vi.stubGlobal('navigator', { ...navigator, connection: { saveData: true } });
     const savingRoom = await compareRoom({}, frames, { cards: ruleCards() });
     vi.unstubAllGlobals();
     expect(savingRoom.asked().subjects).toEqual(['softmax', 'sigmoid']);
-    expect(savingRoom.texts('.model .hint')).toEqual(Array(4).fill('press to load'));
-    expect(savingRoom.text('h1')).toBe('Where do heads have a sink?');
+    expect(savingRoom.texts('.model .hint')).toEqual(Array(4).fill('press to measure'));
+    expect(savingRoom.text('.lead')).toMatch(/^With softmax/);
   });
 
-  it('shows a pressed model large beside the first, and leads back to all and to the others of the chapter', async () => {
+  it('shows a pressed model beside the baseline, marks both, and leads to the other chapters', async () => {
     const room = await compareRoom();
-    const state = () => [room.state.value.shown.join(), room.state.value.large];
+    const shown = () => room.state.value.shown.join();
     const current = () => room.texts('.chapters [aria-current]');
-    expect(current()).toEqual(['Attention rule']);
+    const marked = () => room.all('.model.shown').map(({ dataset }) => dataset.subject);
+    expect([current(), marked()]).toEqual([['Attention rule'], ['softmax', 'sigmoid']]);
     room.click('ELU+1');
-    expect(state()).toEqual(['softmax,elu1', 'yes']);
-    expect(room.all('.model')).toEqual([]);
-    expect(room.all('.middle')[0]!.hidden).toBe(false);
-    expect(room.texts('.chapters button')).toMatchSnapshot();
-    expect(current()).toEqual(['ELU+1']);
-    room.click('ReLU');
-    expect(state()).toEqual(['softmax,relu', 'yes']);
-    room.click('← All six');
-    expect([state(), room.all('.model').length]).toEqual([['softmax,sigmoid', 'no'], 6]);
-    // A press on the first model shows its contrast beside it.
-    room.click('softmax');
-    expect(state()).toEqual(['softmax,sigmoid', 'yes']);
-    expect(room.all('.model')).toEqual([]);
-    // Other pictures, and models that a link names, are large.
-    for (const change of [
-      { view: 'norms' },
-      { shown: ['softmax', 'relu'] },
-      { shown: ['softmax', 'relu'], large: 'no' },
-      { shown: ['short', 'no-bos'] },
-    ] as const)
-      expect((await compareRoom(change)).all('.model')).toEqual([]);
-    room.click('← All six');
+    expect([shown(), marked()]).toEqual(['softmax,elu1', ['softmax', 'elu1']]);
+    expect(room.texts('.model [aria-pressed="true"]').join()).toMatch(/^ELU\+1 /);
+    expect(current()).toEqual(['Attention rule']);
     room.click('First token');
-    expect(state()).toEqual(['short,no-bos', 'no']);
-    expect([current(), room.all('.model').length]).toEqual([['First token'], 4]);
+    expect([shown(), current()]).toEqual(['short,no-bos', ['First token']]);
+    expect(room.text('h1')).toBe('Do sinks need texts that begin alike?');
     room.click('Other models');
     expect(room.calls.pickModels).toHaveBeenCalled();
+    const several = await compareRoom({ shown: ['softmax', 'relu', 'elu1'], view: 'norms' });
+    expect(several.all('.model.shown')).toHaveLength(3);
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };
     const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
     expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Other models']);
-    expect(ownRoom.text('h1')).toMatchSnapshot();
+    expect(ownRoom.text('h1')).toBe('What makes a sink?');
+    expect(ownRoom.text('.lead')).toMatchSnapshot();
     expect(ownRoom.all('.verdict')).toEqual([]);
-    expect(ownRoom.all('.model')).toEqual([]);
-    const alone = await compareRoom({ shown: ['softmax'] });
+    expect([ownRoom.all('.model').length, ownRoom.all('.model button')]).toEqual([2, []]);
+    const alone = await compareRoom({ shown: ['softmax@40'] }, [
+      softmax({ subject: 'softmax@40' }),
+    ]);
     expect(alone.text('.lead')).toMatchSnapshot();
   });
 

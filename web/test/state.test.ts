@@ -27,7 +27,6 @@ const EXAMPLES: Partial<State> = {
   why: 3,
   shown: ['softmax@1400', 'hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)'],
   at: 1,
-  large: 'no',
   input: 'random',
   prompt: 'a & b = c # “d”\n+é',
   seed: 7,
@@ -101,13 +100,11 @@ describe('the state', () => {
     );
   });
 
-  it('shows models large in Compare where a link names them, also the default ones', () => {
-    const largeOf = (hash: string) => parseHash(hash).state.large;
-    expect(largeOf('#room=compare&shown=softmax,sigmoid')).toBe('yes');
-    expect(largeOf('#room=compare&shown=softmax,sigmoid&large=no')).toBe('no');
-    for (const hash of ['#room=compare', '#shown=softmax,sigmoid', '#room=compare&shown=softmax'])
-      expect(largeOf(hash)).toBe('auto');
-  });
+  it('ignores what links of earlier versions say of large models in Compare', () =>
+    expect(parseHash('#room=compare&large=yes')).toMatchObject({
+      problems: [],
+      state: { room: 'compare' },
+    }));
 
   const badHashes: [string, string][] = [
     ['an unknown key', 'nonsense=1'],

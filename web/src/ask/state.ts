@@ -94,8 +94,6 @@ export const table = {
   /** `at` is the index in `shown` of the subject that rooms for one subject show. */
   shown: subjectsRow('softmax', 'sigmoid'),
   at: numberRow(0, 0, MAX_SUBJECTS - 1),
-  /** Whether Compare shows the subjects large, or all models of their chapter; auto: large where others than the defaults are shown. */
-  large: choiceRow('auto', 'auto', 'yes', 'no'),
   input: choiceRow('text', 'text', 'heldout', 'random', 'repeat', 'file'),
   prompt: textRow(DEFAULT_TEXT, PROMPT_MAX),
   seed: numberRow(1, 0, 4294967295),
@@ -221,6 +219,8 @@ export function parseHash(hash: string, source = 'The link'): ParsedState {
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ''))) {
+    // Links of earlier versions say whether Compare shows its models large, which it always does.
+    if (name === 'large') continue;
     if (!Object.hasOwn(table, name)) {
       problems.push(`${source} names “${shorten(name)}”, which this page does not know.`);
       continue;
@@ -228,9 +228,6 @@ export function parseHash(hash: string, source = 'The link'): ParsedState {
     const parsedValue = (table[name as keyof State] as Row<unknown>).parse(value);
     if (parsedValue === undefined) problems.push(unreadableValue(name, value, source));
     else state[name] = parsedValue;
-    // A link to Compare that names models shows them large, even the default ones.
-    if (name === 'shown' && value === defaults.shown.join() && state.room === 'compare')
-      state.large = 'yes';
   }
   return { state: state as unknown as State, problems: problems.slice(0, 5) };
 }

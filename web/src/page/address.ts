@@ -65,7 +65,7 @@ export const address = (): string => absoluteAddress(linkTo(state.peek()));
 let lastHash = location.hash;
 let writeTimer = 0;
 /** A change of one of these keys adds a step to the browser's history. */
-const HISTORY_KEYS = ['room', 'view', 'experiment', 'curve', 'large'] as const;
+const HISTORY_KEYS = ['room', 'view', 'experiment', 'curve'] as const;
 const historyKeyOf = (pageState: State): string =>
   HISTORY_KEYS.map((name) => pageState[name]).join();
 let lastHistoryKey = historyKeyOf(state.peek());

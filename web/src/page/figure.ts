@@ -94,7 +94,7 @@ function cellKeys(subjects: readonly string[]): string[] {
 }
 
 /** Marks the time of the first drawn map. */
-export function markFirstSink(): void {
+function markFirstSink(): void {
   if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
 }
 

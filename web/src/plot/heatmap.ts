@@ -161,7 +161,7 @@ function describeMatrix(plot: HTMLElement, readout: HTMLElement): void {
 }
 
 /** Returns the cell under the pointer; undefined beside the map. */
-export function cellAt(
+function cellAt(
   plot: Element,
   { clientX, clientY }: MouseEvent,
   { rows, cols }: Pick<HeatmapData, 'rows' | 'cols'>,

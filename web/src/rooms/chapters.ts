@@ -1,18 +1,20 @@
 /**
- * The chapters of Compare: answers to "What makes a sink?", each with a baseline and the models that change one thing.
- * Beside them the claims of papers about these models, with the verdicts of our runs.
+ * The chapters of Compare: each asks whether sinks need one condition, and has a baseline and the models that
+ * change one thing. Beside them the claims of papers about these models, with the verdicts of our runs.
  */
 import { parseSubject } from '../ask/subject';
 
 /**
  * A model of the zoo, what it has in its chapter ("with softmax", "with no start token"), and that in a few plain words: of
- * an attention rule what its formula lets a row sum to, of others what changes.
+ * an attention rule how it turns scores into a row, of others what changes.
  */
 type Member = readonly [id: string, phrase: string, what: string];
 
 export interface Chapter {
   readonly title: string;
-  /** What the models of each side share, in words that follow "where". */
+  /** Asks whether models need what those of the first side share to have sinks. */
+  readonly question: string;
+  /** What the models of each side share. */
   readonly sides: readonly [string, string];
   /** The first `count` members, the baseline before all, are on the first side. */
   readonly count: number;
@@ -22,71 +24,77 @@ export interface Chapter {
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
-    sides: ['rows must sum to 100%', 'rows may sum to anything'],
+    question: 'Do sinks need attention that sums to 100%?',
+    sides: ['Attention must sum to 100%', 'May sum to anything'],
     count: 2,
     members: [
-      ['softmax', 'softmax', 'scores share 100%'],
-      ['sigmoid-norm', 'normalized sigmoid', 'scores scaled to 100%'],
-      ['sigmoid', 'sigmoid', 'each score alone'],
-      ['softpick', 'softpick', 'may be empty'],
-      ['elu1', 'ELU+1', 'no limit'],
-      ['relu', 'ReLU', 'no negative scores'],
+      ['softmax', 'softmax', 'shares 100%'],
+      ['sigmoid-norm', 'normalized sigmoid', 'scales to 100%'],
+      ['sigmoid', 'sigmoid', 'weighs tokens alone'],
+      ['softpick', 'softpick', 'can leave rows empty'],
+      ['elu1', 'ELU+1', 'no upper limit'],
+      ['relu', 'ReLU', 'zeroes negative scores'],
     ],
   },
   {
     title: 'Extra key, gate',
-    sides: ['heads must read tokens', 'heads may read nothing'],
+    question: 'Do sinks need heads that must attend to tokens?',
+    sides: ['Heads must attend to tokens', 'Heads may attend to nothing'],
     count: 1,
     members: [
-      ['softmax', 'softmax', 'tokens get all attention'],
-      ['key-bias', 'a key bias', 'an extra key, no token'],
+      ['softmax', 'softmax', 'tokens share 100%'],
+      ['key-bias', 'a key bias', 'an extra key ∗, no token'],
       ['sink-logit', 'a sink logit', 'a learned share goes nowhere'],
-      ['softmax1', 'softmax1', 'a share may go nowhere'],
-      ['gated', 'gates', 'gates on what heads write'],
+      ['softmax1', 'softmax1', 'a share can go nowhere'],
+      ['gated', 'gates', 'can mute what heads write'],
     ],
   },
   {
     title: 'Positions',
-    sides: ['positions are rotary', 'positions are told otherwise'],
+    question: 'Do sinks need rotary positions?',
+    sides: ['Rotary positions', 'Other positions, or none'],
     count: 1,
     members: [
       ['softmax', 'softmax (rotary)', 'rotates queries and keys'],
-      ['no-positions', 'no positions', 'only later tokens are hidden'],
-      ['learned-positions', 'learned positions', 'a learned vector per position'],
-      ['alibi', 'ALiBi', 'distance lowers the score'],
+      ['no-positions', 'no positions', 'tokens carry no position'],
+      ['learned-positions', 'learned positions', 'adds a vector per position'],
+      ['alibi', 'ALiBi', 'distance lowers scores'],
     ],
   },
   {
     title: 'First token',
-    sides: ['the first token is always the same', 'the first token varies'],
+    question: 'Do sinks need texts that begin alike?',
+    sides: ['Texts begin alike', 'Texts begin differently'],
     count: 2,
     members: [
-      ['short', 'a start token', 'texts begin with <s>'],
-      ['fixed-first', 'a fixed first token', 'texts begin with <|endoftext|>'],
-      ['no-bos', 'no start token', 'texts begin with any token'],
-      ['random-first', 'a random first token', 'a token drawn at random'],
+      ['short', 'a start token', 'first is <s>'],
+      ['fixed-first', 'a fixed first token', 'first is <|endoftext|>'],
+      ['no-bos', 'no start token', 'first is any token'],
+      ['random-first', 'a random first token', 'first is drawn at random'],
     ],
   },
   {
-    title: 'Training recipe',
-    sides: ['training is as usual', 'one setting is changed'],
+    title: 'Recipe',
+    question: 'Do sinks need the usual training?',
+    sides: ['The usual training', 'One setting changed'],
     count: 1,
     members: [
-      ['softmax', 'softmax', 'the usual recipe'],
-      ['decay-0', 'no weight decay', 'nothing pulls weights to 0'],
+      ['softmax', 'softmax', 'the usual training'],
+      ['decay-0', 'no weight decay', 'weights may grow'],
       ['lr-1e-3', 'a third of the learning rate', 'smaller steps'],
       ['lr-3e-4', 'a tenth of the learning rate', 'tiny steps'],
-      ['little-text', 'little text', '100,000 tokens again and again'],
+      ['little-text', 'little text', '100,000 tokens, repeated'],
     ],
   },
   {
     title: 'Size',
-    sides: ['layers have 4 heads', 'layers have 8 heads, or experts'],
-    count: 1,
+    question: 'Do sinks need few, wide heads?',
+    sides: ['Few, wide heads', 'Many, narrow heads'],
+    count: 2,
     members: [
-      ['short', '4 heads a layer', 'heads of width 32'],
-      ['heads-8', '8 heads a layer', 'heads of width 16'],
-      ['experts', 'four experts', 'each token uses two experts'],
+      ['short', '4 heads a layer', 'each of width 32'],
+      ['experts', 'four experts', 'two work on each token'],
+      ['heads-8', '8 heads a layer', 'each of width 16'],
     ],
   },
 ];
@@ -101,7 +109,7 @@ export interface Side<Item> {
 export const sidesOf = <Item>({ sides, count }: Chapter, items: readonly Item[]): Side<Item>[] =>
   sides.map((where, i) => ({ where, items: i ? items.slice(count) : items.slice(0, count) }));
 
-/** Returns the baseline of a chapter, and the contrast that a press shows. */
+/** Returns the baseline of a chapter and the contrast with which it opens. */
 export const pairOf = ({ members, count }: Chapter): string[] => [
   members[0]![0],
   members[count]![0],
@@ -114,9 +122,12 @@ export function chapterOf(shown: readonly string[]): Chapter | undefined {
   );
 }
 
+export const memberOf = (chapter: Chapter | undefined, subject: string): Member | undefined =>
+  chapter?.members.find(([id]) => id === subject);
+
 /** Returns what a model has in a chapter: "softmax"; undefined for a model outside it. */
 export const phraseOf = (chapter: Chapter | undefined, subject: string): string | undefined =>
-  chapter?.members.find(([id]) => id === subject)?.[1];
+  memberOf(chapter, subject)?.[1];
 
 /** Returns what a recipe has in the first chapter about it; a recipe outside of all chapters has its id in quotes. */
 const nameOf = (id: string): string =>

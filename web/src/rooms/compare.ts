@@ -1,12 +1,12 @@
 /**
- * The room Compare: what makes a sink? Chapters ask what one change does: the cards of the models that answer it are in two
- * groups, and the title is what the groups show. A press on a card shows its model large beside the first, on shared scales, as a
- * link does that names up to six models. The verdict of a claim follows, and panels with all numbers.
+ * The room Compare: what makes a sink? Each chapter is a question with its answer, a list of the models that answer it, in two
+ * groups, and the maps of two of them on shared scales. A press in the list shows another model beside the baseline; a link
+ * may name up to six models, of the zoo or the reader's own. The verdict of a claim follows, and panels with all numbers.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { savesData } from '../base';
-import { allows, troubleNotes, valueOf } from '../page/controls';
+import { allows, nameOf, troubleNotes, valueOf } from '../page/controls';
 import { askBar, generateControls } from '../page/room_controls';
 import {
   hideUntilDrawn,
@@ -17,7 +17,6 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { Figure } from '../page/figure';
 import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
@@ -28,35 +27,34 @@ import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
-import { addCardLegend, cardLooks, nameHeads } from './cards';
+import { addCardLegend, cardLook, nameHeads } from './cards';
 import {
   CHAPTERS,
   chapterOf,
   claimAbout,
   effectWords,
+  memberOf,
   pairOf,
   phraseOf,
   quoteOf,
   sidesOf,
   type Chapter,
-  type Side,
 } from './chapters';
 import {
+  chapterAnswer,
   differsSentence,
   extraKeyWords,
   headingOf,
-  modelsWords,
   nearWords,
   obstacleOf,
   QUESTION,
   rawWords,
-  sidesHeading,
   sinkWords,
   spendWords,
   topicsOf,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { AS_GOOD, drawModels, lossBeside, runsWords, type ModelCard } from './model_list';
+import { lossBeside, modelList, runShares, type ModelGroup, type ModelRow } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -91,19 +89,7 @@ function pictureField(
 
 const membersIds = (chapter: Chapter): string[] => chapter.members.map(([id]) => id);
 
-/** Whether all models of the chapter are shown, a card for each; otherwise the shown ones are large. */
-function showsCards(state: State): boolean {
-  const { shown, large, view } = state;
-  const chapter = chapterOf(shown);
-  const isPair = chapter && shown.join() === pairOf(chapter).join();
-  const isRequested =
-    large === 'no' || (large === 'auto' && shown.join() === defaults.shown.join());
-  return Boolean(isPair) && isRequested && view === defaults.view && allows(state, 'subjects');
-}
-
-const COUNTS = ['', '', '', 'three', 'four', 'five', 'six'];
-
-/** Returns the chapters; while a model of one is large, the way back and the other models of the chapter. */
+/** Returns the tabs: the chapters, and the way to any other models. */
 function chapterList({ state, set, pickModels }: Context): TemplateResult {
   const current = chapterOf(state.value.shown);
   const button = (title: string, isCurrent: boolean, open: () => void) =>
@@ -111,19 +97,7 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
       ${title}
     </button>`;
   const openChapter = (chapter: Chapter) =>
-    set({
-      ...{ shown: pairOf(chapter), large: 'no', view: defaults.view },
-      ...{ layer: -1, head: -1 },
-    });
-  if (current && !showsCards(state.value) && allows(state.value, 'subjects')) {
-    const [[first] = [], ...others] = current.members;
-    return html`${button(`← All ${COUNTS[current.members.length]}`, false, () => openChapter(current))}
-    ${others.map(([id, name]) =>
-      button(name, state.value.shown.includes(id), () =>
-        set({ shown: [first!, id], large: 'yes' }),
-      ),
-    )}`;
-  }
+    set({ shown: pairOf(chapter), view: defaults.view, layer: -1, head: -1 }, true);
   return html`${CHAPTERS.map((one) => button(one.title, one === current, () => openChapter(one)))}
   ${button('Other models', !current, pickModels)}`;
 }
@@ -131,9 +105,8 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
 const isFresh = ({ frame, isStale }: SubjectEntry): boolean => frame !== undefined && !isStale;
 
 /**
- * Returns the models of the chapter that are to be measured beside the shown ones: those that were requested before and,
- * for their cards, the next one when all before it are drawn. Where data are saved, or one failed to load, the others wait
- * for a press.
+ * Returns the models of the chapter that are to be measured beside the shown ones: those that were requested before, and the
+ * next one when all before it are drawn. Where data are saved, or one failed to load, the others wait for a press.
  */
 function othersToMeasure(context: Context, state: State) {
   const chapter = allows(state, 'subjects') ? chapterOf(state.shown) : undefined;
@@ -141,37 +114,53 @@ function othersToMeasure(context: Context, state: State) {
   const entries = entriesOf(context, subjects);
   const areWaiting = savesData() || entries.some(({ error }) => error);
   const known = entries.filter(({ frame, error }) => frame ?? error);
-  const isNextDue =
-    showsCards(state) &&
-    [...entriesOf(context, state.shown), ...known].every(isFresh) &&
-    !areWaiting;
+  const isNextDue = [...entriesOf(context, state.shown), ...known].every(isFresh) && !areWaiting;
   const next = isNextDue ? entries.find((entry) => !known.includes(entry)) : undefined;
   const requested = entries.filter((entry) => entry === next || known.includes(entry));
   return { areWaiting, requested: requested.map(({ subject }) => subject) };
 }
 
-/** Returns the cards of the chapter, side by side. @param headWords says which head a card shows */
-function modelCards(
-  context: Context,
-  state: State,
-  headWords: ReturnType<typeof nameHeads>,
-): Side<ModelCard>[] {
-  const chapter = chapterOf(state.shown)!;
-  const { zoo } = context.engine.value!.models;
+/** Returns the rows of the list: the models of the chapter in its two groups, or else the shown ones. */
+function modelGroups(context: Context, state: State): ModelGroup[] {
+  const { shown } = state;
+  const chapter = chapterOf(shown);
+  const cards = context.engine.value?.models.zoo.cards ?? [];
   const { areWaiting } = othersToMeasure(context, state);
-  const cardOf = (id: string) => zoo.cards.find((card) => card.id === id);
-  const [first] = membersIds(chapter);
-  const cardFor = ([id, name, what]: Chapter['members'][number]): ModelCard => {
-    const [{ subject, frame, isStale }] = entriesOf(context, [id]) as [SubjectEntry];
-    const loss = lossBeside(cardOf(id), cardOf(first!));
-    const notes = [runsWords(cardOf(id)), loss && `guesses ${loss}`];
+  const colors = colorsOfSubjects(shown);
+  const [first] = chapter ? pairOf(chapter) : shown;
+  const cardOf = (id: string | undefined) => cards.find((card) => card.id === id);
+  const rowOf = (entry: SubjectEntry): ModelRow => {
+    const { subject, frame, isStale } = entry;
+    const [, name = nameOf(entry, context), what = ''] = memberOf(chapter, subject) ?? [];
+    const press = () => {
+      // Loads what has failed once more.
+      context.engine.peek()!.queue.retry();
+      context.set({ shown: [first!, subject] });
+    };
     return {
-      ...{ subject, name, what, frame, isStale, notes: notes.filter(Boolean) },
-      head: frame?.head ? headWords(frame, frame.head, hasExtraKey(frame) ? '∗' : '') : '',
-      waits: areWaiting && !state.shown.includes(subject),
+      ...{ subject, name, what, frame, isStale },
+      loss: lossBeside(cardOf(subject), cardOf(first)),
+      runs: runShares(cardOf(subject)),
+      waits: areWaiting && !shown.includes(subject),
+      color: colors[shown.indexOf(subject)],
+      press: chapter && subject !== first ? press : undefined,
     };
   };
-  return sidesOf(chapter, chapter.members.map(cardFor));
+  const rowsOf = (subjects: readonly string[]) => entriesOf(context, subjects).map(rowOf);
+  return chapter
+    ? sidesOf(chapter, membersIds(chapter)).map(({ where, items }) => ({
+        title: where,
+        rows: rowsOf(items),
+      }))
+    : [{ title: '', rows: rowsOf(shown) }];
+}
+
+/** Returns the list of models, unless a link hides it, and the way to why sinks matter. */
+function listTemplate(context: Context, state: State): TemplateResult {
+  const isSize = chapterOf(state.shown)?.title === 'Size';
+  const groups = allows(state, 'subjects') ? modelGroups(context, state) : [];
+  return html`${groups.length ? modelList(groups, isSize) : nothing}
+    <p class="next">→ <a href=${context.link({ room: 'purpose' })}>Are sinks bad?</a></p>`;
 }
 
 const colorsOfSubjects = (subjects: readonly string[]): string[] =>
@@ -185,28 +174,27 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set, link }: Context): TemplateResult {
+function panelButtons({ state, set }: Context): TemplateResult {
   const open = panelOf(state.value);
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-      <summary>How sure?</summary>
-      <p class=${claim ? 'verdict' : 'hint'}>
-        ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
-      </p>
-      <div class="numbers" role="group" aria-label="Evidence">
-        ${PANELS.map(
-          ([name, title]) =>
-            html`<button
-              type="button"
-              aria-expanded=${name === open}
-              @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
-            >
-              ${title}
-            </button>`,
-        )}
-      </div>
-    </details>
-    <p class="next">→ <a href=${link({ room: 'purpose' })}>Are sinks bad?</a></p>`;
+    <summary>How sure?</summary>
+    <p class=${claim ? 'verdict' : 'hint'}>
+      ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
+    </p>
+    <div class="numbers" role="group" aria-label="Evidence">
+      ${PANELS.map(
+        ([name, title]) =>
+          html`<button
+            type="button"
+            aria-expanded=${name === open}
+            @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
+          >
+            ${title}
+          </button>`,
+      )}
+    </div>
+  </details>`;
 }
 
 /** What a model with an extra key has besides the others. */
@@ -221,7 +209,7 @@ function headOnCard(frame: Frame, requested: Head): Head {
   return headAt(indexOfMax(frame.tensors.alpha_bias!.data), frame.architecture.H);
 }
 
-/** Draws a card for each model: the map of its strongest head, and all its heads with the number of those with a sink. */
+/** Draws a card for each shown model: the map of its strongest head, or another picture. */
 function addCards(
   place: HTMLElement,
   context: Context,
@@ -238,114 +226,102 @@ function addCards(
     const words = headWords(frame, headOf(frame), hasExtraKey(frame) ? '∗' : '');
     return { title, hint: i ? words.replace(/^strongest head: /, '') : words, color };
   };
-  const looks = cardLooks(wordsOf, headOf, (frame) =>
-    labelOf(frame, headOf(frame), context.state.peek()),
+  const look = cardLook(wordsOf, headOf, (frame) =>
+    labelOf(frame, headOf(frame), context.state.peek(), true),
   );
-  const stage = createStage(addElement(pictures, 'stage'), context, scope, looks.map);
-  const sinkMap = new Figure(pictures, sinks, context, scope, looks.heads);
+  const stage = createStage(addElement(pictures, 'stage'), context, scope, look);
   /** Returns the frames whose maps are drawn. */
   const update = (entries: readonly SubjectEntry[]): readonly Frame[] => {
     const frames = framesOf(entries);
     const isMap = stage.choiceFor(frames).views[0] === attention;
     pictures.classList.toggle('cards', isMap);
     stage.update(entries);
-    sinkMap.root.hidden = !isMap;
-    sinkMap.update(isMap ? entries : []);
-    // The cells of both figures are in one grid.
-    for (const figure of pictures.querySelectorAll('.figure'))
-      [...figure.querySelectorAll<HTMLElement>('.cell')].forEach((cell, i) =>
-        cell.style.setProperty('--n', String(i)),
-      );
     return isMap ? frames : [];
   };
-  const select = (view: string) => {
-    // Models that are large stay so.
-    context.set({ large: 'yes' });
-    stage.select(view);
-  };
-  return { stage, select, update };
+  return { stage, update };
 }
 
-/** Returns the entries that are drawn: those of the chapter's cards, or the large ones. */
-function drawnEntries(context: Context): SubjectEntry[] {
-  const state = context.state.value;
-  const { shown } = state;
-  return entriesOf(context, showsCards(state) ? membersIds(chapterOf(shown)!) : shown);
-}
-
-/** Returns the heading, and the sentences on what the models are, what differs, and what counts as a sink. */
+/** Returns the heading, and the sentences on what differs, or what the chapter's models show, and what counts as a sink. */
 function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
   const state = context.state.value;
   const chapter = chapterOf(state.shown);
-  const areCards = showsCards(state);
-  const all = drawnEntries(context);
-  // Until all cards are drawn, the sentences are about the first two.
-  const about = all.every(isFresh) ? all : entries;
-  const frames = about.every(isFresh) ? framesOf(about) : [];
+  const frames = entries.every(isFresh) ? framesOf(entries) : [];
   const phrases = frames.map(({ subject }) => phraseOf(chapter, subject));
+  const heading = headingOf(frames, phrases);
   const isFailed = entries.some(({ error }) => error);
-  const lead = areCards ? cardsLead : largeLead;
-  return html`<h1>
-      ${areCards ? (about === all ? sidesHeading(sidesOf(chapter!, frames)) : QUESTION) : headingOf(frames, phrases)}
-    </h1>
+  const lead = chapter
+    ? chapterLead(chapter, frames, heading, context)
+    : ownLead(frames, heading, context);
+  return html`<h1>${chapter?.question ?? QUESTION}</h1>
     ${troubleNotes(entries, context)}
     <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
-      ${frames.length ? explainTerms(lead(frames, context), true) : isFailed ? nothing : 'Measuring …'}
-    </p>`;
+      ${frames.length && lead ? explainTerms(lead, true) : isFailed ? nothing : 'Measuring …'}
+    </p>
+    ${frames.length && chapter ? html`<p class="hint">${explainTerms(sinkWords(frames), true)}</p>` : nothing}`;
 }
 
-/** Says what the models of a chapter are, and how large models do. */
-function cardsLead(frames: readonly Frame[], context: Context): string {
+/**
+ * Answers the chapter's question once all its models are measured; empty until then, so that one result is announced once.
+ * Where the others wait for a press, it counts the heads of the shown models.
+ */
+function chapterLead(
+  chapter: Chapter,
+  shownFrames: readonly Frame[],
+  heading: string,
+  context: Context,
+): string {
+  const state = context.state.peek();
+  const entries = entriesOf(context, membersIds(chapter));
+  if (entries.every(isFresh)) {
+    const frames = framesOf(entries);
+    return obstacleOf(frames) || chapterAnswer(sidesOf(chapter, frames));
+  }
+  const isComplete = othersToMeasure(context, state).areWaiting || !allows(state, 'subjects');
+  return obstacleOf(shownFrames) || (isComplete ? heading : '');
+}
+
+/** Counts the heads of models outside of all chapters, and says in what they differ. */
+function ownLead(frames: readonly Frame[], heading: string, context: Context): string {
+  if (frames.length < 2) return 'Add another model to compare.';
+  const words = obstacleOf(frames) || `${heading} ${nearWords(frames)}`.trim();
+  return `${words} ${differsWords(frames, context)}`;
+}
+
+function differsWords(frames: readonly Frame[], context: Context): string {
   const { letters } = context.engine.peek()!.models.describe;
-  const { differences } = differencesBetween(frames, context);
-  const obstacle = obstacleOf(frames);
-  return `${modelsWords(topicsOf(differences, letters))}${obstacle ? `. ${obstacle}` : `; ${sinkWords(frames[0]!)}`}`;
+  return differsSentence(topicsOf(differencesBetween(frames, context).differences, letters));
 }
 
-/** Says how well the second of two models of a chapter predicts; empty for others. */
-function lossSentence(frames: readonly Frame[], context: Context): string {
-  const { cards } = context.engine.peek()!.models.zoo;
-  const chapter = chapterOf(context.state.peek().shown);
-  const [first, second] = frames.map(({ subject }) => phraseOf(chapter, subject));
-  const [baseline, card] = frames.map(({ subject }) => cards.find(({ id }) => id === subject));
-  const loss = lossBeside(card, baseline);
-  return first && loss
-    ? `With ${second}, guesses of the next token are ${loss} ${loss === AS_GOOD ? 'as' : 'than'} with ${first}.`
-    : '';
-}
-
-function largeLead(frames: readonly Frame[], context: Context): string {
-  const { letters } = context.engine.peek()!.models.describe;
-  const differs =
-    frames.length > 1
-      ? differsSentence(topicsOf(differencesBetween(frames, context).differences, letters))
-      : 'Add another model to compare.';
+/** Returns the line below the maps: why the shown models differ in their sinks, or else in what they differ. */
+function reasonOf(entries: readonly SubjectEntry[], context: Context): string {
+  const frames = framesOf(entries);
+  if (frames.length < 2 || !entries.every(isFresh) || obstacleOf(frames)) return '';
   const { shown } = context.state.peek();
+  const isChapter = chapterOf(shown) !== undefined;
   const tested = claimAbout(shown);
   const raw = frames.length > 2 ? '' : rawWords(frames);
-  const loss = frames.length === 2 ? lossSentence(frames, context) : '';
   const reason =
     `${spendWords(frames)}${extraKeyWords(frames)}${raw}` || (tested ? quoteOf(tested, shown) : '');
-  return `${nearWords(frames)}${differs} ${obstacleOf(frames) || reason} ${loss}`
-    .replace(/ +/g, ' ')
-    .trim();
+  const near = isChapter ? nearWords(frames) : '';
+  return `${near}${reason || (isChapter ? differsWords(frames, context) : '')}`.trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const chaptersPlace = addElement(root, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
-  chaptersPlace.setAttribute('aria-label', 'What makes a sink?');
-  const headingPlace = addElement(root, 'room-head');
-  const askPlace = addElement(root, 'bar');
-  const cardsPlace = addElement(root, 'model-cards');
+  chaptersPlace.setAttribute('aria-label', QUESTION);
+  const aside = addElement(root, 'aside');
+  const headingPlace = addElement(aside, 'room-head');
+  const listPlace = addElement(aside, 'list-place');
   const answers = addElement(root, 'middle');
+  const askPlace = addElement(answers, 'bar');
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  const headWords = nameHeads(context);
-  const { stage, select, update } = addCards(answers, context, scope, headWords);
-  const updateLegend = addCardLegend(root, context);
+  const { stage, update } = addCards(answers, context, scope, nameHeads(context));
+  const updateLegend = addCardLegend(answers, context);
+  const reasonPlace = addElement(answers, 'reason', 'p');
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
-  addNumbers(evidence, context, scope, () => drawnEntries(context));
+  addNumbers(evidence, context, scope, currentEntries);
   const panelPlace = addElement(evidence, 'below');
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
 
@@ -361,8 +337,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return {
       subjects: [...state.shown, ...requested],
       ahead: requested,
-      // The small maps are there whatever is shown large.
-      views: [sinks, attention, ...stage.choiceFor(frames).views],
+      views: [sinks, ...stage.choiceFor(frames).views],
       heads: Object.fromEntries(extraHeads),
       more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw', ...EXTRA_KEY],
     };
@@ -377,23 +352,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const frames = framesOf(entries);
     render(chapterList(context), chaptersPlace);
     render(headingTemplate(entries, context), headingPlace);
-    const press = (subject: string) => {
-      const [first, contrast] = state.shown;
-      // Loads what has failed once more.
-      context.engine.peek()!.queue.retry();
-      context.set({ shown: [first!, subject === first ? contrast! : subject], large: 'yes' });
-    };
-    const areCards = showsCards(state);
-    answers.hidden = areCards;
-    const options = { state, theme: context.theme.value };
-    if (context.engine.value && areCards)
-      drawModels(cardsPlace, modelCards(context, state, headWords), press, options);
-    else render(nothing, cardsPlace);
-    updateLegend(areCards ? framesOf(drawnEntries(context)) : update(entries));
+    render(listTemplate(context, state), listPlace);
+    updateLegend(update(entries));
+    render(explainTerms(reasonOf(entries, context), true), reasonPlace);
     // Once drawn it stays, open or not as the reader left it.
     hasDrawn ||= frames.length > 0;
     render(hasDrawn ? panelButtons(context) : nothing, panelsPlace);
-    const picture = pictureField(stage.choiceFor(frames), frames, select);
+    const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);
     const panel = panelOf(state);

@@ -1,8 +1,6 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
-import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';
 import { firstTokenWeights, usesRawWeights, type Frame } from '../frame';
 import {
-  decapitalize,
   capitalize,
   extraKeyHeads,
   firstName,
@@ -12,6 +10,7 @@ import {
   modelName,
   meanRowSum,
   mustSpendWords,
+  startsSpecial,
   haveOtherTexts,
   textsWords,
   tooShortNote,
@@ -136,18 +135,20 @@ export function rawWords(frames: readonly Frame[]): string {
   return ` By shares of each row, ${headsWords(frame, verdictOf(frame).sinkByShares)} have a sink.`;
 }
 
-/** More models than these are counted, not listed, in the heading. */
+export const QUESTION = 'What makes a sink?';
+
+/** More models than these are counted, not listed. */
 const MAX_LISTED = 3;
 
 /**
- * Returns the room's heading: how many heads of each model have a sink; a question if that is not known.
+ * Says how many heads of each model have a sink; a question if that is not known.
  * @param phrases what each model has: "softmax"; absent for a model that is named by its title
  */
 export function headingOf(
   frames: readonly Frame[],
   phrases: readonly (string | undefined)[],
 ): string {
-  if (frames.length < 2 || obstacleOf(frames)) return 'What makes a sink?';
+  if (frames.length < 2 || obstacleOf(frames)) return QUESTION;
   const sinks = frames.map((frame) => verdictOf(frame).sink);
   if (sinks.every((sink) => sink === 0))
     return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
@@ -167,35 +168,37 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
-export const QUESTION = 'Where do heads have a sink?';
-
-/**
- * Returns the title of a chapter: on which side the sinks are, where each model has at least twice the share of any model
- * of the other side.
- */
-export function sidesHeading(sides: readonly Side<Frame>[]): string {
-  const all = sides.flatMap(({ items }) => items);
-  if (obstacleOf(all)) return 'What makes a sink?';
-  const sinks = all.map((frame) => verdictOf(frame).sink);
-  if (!sinks.some((sink) => sink > 0)) return `No sink on ${textsWords(all[0]!)}`;
-  for (const { where, items } of sides) {
-    const [own, others] = [true, false].map((isOwn) =>
-      sinks.filter((_, i) => items.includes(all[i]!) === isOwn),
-    );
-    const [least, most] = [Math.min(...own!), Math.max(...others!)];
-    if (least > 0 && least >= 2 * most)
-      return `${most > 0 ? 'More sinks' : 'Sinks only'} where ${where}`;
-  }
-  return sinks.every((sink) => sink > 0) ? 'Sinks either way' : QUESTION;
+/** Counts the heads with a sink of some models: "15 and 12 of 24"; of more than two models the range: "0 to 5 of 24". */
+export function rangeWords(frames: readonly Frame[]): string {
+  const sinkOf = (frame: Frame) => verdictOf(frame).sink;
+  const sorted = frames.toSorted((a, b) => sinkOf(a) - sinkOf(b));
+  const isRange = frames.length > 2;
+  const counts = (isRange ? [sorted[0]!, sorted.at(-1)!] : frames).map((frame) =>
+    countFigures(frame).split(' of '),
+  );
+  const [[, heads] = [], ...others] = counts;
+  const isOneTotal = others.every(([, total]) => total === heads);
+  const numbers = counts.map(([count, total]) => (isOneTotal ? count! : `${count} of ${total}`));
+  const words = [...new Set(numbers)].join(isRange ? ' to ' : ' and ');
+  return isOneTotal ? `${words} of ${heads}` : words;
 }
 
-/** Counts the heads with a sink of each model of a side: "15 and 12 of 24"; of the first side in whole words. */
-export function sideWords(frames: readonly Frame[], isFirst: boolean): string {
-  const counts = frames.map(countFigures);
-  const [heads, ...others] = new Set(counts.map((count) => count.replace(/.* /, '')));
-  const numbers = others.length ? counts : counts.map((count) => count.replace(/ .*/, ''));
-  const words = `${listWords(numbers)}${others.length ? '' : ` of ${heads}`}`;
-  return isFirst ? `${words} heads ${/^1 of \d+$/.test(words) ? 'has' : 'have'} a sink` : words;
+/**
+ * Answers whether sinks need what the models of the first side share: here yes if the others have none, mostly if each has at
+ * least twice the share of any other. Empty where heads are not counted.
+ */
+export function chapterAnswer([first, second]: readonly Side<Frame>[]): string {
+  const all = [...first!.items, ...second!.items];
+  if (obstacleOf(all)) return '';
+  const sinksOf = ({ items }: Side<Frame>) => items.map((frame) => verdictOf(frame).sink);
+  const [least, most] = [Math.min(...sinksOf(first!)), Math.max(...sinksOf(second!))];
+  if (!(Math.max(...sinksOf(first!), most) > 0))
+    return `No head of these models has a sink on ${textsWords(all[0]!)}.`;
+  const answer = most === 0 ? 'yes' : least >= 2 * most ? 'mostly' : 'no';
+  const counts = rangeWords(first!.items);
+  const others = most === 0 ? 'none' : rangeWords(second!.items);
+  const [, heads = ''] = /( of \d+)$/.exec(counts) ?? [];
+  return `Here, ${answer}: ${counts} heads ${/^1 of \d+$/.test(counts) ? 'has' : 'have'} a sink, otherwise ${others.replace(heads, '')}.`;
 }
 
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */
@@ -215,15 +218,10 @@ export function spendWords([first, ...others]: readonly Frame[]): string {
     : '';
 }
 
-/** Says what differs between the models of a chapter, in words, and what rows are. */
-export function modelsWords(topics: readonly string[]): string {
-  return `Small models: ${decapitalize(differsSentence(topics))} Each row is one token’s attention`;
-}
-
-/** Says what counts as a sink, and how many heads of a published model have one. */
-export function sinkWords(frame: Frame): string {
-  const name = firstName(frame);
-  const also = frame.eps === eps ? ` The real ${model}: ${sinks} of ${heads} heads.` : '';
-  const first = / /.test(name) ? 'the first token' : `${name}, the first token,`;
-  return `a sink: a head gives ${first} over ${formatPercent(frame.eps, 0)}.${also}`;
+/** Says what counts as a sink. */
+export function sinkWords(frames: readonly Frame[]): string {
+  const [name, ...others] = new Set(frames.map(firstName));
+  const isStart = !others.length && frames.every(startsSpecial);
+  const first = isStart ? `${name}, the start token,` : 'the first token';
+  return `Sink: mean attention on ${first} over ${formatPercent(frames[0]!.eps, 0)}.`;
 }

@@ -1,30 +1,17 @@
 /**
- * Compare's cards: one for each model of a chapter, under the side to which it belongs, with what the model changes, the map
- * of one head on the reader's text, how many of its heads have a sink there, and how well it predicts. A press shows it large.
+ * Compare's list of models, which is also their picker: one row a model, with what it is in a few words, how many of its heads
+ * have a sink on the reader's text, as a bar and a number, the same of its trained runs as dots, and how well it predicts. A
+ * press shows the model's map beside the baseline's.
  */
-import { html, nothing, render, type TemplateResult } from 'lit';
-import {
-  extraKeyWeights,
-  cellsOf,
-  firstKey,
-  isCommonToken,
-  mapsOf,
-  mean,
-  ofHead,
-  usesRawWeights,
-  type Frame,
-} from '../frame';
+import { html, nothing, type TemplateResult } from 'lit';
+import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';
+import { mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
-import { markFirstSink } from '../page/figure';
-import type { DrawOptions } from '../page/view';
-import { cellAt, paint } from '../plot/heatmap';
-import { cellWords, columnOf, labelOf, ownEnd, weightScale } from '../views/attention';
 import { SMALL_CHANGE, worseWords } from '../views/settings';
-import { capitalize, extraKeyHeads } from '../words';
-import type { Side } from './chapters';
-import { countFigures, obstacleOf, sideWords } from './compared';
+import { extraKeyHeads, formatPercent, verdictOf } from '../words';
+import { countFigures, obstacleOf } from './compared';
 
-export const AS_GOOD = 'as good';
+const AS_GOOD = 'as well';
 
 /**
  * Says how much worse than the first model of its chapter a model predicts the passages, by the mean loss of its
@@ -43,111 +30,115 @@ export function lossBeside(card: Card | undefined, first: Card | undefined): str
   return rise > Math.LN2 ? 'far worse' : worseWords(rise);
 }
 
-/** Says how many heads of each trained run have a sink over the passages of the zoo; empty for one run. */
-export function runsWords(card: Card | undefined): string {
+/** Returns the share of heads with a sink of each trained run over the passages of the zoo; none of a single run. */
+export function runShares(card: Card | undefined): readonly number[] {
   const { all } = card ? seedsOf(card) : { all: [] };
-  if (all.length < 2) return '';
-  const sinks = all.map(({ sink_1 }) => Math.round(sink_1));
-  const range = [...new Set([Math.min(...sinks), Math.max(...sinks)])].join('-');
-  return `${all.length} runs: ${range}%`;
+  return all.length > 1 ? all.map(({ sink_1 }) => sink_1 / 100) : [];
 }
 
-export interface ModelCard {
+export interface ModelRow {
   readonly subject: string;
   readonly name: string;
   /** What the model is, in a few words. */
   readonly what: string;
-  /** Which head the map shows. */
-  readonly head: string;
-  /** What its trained runs have, and how well it predicts. */
-  readonly notes: readonly string[];
+  /** How well it predicts, beside the first of its chapter. */
+  readonly loss: string;
+  /** The share of heads with a sink of each trained run. */
+  readonly runs: readonly number[];
   readonly frame: Frame | undefined;
   readonly isStale: boolean;
-  /** Whether the model is measured only if the reader presses its card. */
+  /** Whether the model is measured only if the reader presses its row. */
   readonly waits: boolean;
+  /** The name of the CSS variable with the color of the model's map; undefined if none is shown. */
+  readonly color: string | undefined;
+  /** Shows the model beside the baseline; undefined for models that are no choice. */
+  readonly press: (() => void) | undefined;
 }
 
-const isCounted = ({ frame, isStale }: ModelCard): boolean =>
+export interface ModelGroup {
+  readonly title: string;
+  readonly rows: readonly ModelRow[];
+}
+
+const isCounted = ({ frame, isStale }: ModelRow): boolean =>
   frame !== undefined && !isStale && !obstacleOf([frame]);
 
-/** Says how many heads have a sink on the text; empty where heads are not counted. */
-function countTemplate(
-  card: ModelCard,
-  { normalize }: DrawOptions['state'],
-): TemplateResult | typeof nothing {
-  const { frame } = card;
-  if (!frame || !isCounted(card)) return nothing;
-  const extra = extraKeyHeads(frame).replace(/ of .*/, '');
-  return html`<b>${countFigures(frame)}</b>
-    ${normalize === 'yes' && usesRawWeights(frame) ? 'by weight' : nothing}
-    ${Number(extra) ? `${extra} on ∗` : nothing}`;
+const bar = (share: number, kind = '', words = '') =>
+  html`<i class="amount ${kind}" style="--share: ${share}">${words}</i>`;
+
+/** Draws how many heads have a sink, or give an extra key as much, and the trained runs on the same axis. */
+function barTemplate(row: ModelRow): TemplateResult {
+  const { frame, runs, waits } = row;
+  const counted = isCounted(row) ? frame : undefined;
+  const extra = counted ? (counted.tensors.sink_ratio_bias?.data[0] ?? NaN) : NaN;
+  const count = extra > 0 && extraKeyHeads(counted!).replace(/ of .*/, '');
+  return html`<span class="bar">
+    ${counted ? bar(verdictOf(counted).sink) : nothing}
+    ${count ? bar(extra, 'extra', `${count} on the extra key`) : nothing}
+    ${waits && !frame ? html`<i class="hint">press to measure</i>` : nothing}
+    ${runs.map((share) => html`<i class="run" style="--share: ${share}"></i>`)}
+  </span>`;
 }
 
-function modelCard(
-  card: ModelCard,
-  press: () => void,
-  options: Pick<DrawOptions, 'state' | 'theme'>,
-): TemplateResult {
-  const { subject, name, what, head, notes, frame, isStale, waits } = card;
-  const maps = frame && mapsOf(frame);
-  const point = (event: PointerEvent) => {
-    const canvas = (event.currentTarget as Element).querySelector('canvas');
-    const cell = maps && canvas && cellAt(canvas, event, { rows: maps.rows, cols: maps.side });
-    const target = event.currentTarget as HTMLElement;
-    target.title = cell ? cellWords(frame!, maps, cell, { ...options, frames: [frame!] }) : '';
-  };
-  const isFirstKnown = frame && isCommonToken(frame, firstKey(frame));
-  const label = maps && isFirstKnown && labelOf(frame, frame.head!, options.state, true);
-  const extra = frame && extraKeyWeights(frame);
-  return html`<button
-    type="button"
-    class="model ${isStale ? 'stale' : ''}"
-    @click=${press}
-    @pointermove=${point}
+/** @param heads how many heads each model has; undefined if they differ in that */
+function rowTemplate(row: ModelRow, heads: number | undefined): TemplateResult {
+  const { subject, name, what, loss, runs, frame, isStale, color, press } = row;
+  const count = isCounted(row) ? countFigures(frame!) : '';
+  const words = html`<b>${name}</b> ${what}`;
+  const runWords = runs.map((share) => formatPercent(share, 0)).join(', ');
+  return html`<div
+    class="model ${color ? 'shown' : ''} ${isStale ? 'stale' : ''}"
+    data-subject=${subject}
+    style="--own: var(${color ?? '--ink-3'})"
+    title=${runWords ? `Heads with a sink in each trained run: ${runWords}` : nothing}
   >
-    <span class="name"><b>${what}</b> <strong>${name}</strong></span>
-    <span class="small-map"
-      >${maps ? html`<canvas data-subject=${subject}></canvas><i class="head">${head}</i>` : html`<i class="hint">${waits ? 'press to load' : 'loading …'}</i>`}${label ? html`<em class=${label.kind}>${label.text}</em>` : nothing}${extra ? html`<span class="extra-key">${columnOf(ofHead(extra, frame.head!), weightScale({ ...options, frames: [frame] }))}</span>` : nothing}</span
-    >
-    <span class="sinks"
-      >${countTemplate(card, options.state)} <small>${notes.join(' · ')}</small></span
-    >
-  </button>`;
+    ${
+      press
+        ? html`<button
+            type="button"
+            class="name"
+            aria-pressed=${color ? 'true' : 'false'}
+            @click=${press}
+          >
+            ${words}
+          </button>`
+        : html`<span class="name">${words}</span>`
+    }
+    ${barTemplate(row)}
+    <b class="count">${heads ? count.replace(` of ${heads}`, '') : count}</b>
+    <span class="loss">${loss}</span>
+  </div>`;
 }
 
-/** Draws the cards. @param press is called with the model of a pressed card */
-export function drawModels(
-  place: HTMLElement,
-  sides: readonly Side<ModelCard>[],
-  press: (subject: string) => void,
-  options: Pick<DrawOptions, 'state' | 'theme'>,
-): void {
-  // Cards are in one row, or in two if a side has more than three.
-  const rows = sides.some(({ items }) => items.length > 3) ? 2 : 1;
-  const framesIn = (items: readonly ModelCard[]) => items.map(({ frame }) => frame!);
-  const sideTemplate = ({ where, items }: Side<ModelCard>, i: number) =>
-    html`<section class="side" style="--columns: ${Math.ceil(items.length / rows)}">
-      <h2>
-        ${capitalize(where)}
-        <small>${items.every(isCounted) ? sideWords(framesIn(items), !i) : nothing}</small>
-      </h2>
-      ${items.map((card) => modelCard(card, () => press(card.subject), options))}
-    </section>`;
-  render(
-    html`<div class="models" role="group" aria-label="Models" data-rows=${rows}>
-      ${sides.map(sideTemplate)}
-    </div>`,
-    place,
-  );
-  const cards = sides.flatMap(({ items }) => items);
-  for (const canvas of place.querySelectorAll('canvas')) {
-    const { frame } = cards.find(({ subject }) => subject === canvas.dataset.subject)!;
-    const maps = mapsOf(frame!)!;
-    const data = cellsOf(maps, options.state);
-    const means = frame!.pooled ? [data] : undefined;
-    const end = ownEnd(data, maps.rows);
-    const scale = weightScale({ ...options, frames: [frame!] }, means, end);
-    paint(canvas, { rows: maps.rows, cols: maps.side, data, scale });
-    markFirstSink();
-  }
+/** Draws how many heads of a published model have a sink, if the page counts by the same threshold. */
+const publishedModel = (threshold: number): TemplateResult | typeof nothing =>
+  threshold === eps
+    ? html`<h2>A published model, on another text</h2>
+        <div class="model" style="--own: var(--ink-3)">
+          <span class="name"><b>${model}</b></span>
+          <span class="bar">${bar(sinks / heads)}</span>
+          <b class="count">${sinks} of ${heads}</b>
+        </div>`
+    : nothing;
+
+/** Draws the list. @param hasPublished whether a published model follows the last group */
+export function modelList(groups: readonly ModelGroup[], hasPublished = false): TemplateResult {
+  const rows = groups.flatMap((group) => group.rows);
+  const frames = rows.flatMap(({ frame }) => frame ?? []);
+  const totals = new Set(frames.map(({ architecture: { L, H } }) => L * H));
+  const heads = totals.size === 1 && !hasPublished ? [...totals][0] : undefined;
+  const runCount = Math.max(...rows.map(({ runs }) => runs.length));
+  return html`<div class="models" role="group" aria-label="Models">
+    <p class="columns">
+      <span>heads with a sink</span>
+      ${rows.some(({ loss }) => loss) ? html`<span>predicts</span>` : nothing}
+    </p>
+    ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads))}`)}
+    ${hasPublished && frames[0] ? publishedModel(frames[0].eps) : nothing}
+    ${
+      runCount > 1
+        ? html`<p class="hint"><i class="run"></i> ${runCount} trained runs, 100 texts each</p>`
+        : nothing
+    }
+  </div>`;
 }

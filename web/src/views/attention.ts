@@ -158,17 +158,6 @@ export function addMapLegend(legend: HTMLElement) {
   };
 }
 
-/** Describes a cell of a whole map in plain words. */
-export const cellWords = (
-  frame: Frame,
-  maps: Maps,
-  cell: Cell,
-  options: Pick<DrawOptions, 'state' | 'frames'>,
-): string =>
-  frame.pooled
-    ? formatBlock(frame, maps, cell)
-    : formatCell(frame, maps, cell, { ...options, isPlain: true });
-
 /** Creates a thumbnail of the whole map with a frame that encloses the exact cells; a click on it moves the frame. */
 function createLocator(root: HTMLElement, onMove: (row: number, col: number) => void) {
   // The thumbnail is in the page only while the map shows exact cells: a whole map must be the figure's only picture.
