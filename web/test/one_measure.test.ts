@@ -350,9 +350,13 @@ function problemsOf(frame: Frame, state: { layer: number; head: number }): strin
   const saysLater = sentences.filter((sentence) =>
     /sink is (?:later|at a later token)/.test(sentence),
   );
-  if (
-    place ? !saysLater.length || !saysLater.every((one) => one.includes(place)) : saysLater.length
-  )
+  // Only the label of rows that sum to 100% has always room for it.
+  const patterns = [
+    /^Its sink is at a later token: /,
+    ...(truth.normalizes ? [/; its sink is later: /] : []),
+  ];
+  const isSaid = patterns.every((pattern) => saysLater.some((one) => pattern.test(one)));
+  if (place ? !isSaid || !saysLater.every((one) => one.includes(place)) : saysLater.length)
     problems.push(`a sink at ${place}: ${saysLater.join(' | ')}`);
   const bars = truth.raw.filter((weight) => hasSink(frame, weight)).length;
   if (bars !== (conclusive ? sinksOf(truth) : 0)) problems.push(`${bars} red bars`);
