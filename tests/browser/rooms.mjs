@@ -792,6 +792,13 @@ const training = {
       .click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
     await settled(page);
+    // The lines of the menu are one below another.
+    await page.locator('.maps .how summary').click();
+    const tops = await page
+      .locator('.maps .how p:visible')
+      .evaluateAll((lines) => lines.map((line) => line.getBoundingClientRect().top));
+    assert.ok(tops.length > 2 && tops.every((top, i) => !i || top > tops[i - 1]), `${tops}`);
+    await page.keyboard.press('Escape');
     // A named head is drawn in each map.
     await page.evaluate(() => (location.hash += '&layer=2&head=1'));
     await settled(page);
