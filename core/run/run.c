@@ -459,12 +459,6 @@ ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err
     return status;
 }
 
-ss_status ss_run_truncate(ss_run *run, int n, ss_error *err) {
-    if (n >= 0 && n <= run->trace.T) return ss_run_update(run, ss_tokens(&run->trace), n, err);
-    return ss_fail(err, SS_BAD_REQUEST, "tokens", "expected 0 to %d tokens to keep, found %d",
-                   run->trace.T, n);
-}
-
 int ss_run_sample(const ss_run *run, float temperature, int top_k, uint32_t random) {
     const ss_trace *trace = &run->trace;
     const float *next = ss_floats(trace, SS_FIELD_NEXT);

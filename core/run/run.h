@@ -92,9 +92,6 @@ int ss_run_step(ss_run *run);
 ss_status ss_run_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err);
 
-/* Reduces the run to its first n tokens, 0 .. T, as ss_run_update does; else SS_BAD_REQUEST. */
-ss_status ss_run_truncate(ss_run *run, int n, ss_error *err);
-
 /* Samples the next token from the logits at the last position (field next must be recorded, T >=
  * 1). temperature <= 0 is greedy; top_k < 1 means all of V; random is 32 uniform bits. Returns -1
  * without logits. */

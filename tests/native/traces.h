@@ -110,14 +110,11 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
     for (int i = 0; i < times; i++) {
         int n = 1 + (int)(next_random(&state) >> 8) % T;
         int place = (int)(next_random(&state) >> 8) % n;
-        ss_status status;
-        if (i % 3 == 2 && n <= run->run.trace.T) {
+        if (i % 3 == 2 && n <= run->run.trace.T)
             for (int t = 0; t < n; t++) text[t] = ss_tokens(&run->run.trace)[t];
-            status = ss_run_truncate(&run->run, n, &err);
-        } else {
+        else
             text[place] = tokens[(next_random(&state) >> 8) % (uint32_t)T];
-            status = ss_run_update(&run->run, text, n, &err);
-        }
+        ss_status status = ss_run_update(&run->run, text, n, &err);
         check_updated(run, status, &new_desc, text, n);
     }
 }

@@ -153,7 +153,7 @@ def _padded_inputs() -> dict[str, torch.Tensor]:
 def _record_maps() -> sinkscope.Recording:
     with torch.no_grad():
         maps = FAMILIES["llama"].make("eager")(input_ids=torch.tensor(_prompts(1)), output_attentions=True).attentions
-    return sinkscope.from_maps(torch.stack(maps)[:, 0], WORDS, model_id="maps of llama")
+    return sinkscope.record_maps([torch.stack(maps)[:, 0]], [WORDS], model_id="maps of llama")
 
 
 KINDS: dict[str, Callable[[], sinkscope.Recording]] = {

@@ -14,7 +14,7 @@ import transformers as tf
 from families import FAMILIES
 from safetensors.torch import load_file, save_file
 from sentences import check_sentence, refused
-from sinkscope import from_maps
+from sinkscope import record_maps
 from sinkscope.__main__ import main
 from sinkscope.loading import load
 from sinkscope.texts import read_texts
@@ -128,7 +128,7 @@ def test_texts_are_read_from_json_json_lines_and_plain_text(tmp_path: Path) -> N
 
 def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
-    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=name)
+    recording = record_maps([np.array([[[[1, 0], [0.5, 0.5]]]])], [["a", "b"]], model_id=name)
     escaped_name = "\\u001b]0;x\\u0007\\u009b31m\\u202e\\u000d\\u000a\\u0009loss 0\\u007f"
     assert escaped_name in repr(recording) and str(recording.table()).startswith(escaped_name)
     texts = tmp_path / "texts.json"

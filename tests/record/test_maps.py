@@ -185,12 +185,12 @@ def test_a_query_that_sees_only_the_first_key_shows_another_mask() -> None:
 
 def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     att = np.full((1, 2, 4, 4), 0.25, np.float32)
-    result = sinkscope.from_maps(att, list("abcd"))
+    result = sinkscope.record_maps([att], [list("abcd")])
     assert result.model["mask"] == {"kind": "bidirectional"} and np.allclose(result["mean.alpha"], 0.25)
     assert np.allclose(result["mean.entropy_mean"], 1) and np.allclose(result["mean.distance"], 1.25)
     causal = np.tril(np.ones((4, 4), np.float32))
     causal = np.broadcast_to(causal / causal.sum(-1, keepdims=True), (1, 2, 4, 4)).copy()
-    result = sinkscope.from_maps(causal, list("abcd"), first=1)
+    result = sinkscope.record_maps([causal], [list("abcd")], first=1)
     assert result.model["mask"] == {"kind": "causal"} and result.first == 1
     assert result.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(result["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
@@ -199,13 +199,13 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
         result = sinkscope.record_maps([causal, causal], [list("abcd"), list(other_tokens)], first=1)
         assert result.conditions["first"]["token"] == token
     with refused(ValueError):
-        sinkscope.from_maps(causal / 2, list("abcd"))
-    sigmoid_recording = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
+        sinkscope.record_maps([causal / 2], [list("abcd")])
+    sigmoid_recording = sinkscope.record_maps([causal / 2], [list("abcd")], operation="sigmoid")
     assert np.allclose(sigmoid_recording["mean.alpha"], result["mean.alpha"], atol=1e-6)
     assert np.allclose(sigmoid_recording["mean.alpha_raw"], result["mean.alpha"] / 2) and np.allclose(
         sigmoid_recording["mean.row_mass"], 0.5
     )
-    sink_recording = sinkscope.from_maps(causal / 2, list("abcd"), operation="sink_logit")
+    sink_recording = sinkscope.record_maps([causal / 2], [list("abcd")], operation="sink_logit")
     assert np.allclose(sink_recording["0.att_bias"], 0.5)
 
 
@@ -354,14 +354,16 @@ def test_keys_without_weight_do_not_count_as_a_window() -> None:
     att = torch.full((1, 2, 6, 6), 1.0).tril()
     att[..., 4:, 0] = 0
     att[..., 5, 2] = 0
-    result = sinkscope.from_maps(att / att.sum(-1, keepdim=True), list("abcdef"))
+    result = sinkscope.record_maps([att / att.sum(-1, keepdim=True)], [list("abcdef")])
     assert result.model["mask"] == {"kind": "causal"} and "windows" not in result.model
     self_attention = torch.eye(6).expand(1, 2, 6, 6)
-    assert sinkscope.from_maps(self_attention, list("abcdef")).model["mask"] == {"kind": "causal"}
+    assert sinkscope.record_maps([self_attention], [list("abcdef")]).model["mask"] == {"kind": "causal"}
     # In a window of 5 keys the first has no weight in one row.
     window = torch.ones(12, 12).tril().triu(-4)
     window[9, 5] = 0
-    result = sinkscope.from_maps((window / window.sum(-1, keepdim=True)).expand(1, 2, 12, 12), list("abcdefghijkl"))
+    result = sinkscope.record_maps(
+        [(window / window.sum(-1, keepdim=True)).expand(1, 2, 12, 12)], [list("abcdefghijkl")]
+    )
     assert result.model["mask"] == {"kind": "window", "window": 5}
 
 

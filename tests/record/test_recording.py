@@ -312,7 +312,7 @@ def test_maps_of_an_operation_without_signs_have_none() -> None:
     maps = np.tril(np.full((1, 1, 4, 4), 0.2))
     maps[0, 0, 2, 1] = -0.2
     with refused(ValueError):
-        sinkscope.from_maps(maps, range(4), operation="sigmoid")
+        sinkscope.record_maps([maps], [range(4)], operation="sigmoid")
 
 
 def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_token() -> None:

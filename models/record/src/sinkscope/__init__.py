@@ -16,7 +16,6 @@ __all__ = [
     "Recording",
     "Series",
     "compare",
-    "from_maps",
     "load",
     "metrics",
     "observe",
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from .attention import observe
     from .checkpoints import Series, series
     from .loading import load
-    from .maps import from_maps, record_maps
+    from .maps import record_maps
     from .monitor import Monitor
     from .recording import Recording, compare, open_recording
     from .recordings import record
@@ -54,7 +53,6 @@ _MODULES = {
     "study": "studies",
     "show": "widget",
     "picture": "widget",
-    "from_maps": "maps",
     "record_maps": "maps",
     "watching": "watch",
     "Monitor": "monitor",

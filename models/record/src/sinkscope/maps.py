@@ -361,10 +361,3 @@ def _parse_tokens(prompt_tokens: Sequence[Any], T: int, i: int) -> tuple[list[in
         raise ValueError(f"tokens: expected {T}, one for each query, found {len(items)} for prompt {i}")
     ids = [int(x) for x in items] if all(isinstance(x, int | np.integer) for x in items) else None
     return ids, [str(x) for x in items]
-
-
-def from_maps(
-    att: Any, tokens: Sequence[Any], model_id: str = "maps", eps: Sequence[float] = (0.1, 0.2, 0.3), **options: Any
-) -> Recording:
-    """Makes a recording of one prompt from its maps, att [L, H, T, T], and its T tokens, like `record_maps`."""
-    return record_maps([att], [tokens], eps, 1, model_id=model_id, **options)

@@ -279,6 +279,6 @@ def _to_recording(x: Any, tokens: Sequence[str] | None, text: str | None, operat
         )
     if tokens is None:
         raise ValueError("show: expected tokens beside maps, found none: show(maps, tokens)")
-    from .maps import from_maps
+    from .maps import record_maps
 
-    return from_maps(x, tokens, operation=operation or "softmax")
+    return record_maps([x], [tokens], operation=operation or "softmax")
