@@ -412,7 +412,10 @@ export function labelOf(
   // A reader who sees shares of rows sees no weights of later columns.
   const later = isShare && usesRawWeights(frame) ? undefined : laterSink(frame, at);
   const laterText = later ? `; its sink is later: ${laterSinkText(frame, later)}` : '';
-  if (isShort) return { kind: isSink ? 'sink' : 'weak', text: `◀ ${amount}${laterText}` };
+  if (isShort && !isOtherByWeight)
+    return isSink
+      ? { kind: 'sink', text: `◀ ${amount}: a sink` }
+      : { kind: 'weak', text: `◀ ${amount}${laterText}` };
   if (kind === 'short') return { kind: 'none', text: 'short text: heads are not counted' };
   if (kind === 'empty') return { kind: 'none', text: `almost empty${sum}` };
   if (isOtherByWeight)
