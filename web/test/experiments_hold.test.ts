@@ -75,12 +75,12 @@ const WORSE = '([\\d,.]+)% (worse|better)';
 const isWorse = (percent: string, word: string | undefined, rise: number) => {
   const [, fraction = ''] = percent.split('.');
   const value = 100 * Math.expm1(rise) * (word === 'better' ? -1 : 1);
-  return Math.abs(Number(percent.replace(',', '')) - value) <= 0.51 * 10 ** -fraction.length;
+  return Math.abs(Number(percent.replaceAll(',', '')) - value) <= 0.51 * 10 ** -fraction.length;
 };
 /** A number of tokens to choose among, and whether it is that of a loss. */
 const CHOICES = '(\\d[\\d,]*(?:\\.\\d)?)';
 const isChoice = (n: string, loss: number) =>
-  Math.abs(Number(n.replace(',', '')) - Math.exp(loss)) <= (n.includes('.') ? 0.0501 : 0.501);
+  Math.abs(Number(n.replaceAll(',', '')) - Math.exp(loss)) <= (n.includes('.') ? 0.0501 : 0.501);
 /** A model's name at the beginning of a sentence, or as a noun in it. */
 const TITLE = '(?:[Tt]he )?((?:[Ss]oftmax|[Ss]igmoid) model)';
 const titleOf = (name: string) => name.replace(/^s(?=\w+ model$)/, 'S');
@@ -107,6 +107,20 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
       return (
         isChoice(before!, model.loss('')) &&
         rises.some((rise) => isChoice(after!, model.loss('') + rise))
+      );
+    },
+  ],
+  'a blind guess': [
+    ', (more|still worse) than a blind guess among all ([\\d,]+) tokens',
+    (all, comparison, tokens) => {
+      const model = firstModel(all);
+      const { V } = model.frames.get('')!.architecture;
+      const losses = [...model.frames.keys()].map((edits) => model.loss('') + model.rise(edits));
+      return (
+        Number(tokens!.replaceAll(',', '')) === V &&
+        losses.some(
+          (loss) => loss > Math.log(V) && loss < model.loss('') === (comparison !== 'more'),
+        )
       );
     },
   ],

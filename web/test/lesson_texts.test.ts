@@ -218,7 +218,8 @@ const CLAIMS: readonly Claim[] = [
   ['mass', /^A share of half such a row is a small/, (shown) => first(shown).map.rowSum < 0.5],
 ];
 
-const allTexts = texts();
+// The claims of one measure hold on all 300 texts (one_measure.test.ts); every third one makes each claim of a lesson.
+const allTexts = texts().filter((_, i) => i % 3 === 0);
 const TEXTS_PER_TEST = 50;
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {

@@ -188,11 +188,15 @@ export const changeWords = (rise: number, other: number): string =>
     .join(', not ')
     .replace(/(worse|better)(.*) \1$/, '$1$2');
 
-/** Says how much worse a model predicts: as if it chose among more equally likely tokens. */
+/** Says how much worse a model predicts: as if it chose among more equally likely tokens, if it has so many. */
 export function choiceWords(baseline: Frame, rise: number): string {
   const { V } = baseline.architecture;
-  if (rise > Math.max(0, blindRise(baseline)))
-    return `${worseWords(rise)}, more than a blind guess among all ${V!.toLocaleString('en')} tokens`;
+  const blind = blindRise(baseline);
+  if (rise > blind) {
+    const comparison = rise < 0 ? 'still worse' : 'more';
+    return `${worseWords(rise)}, ${comparison} than a blind guess among all ${V!.toLocaleString('en')} tokens`;
+  }
+  if (blind < 0) return worseWords(rise);
   const [before, after] = choicesAt(baseline, [0, rise]);
   const choice = before === after ? '' : `, as if it guessed among ${after} tokens, not ${before}`;
   return `${worseWords(rise)}${choice}`;
