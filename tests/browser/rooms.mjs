@@ -765,7 +765,7 @@ const training = {
     // An emptied text leaves the last good result.
     const heading = () => text(page, '.room-training h1');
     const answer = await heading();
-    assert.match(answer, /appear\? By step/);
+    assert.match(answer, /appear\? Here by step/);
     const typed = await page.locator('.text-place textarea').inputValue();
     await page.locator('.text-place textarea').fill('');
     await page.waitForSelector('.trouble');
@@ -778,7 +778,7 @@ const training = {
     const [first] = await page.locator('.ring-words').allTextContents();
     assert.equal(
       await text(page, 'h1'),
-      `When does the sink appear? By ${/step [\d,]+$/.exec(first)[0]} of 4,000 (softmax); never (sigmoid).`,
+      `When does the sink appear? Here by ${/step [\d,]+$/.exec(first)[0]} of 4,000 (softmax); never (sigmoid).`,
     );
     // Each map has what its model writes then, first nonsense, then words of its books.
     const written = await page.locator('.maps .writing').allTextContents();

@@ -276,8 +276,9 @@ export function falseAnswer(text: string, sides: readonly CountedSide[], heads: 
     readonly number[],
   ];
   const [, answer, own, of, others] =
-    /^Here, (yes|mostly|no): (.+) of (\d+) heads ha(?:s|ve) a sink, otherwise (.+)\.$/.exec(text) ??
-    [];
+    /^Here, (yes|mostly|no): (.+) of (\d+) heads ha(?:s|ve) a sink; .+? (none|\d.*)\.$/.exec(
+      text,
+    ) ?? [];
   const isCounted = (words: string | undefined, counts: readonly number[]) => {
     if (words === 'none') return Math.max(...counts) === 0;
     const numbers = words!.split(/ and | to /).map(Number);

@@ -87,7 +87,7 @@ describe('the answer of a chapter', () => {
       const sides = most.map((below, k) =>
         side(`side ${k}`, ...Array.from({ length: 1 + draw(4) }, () => draw(below) / 4)),
       );
-      const answer = chapterAnswer(sides);
+      const answer = chapterAnswer(sides, 'otherwise');
       expect(falseAnswer(answer, sides, 4)).toEqual([]);
       kinds.add(answer.replace(/:.*/, ''));
     }
@@ -100,10 +100,10 @@ describe('the answer of a chapter', () => {
     // An oracle that finds nothing would hold, too.
     const sides = [side('side 0', 0.5), side('side 1', 0.25)];
     for (const wrong of [
-      'Here, yes: 2 of 4 heads have a sink, otherwise 1.',
-      'Here, no: 2 of 4 heads have a sink, otherwise 1.',
-      'Here, mostly: 1 of 4 heads has a sink, otherwise 1.',
-      'Here, mostly: 2 of 4 heads have a sink, otherwise none.',
+      'Here, yes: 2 of 4 heads have a sink; otherwise 1.',
+      'Here, no: 2 of 4 heads have a sink; otherwise 1.',
+      'Here, mostly: 1 of 4 heads has a sink; otherwise 1.',
+      'Here, mostly: 2 of 4 heads have a sink; otherwise none.',
       'No head of these models has a sink on this text.',
     ])
       expect(falseAnswer(wrong, sides, 4)).toHaveLength(1);
@@ -132,9 +132,10 @@ describe('the answer of a chapter', () => {
     expect(
       chapterAnswer(
         [side('', 0.25), side('')].map((one, i) => (i ? { ...one, items: [other] } : one)),
+        'otherwise',
       ),
-    ).toBe('Here, no: 1 of 4 heads has a sink, otherwise 4 of 16.');
-    expect(chapterAnswer([side('a', 0.5), side('b', NaN)])).toBe('');
+    ).toBe('Here, no: 1 of 4 heads has a sink; otherwise 4 of 16.');
+    expect(chapterAnswer([side('a', 0.5), side('b', NaN)], 'otherwise')).toBe('');
   });
 
   it('is about the members of each chapter, which opens with one of each side', () => {
@@ -142,7 +143,7 @@ describe('the answer of a chapter', () => {
       const [first, second] = sidesOf(chapter, chapter.members);
       expect(pairOf(chapter)).toEqual([first!.items[0]![0], second!.items[0]![0]]);
       expect([...first!.items, ...second!.items]).toEqual(chapter.members);
-      expect(chapter.question).toMatch(/^Do sinks need .*\?$/);
+      expect(chapter.question).toMatch(/^Do sinks (?:need|go if) .*\?$/);
     }
   });
 });

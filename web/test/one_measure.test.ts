@@ -399,7 +399,9 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
         }));
         if (verdictOf(frames[0]!).conclusive)
           problems.push(
-            ...falseAnswer(chapterAnswer(sides), sides, 24).map((what) => `“${prompt}”: ${what}`),
+            ...falseAnswer(chapterAnswer(sides, 'otherwise'), sides, 24).map(
+              (what) => `“${prompt}”: ${what}`,
+            ),
           );
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
         for (const words of [heading, numbersSentence(pair)])

@@ -186,7 +186,7 @@ export function remarkWords(namedLab: NamedLab): { readonly text: string; readon
   const [column = lab.log.length ? 'no sink' : ''] = columns;
   // Copies are left out of the mean.
   const ordinary = rowNotes(namedLab)[1];
-  const sum = `rows ${ordinary && !operation?.normalizes ? `like ${ordinary.token} ` : ''}sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ' on average'}`;
+  const sum = `rows ${ordinary && !operation?.normalizes ? `like ${ordinary.token} ` : ''}sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ' on average here'}`;
   return { text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`, kind: '' };
 }
 

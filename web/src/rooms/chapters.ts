@@ -12,8 +12,10 @@ type Member = readonly [id: string, phrase: string, what: string];
 
 export interface Chapter {
   readonly title: string;
-  /** Asks whether models need what those of the first side share to have sinks. */
+  /** Asks whether models need what those of the first side share to have sinks, so that they go without it. */
   readonly question: string;
+  /** Introduces the counts of the second side in the answer. */
+  readonly otherwise: string;
   /** What the models of each side share. */
   readonly sides: readonly [string, string];
   /** The first `count` members, the baseline before all, are on the first side. */
@@ -25,21 +27,23 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     question: 'Do sinks need attention that sums to 100%?',
-    sides: ['Attention must sum to 100%', 'May sum to anything'],
+    otherwise: 'if not,',
+    sides: ['Must sum to 100%', 'May sum to anything'],
     count: 2,
     members: [
       ['softmax', 'softmax', 'shares 100%'],
       ['sigmoid-norm', 'normalized sigmoid', 'scales to 100%'],
       ['sigmoid', 'sigmoid', 'weighs tokens alone'],
-      ['softpick', 'softpick', 'can leave rows empty'],
-      ['elu1', 'ELU+1', 'no upper limit'],
-      ['relu', 'ReLU', 'zeroes negative scores'],
+      ['softpick', 'softpick', 'may be empty'],
+      ['elu1', 'ELU+1', 'no limit'],
+      ['relu', 'ReLU', 'no negatives'],
     ],
   },
   {
-    title: 'Extra key, gate',
-    question: 'Do sinks need heads that must attend to tokens?',
-    sides: ['Heads must attend to tokens', 'Heads may attend to nothing'],
+    title: 'Ways out',
+    question: 'Do sinks go if heads have another way out?',
+    otherwise: 'with another way out',
+    sides: ['No other way out', 'Another way out'],
     count: 1,
     members: [
       ['softmax', 'softmax', 'tokens share 100%'],
@@ -52,6 +56,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Positions',
     question: 'Do sinks need rotary positions?',
+    otherwise: 'with others',
     sides: ['Rotary positions', 'Other positions, or none'],
     count: 1,
     members: [
@@ -64,6 +69,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'First token',
     question: 'Do sinks need texts that begin alike?',
+    otherwise: 'if they begin differently,',
     sides: ['Texts begin alike', 'Texts begin differently'],
     count: 2,
     members: [
@@ -76,6 +82,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Recipe',
     question: 'Do sinks need the usual training?',
+    otherwise: 'with one change',
     sides: ['The usual training', 'One setting changed'],
     count: 1,
     members: [
@@ -89,6 +96,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Size',
     question: 'Do sinks need few, wide heads?',
+    otherwise: 'with many',
     sides: ['Few, wide heads', 'Many, narrow heads'],
     count: 2,
     members: [

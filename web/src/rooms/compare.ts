@@ -274,7 +274,7 @@ function chapterLead(
   const entries = entriesOf(context, membersIds(chapter));
   if (entries.every(isFresh)) {
     const frames = framesOf(entries);
-    return obstacleOf(frames) || chapterAnswer(sidesOf(chapter, frames));
+    return obstacleOf(frames) || chapterAnswer(sidesOf(chapter, frames), chapter.otherwise);
   }
   const isComplete = othersToMeasure(context, state).areWaiting || !allows(state, 'subjects');
   return obstacleOf(shownFrames) || (isComplete ? heading : '');

@@ -186,8 +186,9 @@ export function rangeWords(frames: readonly Frame[]): string {
 /**
  * Answers whether sinks need what the models of the first side share: here yes if the others have none, mostly if each has at
  * least twice the share of any other. Empty where heads are not counted.
+ * @param otherwise introduces the counts of the second side
  */
-export function chapterAnswer([first, second]: readonly Side<Frame>[]): string {
+export function chapterAnswer([first, second]: readonly Side<Frame>[], otherwise: string): string {
   const all = [...first!.items, ...second!.items];
   if (obstacleOf(all)) return '';
   const sinksOf = ({ items }: Side<Frame>) => items.map((frame) => verdictOf(frame).sink);
@@ -198,7 +199,7 @@ export function chapterAnswer([first, second]: readonly Side<Frame>[]): string {
   const counts = rangeWords(first!.items);
   const others = most === 0 ? 'none' : rangeWords(second!.items);
   const [, heads = ''] = /( of \d+)$/.exec(counts) ?? [];
-  return `Here, ${answer}: ${counts} heads ${/^1 of \d+$/.test(counts) ? 'has' : 'have'} a sink, otherwise ${others.replace(heads, '')}.`;
+  return `Here, ${answer}: ${counts} heads ${/^1 of \d+$/.test(counts) ? 'has' : 'have'} a sink; ${otherwise} ${others.replace(heads, '')}.`;
 }
 
 /** Says in how many heads an extra key takes the sink's place; empty without such a key. */
@@ -206,7 +207,7 @@ export function extraKeyWords(frames: readonly Frame[]): string {
   const frame = frames.find(({ architecture }) => architecture.bias_key);
   const heads = frame && extraKeyHeads(frame);
   return heads
-    ? `The extra key ∗ is no token: it gets over ${formatPercent(frame!.eps, 0)} in ${heads}.`
+    ? `The extra key ∗, no token, gets over ${formatPercent(frame!.eps, 0)} in ${heads}.`
     : '';
 }
 

@@ -135,7 +135,13 @@ export function titleOf(
   [deed, broken, repaired, repair = '']: Case,
 ): string {
   const [isBroken, isStill] = [broken, repaired].map((one) => writesNonsense(text.written, one));
-  if (isBroken && !isStill && !repair) return fill(`${deed} and the model writes nonsense`, text);
+  if (isBroken && !isStill && !repair) {
+    const [count, other] = [broken, repaired].map(nonsenseCount);
+    const outcome = other
+      ? `${count} of ${passages.all.length} texts become nonsense, not ${other}`
+      : 'the model writes nonsense';
+    return fill(`${deed} and ${outcome}`, text);
+  }
   const writes = !isBroken
     ? 'the model writes on'
     : isStill
@@ -236,11 +242,11 @@ function rounding({ pieces, largest }: Recorded, condition: Condition, press?: P
   const step = top / STEPS;
   const line = (size: number, t: number) => {
     const isExact = isKept && t === 0;
-    return html`<tr class=${isExact ? 'exact' : ''}>
+    return html`<tr>
       <th scope="row">
         ${press && !t ? wordButton(press, t, pieces[t]!.trim()) : pieces[t]!.trim()}
       </th>
-      ${barCell(Math.min(1, size / top), wholeWords(size))}
+      ${barCell(isExact ? 0 : size / top, wholeWords(size))}
       <td>→ <strong>${isExact ? 'exact' : wholeWords(Math.round(size / step) * step)}</strong></td>
     </tr>`;
   };

@@ -11,7 +11,7 @@ import { SMALL_CHANGE, worseWords } from '../views/settings';
 import { extraKeyHeads, formatPercent, verdictOf } from '../words';
 import { countFigures, obstacleOf } from './compared';
 
-const AS_GOOD = 'as well';
+const AS_GOOD = 'equally';
 
 /**
  * Says how much worse than the first model of its chapter a model predicts the passages, by the mean loss of its
@@ -131,13 +131,15 @@ export function modelList(groups: readonly ModelGroup[], hasPublished = false): 
   return html`<div class="models" role="group" aria-label="Models">
     <p class="columns">
       <span>heads with a sink</span>
-      ${rows.some(({ loss }) => loss) ? html`<span>predicts</span>` : nothing}
+      ${rows.some(({ loss }) => loss) ? html`<span>predicts, beside ${rows[0]!.name}</span>` : nothing}
     </p>
     ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads))}`)}
     ${hasPublished && frames[0] ? publishedModel(frames[0].eps) : nothing}
     ${
       runCount > 1
-        ? html`<p class="hint"><i class="run"></i> ${runCount} trained runs, 100 texts each</p>`
+        ? html`<p class="hint">
+            bar: this text <i class="run"></i> ${runCount} trained runs, 100 texts
+          </p>`
         : nothing
     }
   </div>`;

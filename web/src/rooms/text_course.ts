@@ -212,7 +212,10 @@ export function drawTextCourses(
   });
   drawChart(place, {
     ...{ kind: 'lines', named: true, percent: isPercent, series, marks, yLabel, cursor },
-    ...{ xLabel: '', xNames: steps.map((step) => step.toLocaleString('en')) },
+    ...{
+      xLabel: 'training step, not evenly spaced',
+      xNames: steps.map((step) => step.toLocaleString('en')),
+    },
     onChoose: (x) => onChoose(steps[Math.max(0, Math.min(steps.length - 1, Math.round(x)))]!),
     // The style sheet keeps the place of the chart before it is drawn.
     height: parseFloat(getComputedStyle(place).minHeight) || MIN_HEIGHT,

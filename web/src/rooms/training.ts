@@ -13,7 +13,6 @@ import {
 } from '../page/controls';
 import { explainTerms } from '../page/terms';
 import {
-  cardOf,
   hideUntilDrawn,
   requestFrames,
   framesOf,
@@ -114,7 +113,7 @@ export function headingOf(courses: readonly TextCourse[]): string {
   const answers = [...namesByAnswer].map(([answer, names]) =>
     courses.length > 1 ? `${answer} (${listWords(names)})` : answer,
   );
-  return answers.length ? `${QUESTION} ${capitalize(answers.join('; '))}.` : QUESTION;
+  return answers.length ? `${QUESTION} Here ${answers.join('; ')}.` : QUESTION;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -133,10 +132,6 @@ export function numbersSentence(frames: readonly Frame[]): string {
 /** Which of the shown models is drawn beside the first one. */
 const besideFirst = (at: number, shown: readonly unknown[]): number =>
   Math.min(Math.max(1, at), shown.length - 1);
-
-/** Says what the models were trained on, if all were trained for this page; otherwise ''. */
-const modelsWords = (frames: readonly Frame[], context: Context): string =>
-  frames.every((frame) => cardOf(frame, context)) ? ' Trained on children’s books.' : '';
 
 /** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
 function reasonWords(frames: readonly Frame[], state: State): string {
@@ -419,9 +414,8 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
       isDrawn: kept.hasCourses() && reason.words !== '' && current.every(canCount),
     };
     render(headTemplate(words, latest, context, isPlaying), headingPlace);
-    // What is said of the models may change, and comes last: nothing moves.
-    const why = `${reason.words}${modelsWords(framesOf(trained), context)}`;
-    render(whyTemplate(why, context), whyPlace);
+    // The sentence about the models may change, and comes last: nothing moves.
+    render(whyTemplate(reason.words, context), whyPlace);
     root.classList.toggle('pending', isPending && !isPlaying);
     // The place of a chart that is to come is kept, so that nothing below it moves.
     chartPlace.hidden = !kept.hasCourses();

@@ -69,7 +69,7 @@ function headingOf(trials: readonly Numbers[], repeated: number, loss: number): 
       ];
   return changes.length
     ? `Without the first token the model ${changes.join(' and ')}`
-    : 'Hiding the first token changes little here';
+    : 'Hiding the first token changes little of the written text';
 }
 
 /** Says whether the second half recovers with the first token put back; empty where nothing was lost. */
@@ -209,7 +209,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
           <p>
             ${model} continues the gray text. It has no start token: its sink is whatever token
             comes first, here “${first}”. While it is hidden, no written token can attend to it: the
-            attention that it took goes to other tokens (step 2).
+            attention that it took goes to other tokens.
           </p>
           ${barsTable(
             html`In one text each, below: words that end three words which came before
