@@ -101,7 +101,7 @@ export const trouble = {
     await page.fill('textarea', 'half \ud800 a pair, 漢字 😀');
     await page.waitForFunction(() => !document.querySelector('.trouble'));
     await settled(page);
-    assert.ok((await chips(page)).includes('😀'));
+    assert.ok((await chips(page)).some((chip) => chip.includes('😀')));
     assert.deepEqual(page.troubles, []);
   },
 

@@ -132,6 +132,7 @@ export function learnedOn({ points }: TextCourse) {
 /** Is in the place of numbers that are not counted on this text yet. */
 export const COUNTING = 'counting …';
 
+const X_LABEL = 'training step, not evenly spaced';
 /** The height of the chart without a style sheet. */
 const MIN_HEIGHT = 190;
 
@@ -212,10 +213,7 @@ export function drawTextCourses(
   });
   drawChart(place, {
     ...{ kind: 'lines', named: true, percent: isPercent, series, marks, yLabel, cursor },
-    ...{
-      xLabel: 'training step, not evenly spaced',
-      xNames: steps.map((step) => step.toLocaleString('en')),
-    },
+    ...{ xLabel: X_LABEL, xNames: steps.map((step) => step.toLocaleString('en')) },
     onChoose: (x) => onChoose(steps[Math.max(0, Math.min(steps.length - 1, Math.round(x)))]!),
     // The style sheet keeps the place of the chart before it is drawn.
     height: parseFloat(getComputedStyle(place).minHeight) || MIN_HEIGHT,
