@@ -82,7 +82,9 @@ it('the heading says what the numbers below it show, of random numbers too', () 
       [2, 2.046875, 2],
     ],
   ] as Parameters<typeof headingOf>[])
-    expect(headingOf(...parameters)).toBe('Hiding the first token changes little of the written text');
+    expect(headingOf(...parameters)).toBe(
+      'Hiding the first token changes little of the written text',
+    );
   expect(verdictOf(createTrials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
   let state = 7;
   const random = () => (state = (16807 * state) % 2147483647) / 2147483647;
