@@ -88,7 +88,14 @@ describe('queries and keys as arrows', () => {
         normRatio: 1,
         ...change,
       });
-    const changes = [{}, { winCount: 5 }, { winCount: 2 }, { firstCosine: 0 }, { otherCosine: 0 }];
+    const changes = [
+      {},
+      { winCount: 5 },
+      { winCount: 2 },
+      { winCount: 0 },
+      { firstCosine: 0 },
+      { otherCosine: 0 },
+    ];
     expect(changes.map(answerAt)).toMatchSnapshot();
     // With all keys of one length the first key would still win some of its rows, or a quarter of them at most.
     const reasonAt = (winCount: number, alignedWinCount: number) =>

@@ -68,7 +68,7 @@ export function answerOf(comparison: KeyComparison): string {
   if (winCount < threshold)
     return winCount > 0.25 * rowCount
       ? 'In this head the first key wins for some tokens only.'
-      : 'In this head the first key does not win.';
+      : `In ${winCount ? 'most rows of ' : ''}this head the first key does not win.`;
   if (alignedCount < threshold) {
     const reason = alignedWinCount > 0.25 * winCount ? 'direction and its length' : 'length';
     return `${quantifier(winCount)} token’s query scores highest with the first key, which wins by its ${reason}.`;
