@@ -253,7 +253,7 @@ export function randomBelow(seed) {
 }
 
 /**
- * Returns a copy of a value of JSON in which one place is missing or has one of the other values.
+ * Returns a copy of a value of JSON in which one place is missing, is there twice, or has one of the other values.
  * @param {any} value
  * @param {(n: number) => number} random
  * @param {unknown[]} junk
@@ -263,7 +263,9 @@ export function spoil(value, random, junk) {
   if (!keys.length || random(6) === 0) return junk[random(junk.length)];
   const key = keys[random(keys.length)];
   const copy = Array.isArray(value) ? [...value] : { ...value };
-  if (random(8) === 0) delete copy[key];
+  const change = random(8);
+  if (change === 0) delete copy[key];
+  else if (change === 1 && Array.isArray(copy)) copy.push(copy[key]);
   else copy[key] = spoil(value[key], random, junk);
   return copy;
 }

@@ -9,7 +9,16 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { createEngine } from '../../wasm/index.ts';
 import { readEdit, uniformAlphas } from '../../wasm/internal.ts';
 import { fileOf } from '../safetensors.mjs';
-import { binaries, files, goldenModels, near, readSafetensors, root, softmax } from './helper.mjs';
+import {
+  binaries,
+  files,
+  goldenModels,
+  near,
+  randomBelow,
+  readSafetensors,
+  root,
+  softmax,
+} from './helper.mjs';
 
 const dump = fileURLToPath(new URL('.build/native/dump', root));
 
@@ -133,14 +142,11 @@ function writeLargeGpt2(folder, dtype) {
     linear(`h.${l}.mlp.c_proj`, 4 * D, D);
   }
   for (const part of ['weight', 'bias']) shapes[`ln_f.${part}`] = [D];
-  let seed = 1;
+  const random = randomBelow(1);
   const tensors = Object.entries(shapes).map(([name, shape]) => {
     const n = shape.reduce((a, b) => a * b);
     // Numbers have seven bits of a fraction, so that every type holds them.
-    const numbers = Float32Array.from({ length: n }, () => {
-      seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-      return ((seed >>> 25) - 63) / 1024;
-    });
+    const numbers = Float32Array.from({ length: n }, () => (random(128) - 63) / 1024);
     const words = stored[dtype](new Uint32Array(numbers.buffer));
     return [name, { dtype, shape }, Buffer.from(words.buffer)];
   });

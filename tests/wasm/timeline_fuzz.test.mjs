@@ -9,7 +9,7 @@ import assert from 'node:assert/strict';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { openTimeline } from '../../wasm/index.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
-import { JUNK } from './helper.mjs';
+import { JUNK, spoil } from './helper.mjs';
 import {
   CHECKPOINTS,
   bytesOf,
@@ -24,20 +24,6 @@ const { FUZZ_SECONDS = 1, FUZZ_SEED = 1 } = process.env;
 const LIMIT_MS = 60_000;
 
 const STRUCTURE = '{}[]",:0-eE\\';
-
-function mutated(value, below) {
-  if (typeof value !== 'object' || value === null || below(9) === 0)
-    return JUNK[below(JUNK.length)];
-  const copy = Array.isArray(value) ? [...value] : { ...value };
-  const keys = Object.keys(copy);
-  if (keys.length === 0) return JUNK[below(JUNK.length)];
-  const key = keys[below(keys.length)];
-  const change = below(10);
-  if (change === 0) delete copy[key];
-  else if (change === 1 && Array.isArray(copy)) copy.push(copy[key]);
-  else copy[key] = mutated(copy[key], below);
-  return copy;
-}
 
 function scratchBytes(bytes, below) {
   const copy = Buffer.from(bytes);
@@ -66,7 +52,7 @@ function spoilEntry(fileTable, below) {
 const DAMAGES = [
   () => {},
   spoilEntry,
-  (fileTable, below) => (fileTable['index.json'] = mutated(fileTable['index.json'], below)),
+  (fileTable, below) => (fileTable['index.json'] = spoil(fileTable['index.json'], below, JUNK)),
   (fileTable, below) =>
     (fileTable['index.json'] = misspelled(JSON.stringify(fileTable['index.json']), below)),
 ];

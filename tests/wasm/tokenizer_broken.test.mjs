@@ -25,7 +25,7 @@ function attempt(open) {
     const tokenizer = openTokenizer(json, config);
     const tokens = tokenizer.encode(text);
     for (const { id, start, end, special } of tokens) {
-      // A file may state the ids that it puts around a text.
+      // A file may state the ids that it puts before and after a text.
       assert.ok(Number.isInteger(id) && id >= 0 && (special || id < tokenizer.size), `id ${id}`);
       assert.ok(0 <= start && start <= end && end <= text.length, `[${start}, ${end})`);
     }

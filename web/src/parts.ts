@@ -2,7 +2,7 @@
 
 /** The end of the name of a token that is one of several of a character: “注 2/3”. Text that a reader types has no such space. */
 const PART = /\u200e?\u202f(\d+)\/\d+$/;
-/** Letters that are written from the right: marks around them keep the number at their right, as in all other names. */
+/** Letters that are written from the right: marks before and after them keep the number at their right, as in all other names. */
 const FROM_RIGHT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/;
 
 export function namePart(character: string, part: number, count: number): string {

@@ -195,22 +195,22 @@ async function promptsOfText(
 /** Names each of several tokens that are bytes of one character by this character and its part: “注 2/3”. */
 function nameParts(tokens: readonly Token[], text: string): Token[] {
   const isByte = ({ text: piece, start, end }: Token) => piece.includes('\ufffd') && start < end;
-  /** Whether the token at t and the one before it are bytes of one character. */
-  const continues = (t: number) =>
-    t > 0 &&
-    t < tokens.length &&
-    isByte(tokens[t]!) &&
-    isByte(tokens[t - 1]!) &&
-    tokens[t]!.start < tokens[t - 1]!.end;
-  return tokens.map((token, t) => {
-    if (!isByte(token)) return token;
-    let [first, next] = [t, t + 1];
-    while (continues(first)) first--;
-    while (continues(next)) next++;
-    const character = text.slice(token.start, token.end);
-    const name = next - first > 1 ? namePart(character, t - first + 1, next - first) : character;
-    return { ...token, text: name };
-  });
+  /** The bytes of each character. */
+  const groups: Token[][] = [];
+  for (const token of tokens) {
+    const last = groups.at(-1)?.at(-1);
+    const continues = last && isByte(last) && isByte(token) && token.start < last.end;
+    if (continues) groups.at(-1)!.push(token);
+    else groups.push([token]);
+  }
+  return groups.flatMap((group) =>
+    group.map((token, i) => {
+      if (!isByte(token)) return token;
+      const character = text.slice(token.start, token.end);
+      const { length } = group;
+      return { ...token, text: length > 1 ? namePart(character, i + 1, length) : character };
+    }),
+  );
 }
 
 /** Cuts a text into prompts of T tokens; a shorter text is one prompt. */

@@ -188,7 +188,7 @@ export const changeWords = (rise: number, other: number): string =>
     .join(', not ')
     .replace(/(worse|better)(.*) \1$/, '$1$2');
 
-/** Says how much worse a model predicts: as if it chose among more equally likely tokens, if it has so many. */
+/** Says how much worse a model predicts: as if it chose among more equally likely tokens, if its vocabulary has that many. */
 export function choiceWords(baseline: Frame, rise: number): string {
   const { V } = baseline.architecture;
   const blind = blindRise(baseline);

@@ -1,8 +1,8 @@
 /** The controls that rooms share and the first screen lacks. */
-import { joinTokens } from '../parts';
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Splitting } from 'sinkscope';
 import { splitText } from 'sinkscope/internal';
+import { joinTokens } from '../parts';
 import type { Context, SubjectEntry } from './context';
 import { isHeadless, type Frame, predictsNext } from '../frame';
 import { NO_WEIGHTS } from '../run/recordings';

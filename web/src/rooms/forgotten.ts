@@ -29,7 +29,7 @@ type Texts = Readonly<Record<keyof Written, { readonly text: string; readonly lo
 const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] as const);
 /** The characters that a card shows of a written text, and the words at each end of the forgotten ones. */
 const [WRITTEN_LENGTH, END_WORDS] = [118, 3];
-/** Nonsense: the least rise of the loss above the unchanged text, in nats per token, or the most different words. */
+/** Nonsense: a text whose loss rises by at least this many nats per token, or with at most this many different words. */
 const [NONSENSE_RISE, STUCK_WORDS] = [1, 5];
 /** The steps of 8 bits on either side of 0. */
 const STEPS = 2 ** 7 - 1;
@@ -48,7 +48,7 @@ const writesNonsense = (written: Texts, one: Condition) =>
 /** A case of an exhibit: what is done, its broken condition and its repaired one, and what repairs it. */
 type Case = readonly [deed: string, broken: Condition, repaired: Condition, repair?: string];
 
-/** The words of a question, in which {first} and {second} stand for the first words of the text, {D} for the width of the model. */
+/** The words of a question, where {first} and {second} are the first words of the text, {D} is the width of the model. */
 interface Exhibit {
   readonly intro: string;
   /** The cases by the choice of the experiment's menu; '' without a menu. */

@@ -133,6 +133,7 @@ export function learnedOn({ points }: TextCourse) {
 export const COUNTING = 'counting …';
 
 const X_LABEL = 'training step, not evenly spaced';
+
 /** The height of the chart without a style sheet. */
 const MIN_HEIGHT = 190;
 

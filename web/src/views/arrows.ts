@@ -96,7 +96,7 @@ function sentence(frame: Frame, at: Head): string {
   );
 }
 
-/** Formats a cosine, of which a thousandth is no power of ten. */
+/** Formats a cosine: one of thousandths is 0.00, and no power of ten. */
 const cosineWords = (cosine: number): string =>
   cosine && Math.abs(cosine) < 0.005 ? '0.00' : formatSigned(cosine);
 
