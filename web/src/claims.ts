@@ -128,6 +128,8 @@ export interface LaterSink {
   readonly at: Head;
   readonly key: number;
   readonly attention: number;
+  /** Whether no other later token is a sink of the head. */
+  readonly isOnly: boolean;
 }
 
 /**
@@ -142,9 +144,14 @@ export function laterSink(frame: Frame, at: Head): LaterSink | undefined {
   const { data: even } = frame.tensors.alpha_uniform!;
   const eps = Math.fround(frame.eps);
   let later: LaterSink | undefined;
-  for (let key = first + 1; key < comparableKeyCount(frame); key++)
-    if (alphas[key]! > Math.max(eps, later?.attention ?? 0) && even[key]! <= frame.eps)
-      later = { at, key, attention: alphas[key]! };
+  for (let key = first + 1; key < comparableKeyCount(frame); key++) {
+    const attention = alphas[key]!;
+    if (!(attention > eps && even[key]! <= frame.eps)) continue;
+    later =
+      later && attention <= later.attention
+        ? { ...later, isOnly: false }
+        : { at, key, attention, isOnly: !later };
+  }
   return later;
 }
 

@@ -564,7 +564,8 @@ export const laterSinkText = (frame: Frame, { key, attention }: LaterSink): stri
 /** Says where the sink of a head is that has none at the first token; '' if it has none at a later one. */
 export function laterSinkSentence(frame: Frame, at: Head): string {
   const later = laterSink(frame, at);
-  return later ? ` Its sink is at a later token: ${laterSinkText(frame, later)}.` : '';
+  if (!later) return '';
+  return ` Its ${later.isOnly ? '' : 'strongest '}sink is at a later token: ${laterSinkText(frame, later)}.`;
 }
 
 /** Says how many heads give something, with a verb that agrees. */

@@ -90,7 +90,11 @@ function laterOf({ raw, eps }: Truth, { tensors, T }: Frame, i: number) {
   const later = alphas.slice(1, Math.max(1, T - 7));
   const most = Math.max(...later);
   if (uniformOf(T) > eps || raw[i]! > eps || !(most > eps)) return undefined;
-  return { key: 1 + later.indexOf(most), most };
+  return {
+    key: 1 + later.indexOf(most),
+    most,
+    isOnly: later.filter((alpha) => alpha > eps).length === 1,
+  };
 }
 
 /** Returns what the shown head writes, divided by the mean of the other heads. */
@@ -124,7 +128,7 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
       (t, frame) => t.raw.some((_, i) => laterOf(t, frame, i)),
     ],
     'the sink of this head is later': [
-      /^Its sink is at a later token: |; its sink is later: /,
+      /^Its (?:strongest )?sink is at a later token: |; its (?:strongest )?sink is later: /,
       (t, frame) => Boolean(laterOf(t, frame, indexOf(frame))),
     ],
     'a strong remark': [/^◀ attention sink/, ({ shown, eps }) => shown.given > eps],
@@ -160,6 +164,13 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
       (_, frame) => {
         const [withFirst, without] = lastOutputs(frame);
         return withFirst < without && areApart(withFirst, without);
+      },
+    ],
+    'the head writes less than half with the first token': [
+      /keeps what the head writes small/,
+      (_, frame) => {
+        const [withFirst, without] = lastOutputs(frame);
+        return withFirst < without / 2;
       },
     ],
     'another token wins': [
@@ -351,11 +362,12 @@ function problemsOf(frame: Frame, state: { layer: number; head: number }): strin
     /sink is (?:later|at a later token)/.test(sentence),
   );
   // Only the label of rows that sum to 100% has always room for it.
-  const patterns = [
-    /^Its sink is at a later token: /,
-    ...(truth.normalizes ? [/; its sink is later: /] : []),
+  const sink = later?.isOnly ? 'sink' : 'strongest sink';
+  const wanted = [
+    `Its ${sink} is at a later token: `,
+    ...(truth.normalizes ? [`; its ${sink} is later: `] : []),
   ];
-  const isSaid = patterns.every((pattern) => saysLater.some((one) => pattern.test(one)));
+  const isSaid = wanted.every((words) => saysLater.some((one) => one.includes(words)));
   if (place ? !isSaid || !saysLater.every((one) => one.includes(place)) : saysLater.length)
     problems.push(`a sink at ${place}: ${saysLater.join(' | ')}`);
   const bars = truth.raw.filter((weight) => hasSink(frame, weight)).length;

@@ -197,7 +197,7 @@ describe('Start without a start token', () => {
     expect(text('h1')).toBe('Do language models always stare at the first token?');
     expect(text('.lead')).toMatchSnapshot();
     const some = startRoom({ shown: ['softmax'] }, [without(0.25)], cards as never);
-    expect(some.text('[data-no-start]')).toMatch(/without it, only 1 of the 4 heads has one/);
+    expect(some.text('[data-no-start]')).toMatch(/without it, only 1 of the 4 heads has a sink/);
     const none = startRoom({ shown }, pair());
     expect([none.text('h1'), none.all('[data-no-start]').length]).toEqual([
       'Why do language models stare at the first token?',

@@ -239,8 +239,8 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
       ? ` A model of this size has hardly any sink either if it is trained without ${token}; the larger model of step 3 has its sink at whatever token comes first`
       : ` A model trained without ${token} has one in ${formatPercent(percent / 100)} of its heads, over 100 passages`;
   return html`<span data-no-start>
-    This model’s sink belongs to ${token}, which began every text of its training: without it,
-    ${sink ? 'only ' : ''}${headsHave(frame, sink)} one at the first token
+    Every text of this model’s training began with ${token}: without it,
+    ${sink ? 'only ' : ''}${headsHave(frame, sink)} a sink at the first token
     ${countedOn(frame)}.${smallModel}:
     <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
       >see both on this text</a

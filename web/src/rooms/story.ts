@@ -308,7 +308,7 @@ export function contrastWords({
   const change = compareLosses(withoutFirst, loss);
   const control = compareLosses(withoutSecond, loss);
   if (!change)
-    return `${subject}: hiding ${control ? 'the first token' : 'one of the first two tokens'} makes no difference.`;
+    return `${subject}: hiding ${control ? 'the first token' : 'one of the first two tokens'} makes hardly any difference.`;
   if (change < 0) return `${subject}: with the first token hidden it predicts this text better.`;
   const contrast = control > 0 ? compareLosses(withoutFirst, withoutSecond) : 1;
   const amount = ['less than', 'about as much as', 'more than'][1 + contrast]!;

@@ -181,7 +181,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
     return `${opening} ${name} gets the most attention.`;
   const effect = !reducesOutput(workedRow)
     ? ''
-    : hasSmallValue(workedRow)
+    : hasSmallValue(workedRow) && workedRow.output < workedRow.outputWithoutFirst / 2
       ? ', whose small value keeps what the head writes small'
       : ', and the head writes less than it would without it';
   return `This row must give all its attention away: most goes to ${name}${effect}.`;

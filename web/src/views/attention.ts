@@ -411,7 +411,8 @@ export function labelOf(
   }
   // A reader who sees shares of rows sees no weights of later columns.
   const later = isShare && usesRawWeights(frame) ? undefined : laterSink(frame, at);
-  const laterText = later ? `; its sink is later: ${laterSinkText(frame, later)}` : '';
+  const its = later?.isOnly ? 'its sink' : 'its strongest sink';
+  const laterText = later ? `; ${its} is later: ${laterSinkText(frame, later)}` : '';
   if (isShort && !isOtherByWeight)
     return isSink
       ? { kind: 'sink', text: `◀ ${amount}: a sink` }
@@ -487,7 +488,7 @@ export const attention: View = {
     const receivedWords = claim.isShare
       ? `${weightText}${operation.normalizes ? '' : ` ${usesRawWeights(frame) ? 'of what its rows carry' : shareWords(frame)},`}${averageNote || ' on average'}`
       : isBelowUniform(claim)
-        ? `a weight of ${weightText} at most${averageNote}, the most that any head gives it`
+        ? `a mean weight of ${amountOf(claim)}${averageNote}, the most that any head gives it`
         : `a mean weight of ${weightText}${averageNote}`;
     const sumsNote = claim.isShare
       ? isFirstHidden(frame)
