@@ -6,7 +6,16 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { freePort, waitUntilListening } from './drivers.mjs';
-import { createHost, pageRoot, root, setSavesData, until } from './stage.mjs';
+import {
+  createHost,
+  pageRoot,
+  root,
+  setSavesData,
+  settled,
+  twoFrames,
+  until,
+  WATCHES_SHIFTS,
+} from './stage.mjs';
 
 /** Static servers as a course uses them: without our headers, and with their own tables of types. */
 const SERVERS = {
@@ -73,6 +82,40 @@ async function zippedBytes(paths) {
   return sizes.reduce((a, b) => a + b, 0);
 }
 
+/** Opens Start, whose models' files wait until `release` is called. */
+async function openHeld(
+  { browser, origin },
+  { hash = '', held = /\/zoo\/.*\.gz$/, ...options } = {},
+) {
+  const context = await browser.newContext({ serviceWorkers: 'block', ...options });
+  const page = await context.newPage();
+  const { promise: isReleased, resolve: release } = Promise.withResolvers();
+  await context.route(held, async (route) => {
+    await isReleased;
+    await route.continue();
+  });
+  await page.addInitScript(WATCHES_SHIFTS);
+  const requestedPaths = new Set();
+  context.on('request', (request) => requestedPaths.add(new URL(request.url()).pathname));
+  await page.goto(`${origin}/${hash}`);
+  return { page, release, requestedPaths };
+}
+
+/** Returns what a reader sees of Start, without the line about the saved picture: words, labels, and pixels. */
+async function lookAtStart(page) {
+  await twoFrames(page);
+  const read = () => {
+    const parts = ['.start-head', '.start-captions', '.start-legend', '.start-facts', '.cells'];
+    const texts = parts.map((part) =>
+      document.querySelector(part).textContent.replace(/\s+/g, ' '),
+    );
+    const labels = [...document.querySelectorAll('.cells [aria-label]')];
+    return [...texts, ...labels.map((element) => element.ariaLabel)];
+  };
+  const style = '.start-saved { visibility: hidden !important }';
+  return { words: await page.evaluate(read), pixels: await page.screenshot({ style }) };
+}
+
 export const delivery = {
   ...Object.fromEntries(
     Object.keys(SERVERS).map((name) => [
@@ -80,6 +123,68 @@ export const delivery = {
       (stage) => fromSubPath(stage, name),
     ]),
   ),
+
+  async 'the first picture is drawn from at most six files and 0.13 MB, before any of a model or the engine'(
+    stage,
+  ) {
+    const held = /\/(zoo|engine)\//;
+    const { page, release, requestedPaths } = await openHeld(stage, { held });
+    await page.waitForFunction(() => performance.getEntriesByName('first-picture').length > 0);
+    await page.getByText('Recorded; the model is loading').waitFor();
+    assert.equal(await page.locator('.cell canvas').count(), 2);
+    const neededPaths = [...requestedPaths].filter((path) => !held.test(path));
+    const bytes = await zippedBytes(neededPaths);
+    assert.ok(neededPaths.length <= 6 && bytes < 0.13e6, `${bytes}\n${neededPaths.join('\n')}`);
+    assert.deepEqual(
+      await page.evaluate(() => performance.getEntriesByName('first-sink')),
+      [],
+      'no model has answered',
+    );
+    release();
+    return `${neededPaths.length}, ${(bytes / 1e6).toFixed(3)} MB`;
+  },
+
+  async 'the saved picture has the words and pixels of the live one, which replaces it in place'(
+    stage,
+  ) {
+    for (const [width, height, colorScheme] of [
+      [1280, 800, 'dark'],
+      [390, 844, 'light'],
+    ]) {
+      const { page, release } = await openHeld(stage, { viewport: { width, height }, colorScheme });
+      await page.locator('.start-saved').waitFor();
+      const map = page.locator('.heatmap').first();
+      await map.focus();
+      await page.keyboard.press('ArrowDown');
+      const saved = await lookAtStart(page);
+      const shift = await page.evaluate(() => globalThis.shifted);
+      assert.match(saved.words.join(), /93% on <s>/);
+      release();
+      await page.locator('.start-saved').waitFor({ state: 'detached' });
+      await settled(page);
+      const live = await lookAtStart(page);
+      assert.deepEqual(live.words, saved.words);
+      assert.ok(live.pixels.equals(saved.pixels), `pixels at ${width} px, ${colorScheme}`);
+      assert.equal(await page.evaluate(() => globalThis.shifted), shift, 'nothing moved');
+      assert.ok(await map.evaluate((element) => element.contains(document.activeElement)));
+    }
+  },
+
+  async 'a text that is typed over the saved picture is kept, and answered'(stage) {
+    const { page, release } = await openHeld(stage);
+    await page.locator('.start-saved').waitFor();
+    await page.locator('textarea').fill('A bird');
+    await page.keyboard.type(' sang.');
+    await page.locator('.cell.stale').first().waitFor();
+    release();
+    await page.waitForFunction(() =>
+      /bird/.test(document.querySelector('.cell .row-words').textContent),
+    );
+    await settled(page);
+    assert.equal(await page.locator('textarea').inputValue(), 'A bird sang.');
+    assert.equal(await page.locator('.start-saved, .cell.stale').count(), 0);
+    assert.equal(await page.evaluate(() => document.activeElement.tagName), 'TEXTAREA');
+  },
 
   async 'the first sink is drawn after at most ten requests and 1.16 MB'({ browser, origin }) {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();

@@ -118,6 +118,8 @@ export interface Frame {
   /** What the model writes after the text, if the room requested it. */
   readonly writes?: string;
   readonly milliseconds: number;
+  /** Whether the frame is not of this visit: it was saved with the page. */
+  readonly isSaved?: boolean;
   /** The conditions of a figure's numbers in words, if the question does not state them. */
   readonly setting?: string;
   /** The bytes of a run that kept only the keys in its cache, and what all keys would take. */

@@ -2,6 +2,7 @@
 import { computed, effect, signal } from '@preact/signals-core';
 import { html, render } from 'lit';
 import { createEngine } from 'sinkscope';
+import savedStart from '../lessons/pictures/start.json';
 import { errorSentence } from './ask/errors';
 import { linkTo, defaults } from './ask/state';
 import { textsOf } from './ask/question';
@@ -32,7 +33,9 @@ import { isPrinting } from './plot/paper';
 import { figure, rooms } from './rooms/index';
 import { SIDE_COUNT } from './rooms/start';
 import { Models } from './run/models';
+import type { LoadProgress } from './run/progress';
 import { Queue } from './run/queue';
+import { readSaved } from './run/saved';
 import './page/base.css';
 import './page/page.css';
 import './page/controls.css';
@@ -49,6 +52,7 @@ const MAX_THREADS = 4;
 const isEmbed = document.body.classList.contains('embed');
 const engine = signal<Engine | undefined>(undefined);
 const promptFileVersion = signal(0);
+const fetched = signal<Readonly<Record<string, LoadProgress>>>({});
 const pointed = signal<PointerTarget>({});
 const openerChanges = signal(0);
 const systemScheme = matchMedia('(prefers-color-scheme: dark)');
@@ -86,6 +90,8 @@ const context: Context = {
   pointed,
   engine,
   file,
+  saved: readSaved(savedStart),
+  fetched,
   set,
   point: (at) => (pointed.value = at),
   chooseFile: (promptFile) => {
@@ -148,7 +154,9 @@ function checkNames(models: Models): void {
 
 async function start(): Promise<void> {
   try {
-    const zooLoading = openZoo();
+    const zooLoading = openZoo((id, done, total) => {
+      fetched.value = { ...fetched.peek(), [id]: { done, total } };
+    });
     zooLoading.then(prefetch, () => {});
     // A page without cross-origin isolation has no threads; models of the zoo are too small to need them.
     const threads = Math.min(navigator.hardwareConcurrency || 1, MAX_THREADS);

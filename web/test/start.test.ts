@@ -1,8 +1,11 @@
 // @vitest-environment happy-dom
 /** The room Start over frames with known numbers: its sentences and its requests. */
+import { signal } from '@preact/signals-core';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
+import type { Context } from '../src/page/context';
+import { failure } from '../src/page/messages';
 import { build, leadSentence } from '../src/rooms/start';
 import { PATIENCE, frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
@@ -10,6 +13,7 @@ import { pageOf, roomOf } from './page';
 type Extra = (frame: Frame) => { remark?: object };
 const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
+const entriesShown = vi.hoisted(() => [] as object[]);
 const story = vi.hoisted(() => ({ made: vi.fn(), needs: vi.fn() }));
 vi.mock('../src/rooms/story', () => ({
   createStory: (...parameters: unknown[]) => {
@@ -25,6 +29,7 @@ vi.mock('../src/page/figure', () => ({
     }
     update(parameters: { subject: string }[]) {
       updates.push(parameters.map(({ subject }) => subject).join());
+      entriesShown.push(parameters);
     }
   },
 }));
@@ -61,9 +66,11 @@ function startRoom(
   change: Partial<State>,
   frames: readonly Frame[],
   cards = [createCard('softmax', 40, 50, 60), createCard('sigmoid', 0, 1.25)],
+  more: Partial<Context> = {},
 ) {
   const page = pageOf(change, frames, {
     models: { zoo: { cards } },
+    ...more,
   });
   const room = roomOf(build, page);
   return {
@@ -168,6 +175,82 @@ describe('the lead of Start', () => {
     expect(noModel.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
     expect(noModel.root.classList).toContain('coming');
     expect(noModel.text('.lead')).toMatchSnapshot();
+  });
+});
+
+describe('the saved picture of Start', () => {
+  const saved = pair().map((frame) => ({ ...frame, isSaved: true }));
+  /** A room whose page has saved frames. Its engine may not run yet. */
+  const savedRoom = (change: Partial<State> = {}, frames: readonly Frame[] = []) => {
+    const fetched = signal<Record<string, { done: number; total: number }>>({});
+    const room = startRoom({ shown, ...change }, frames, undefined, { saved, fetched });
+    return { ...room, fetched };
+  };
+  const line = ({ text }: ReturnType<typeof savedRoom>) => text('.start-saved');
+  const words = ({ text }: ReturnType<typeof savedRoom>) =>
+    ['h1', '.starts', '.lead', '.twin-0', '.twin-1', '.facts'].map(text);
+
+  it('has the words of the live one, and says how much of its model has been fetched', () => {
+    const room = savedRoom();
+    const { fetched, entries, ask, root } = room;
+    expect(words(room)).toEqual(words(savedRoom({}, pair())));
+    expect(root.classList).not.toContain('coming');
+    expect(line(room)).toBe('Recorded; the model is loading');
+    // The page shows no other progress of these models.
+    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: ['softmax'], ahead: shown });
+    fetched.value = { softmax: { done: 412_000, total: 907_280 } };
+    expect(line(room)).toBe('Recorded; the model is loading: 412 kB of 907 kB');
+    fetched.value = { softmax: { done: 9, total: 9 }, sigmoid: { done: 5000, total: 904_000 } };
+    entries.value = new Map([['softmax', { frame: softmax() }]]);
+    expect(line(room)).toBe('Sigmoid model: recorded; it is loading: 5 kB of 904 kB');
+    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, ahead: ['sigmoid'] });
+    entries.value = new Map(pair().map((frame) => [frame.subject, { frame }]));
+    expect(root.querySelector('.start-saved')).toBeNull();
+    expect(ask.mock.lastCall![0]).toMatchObject({ subjects: shown, ahead: [] });
+  });
+
+  it.each([
+    [{ prompt: 'Another text.' }],
+    [{ first: 'none' }],
+    [{ layer: 1, head: 0 }],
+    [{ eps: 0.2 }],
+    [{ input: 'heldout' as const }],
+    [{ shown: ['gated', 'softmax@100'] }],
+  ])('is not shown to a link with %o', (change) => {
+    const room = savedRoom(change);
+    expect(room.root.querySelector('.start-saved')).toBeNull();
+    expect(room.text('.lead')).toMatch(/^A small language model/);
+  });
+
+  it('stays as an old one while the reader types, until a model has answered', () => {
+    const room = savedRoom();
+    const before = words(room);
+    entriesShown.length = 0;
+    room.set({ prompt: 'A text that the reader types.' });
+    expect(words(room)).toEqual(before);
+    expect(entriesShown.at(-1)).toMatchObject([{ isStale: true }, { isStale: true }]);
+    room.entries.value = new Map([['softmax', { frame: softmax() }]]);
+    expect(room.text('.twin-1')).toBe('Loading the second model …');
+    expect(room.root.querySelector('.start-saved')).toBeNull();
+  });
+
+  it('gives way to an error, and promises no model that cannot load', () => {
+    const room = savedRoom();
+    failure.value = 'No engine.';
+    expect(line(room)).toBe('Recorded; the model has not loaded.');
+    failure.value = '';
+    room.entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
+    expect(room.text('.trouble')).toMatch(/softmax: no such file\. Try again/);
+    expect(room.text('.twin-0')).toBe('');
+  });
+
+  it('has the second model only on request where data are saved', () => {
+    vi.stubGlobal('navigator', { connection: { saveData: true } });
+    const room = savedRoom();
+    expect(room.text('.twin-1')).toMatch(/^Load the second model/);
+    room.root.querySelector<HTMLElement>('.twin-1 button')!.click();
+    expect(words(room)).toEqual(words(savedRoom({}, pair())));
+    vi.unstubAllGlobals();
   });
 });
 

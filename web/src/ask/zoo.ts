@@ -143,8 +143,23 @@ function fetchJson<T>(path: string): Promise<T> {
   return readWithRetry([path], read, (error) => (error as Error).cause instanceof SyntaxError);
 }
 
-const fetchBytes = async (path: string): Promise<Uint8Array<ArrayBuffer>> =>
-  new Uint8Array(await (await fetchFile(path)).arrayBuffer());
+/** @param onBytes gets the number of bytes so far; nothing of an error, which the returned promise has */
+async function fetchBytes(
+  path: string,
+  onBytes?: (done: number) => void,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const response = await fetchFile(path);
+  let done = 0;
+  const counter = new WritableStream<Uint8Array>({
+    write: (part) => onBytes!((done += part.length)),
+  });
+  if (onBytes)
+    response
+      .clone()
+      .body?.pipeTo(counter)
+      .catch(() => {});
+  return new Uint8Array(await response.arrayBuffer());
+}
 
 async function fetchPlain({ id }: Card): Promise<Files> {
   const [config, weights] = await Promise.all([
@@ -154,12 +169,14 @@ async function fetchPlain({ id }: Card): Promise<Files> {
   return { config, weights };
 }
 
-async function fetchPacked({ id, packed }: Card): Promise<Files> {
-  const path = `${id}/${packed!.file}`;
-  return {
-    config: JSON.stringify(packed!.config),
-    weights: await unpack(await fetchBytes(path), path),
-  };
+/** Says how much of a model's packed weights has been fetched. */
+type OnBytes = (id: string, done: number, total: number) => void;
+
+async function fetchPacked({ id, packed }: Card, onBytes?: OnBytes): Promise<Files> {
+  const { file, bytes, config } = packed!;
+  const path = `${id}/${file}`;
+  const packedBytes = await fetchBytes(path, onBytes && ((done) => onBytes(id, done, bytes)));
+  return { config: JSON.stringify(config), weights: await unpack(packedBytes, path) };
 }
 
 /** Unpacks a file that ends in .gz, unless the server has unpacked it already. */
@@ -191,7 +208,7 @@ export const passagesPerPrompt = (tokens: number): number =>
 export const heldOutFile = (tokens: number): string =>
   PASSAGE_FILES[tokens <= SHORT_TOKENS ? 0 : 1];
 
-export async function openZoo(): Promise<Zoo> {
+export async function openZoo(onBytes?: OnBytes): Promise<Zoo> {
   const jsonFiles = new Map<string, Promise<unknown>>();
   const read = (name: string) => cachedPromise(jsonFiles, name, () => fetchJson(name));
   const cards = await fetchJson<Card[]>('index.json');
@@ -199,7 +216,9 @@ export async function openZoo(): Promise<Zoo> {
   const cardOf = (id: string) => cards.find((card) => card.id === id);
   const files = (id: string) => {
     const card = cardOf(id)!;
-    return card.packed ? cachedPromise(packedFiles, id, () => fetchPacked(card)) : fetchPlain(card);
+    return card.packed
+      ? cachedPromise(packedFiles, id, () => fetchPacked(card, onBytes))
+      : fetchPlain(card);
   };
   return {
     cards,

@@ -3,6 +3,7 @@ import { effect, type ReadonlySignal } from '@preact/signals-core';
 import type { DiskFile } from 'sinkscope';
 import { headShown, type Frame } from '../frame';
 import type { Models } from '../run/models';
+import type { LoadProgress } from '../run/progress';
 import type { Theme } from '../plot/color';
 import type { Queue } from '../run/queue';
 import type { Request } from '../run/request';
@@ -28,6 +29,9 @@ export interface Context {
   /** Undefined until the engine runs. */
   readonly engine: ReadonlySignal<Engine | undefined>;
   readonly file: ReadonlySignal<PromptFile | undefined>;
+  /** Start's frames that are saved with the page, and the bytes of models that have been fetched, by their ids. */
+  readonly saved?: readonly Frame[];
+  readonly fetched?: ReadonlySignal<Readonly<Record<string, LoadProgress>>>;
   /** @param isStep whether the browser's Back undoes the change, although no link may carry it */
   readonly set: (change: Partial<State>, isStep?: boolean) => void;
   readonly point: (pointed: PointerTarget) => void;

@@ -93,9 +93,10 @@ function cellKeys(subjects: readonly string[]): string[] {
   );
 }
 
-/** Marks the time of the first drawn map. */
-function markFirstSink(): void {
-  if (!performance.getEntriesByName('first-sink').length) performance.mark('first-sink');
+/** Marks when the first picture is drawn, which may be a saved one, and when the first of a model that has run here. */
+function markFirst({ isSaved }: Frame): void {
+  for (const name of isSaved ? ['first-picture'] : ['first-picture', 'first-sink'])
+    if (!performance.getEntriesByName(name).length) performance.mark(name);
 }
 
 export class Figure {
@@ -441,7 +442,7 @@ export class Figure {
     const frameConditions = { ...this.#conditionsOf(frame), T, ...sharedTitle };
     cell.conditions = stampWords({ ...frameConditions, ...ownConditions, class: kind });
     this.#stamp(cell);
-    markFirstSink();
+    markFirst(frame);
   }
 
   #stamp({ stamp, conditions }: Cell): void {
@@ -462,9 +463,8 @@ export class Figure {
   }
 
   #isReady(frame: Frame): boolean {
-    return (
-      this.#fits(frame) &&
-      hasNumbersOf(this.#view, frame, this.#context.engine.peek()!.models.describe)
-    );
+    const { describe } = this.#context.engine.peek()?.models ?? {};
+    // A saved frame has all numbers of its view; it may be drawn before the engine runs.
+    return this.#fits(frame) && (!describe || hasNumbersOf(this.#view, frame, describe));
   }
 }

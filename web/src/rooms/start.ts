@@ -85,6 +85,7 @@ import {
 import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
 import { areTwins } from './start_words';
+import { savedEntries, savedLine } from './start_saved';
 import type { createStory } from './story';
 
 export const SIDE_COUNT = 2;
@@ -396,7 +397,7 @@ function drawRoom(
   root: HTMLElement,
   context: Context,
   scope: Scope,
-  currentEntries: () => SubjectEntry[],
+  currentEntries: () => readonly SubjectEntry[],
   openStory: () => void,
   isTwinDue: Signal<boolean>,
 ): void {
@@ -448,6 +449,7 @@ function drawRoom(
         </div>
         <div class="start-ask">
           <button type="button" class="primary" @click=${openStory}>Why?</button>
+          ${savedLine(entries, context)}
         </div>
         <div class="start-facts">${detailsTemplate(shown)}</div>
         ${STEP_TITLES.map((title, i) => stepTemplate(shown, title, i))}
@@ -568,7 +570,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     goTo(root, 1, isMotionReduced ? 'auto' : 'smooth');
   };
   const isTwinDue = signal(!savesData());
-  drawRoom(root, context, scope, currentEntries, openStory, isTwinDue);
+  const addSaved = savedEntries(context, (i) => i === 0 || isTwinDue.value);
+  const shownEntries = () => addSaved(currentEntries());
+  drawRoom(root, context, scope, shownEntries, openStory, isTwinDue);
   const reachedSteps = watchSteps(root, scope);
   const drawn = { reachedSteps, isAhead: watchIdle(context, scope, currentEntries) };
   const storyNeeds = fetchStory(root, drawn, { context, scope, currentEntries });
@@ -585,7 +589,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // The second model is requested only when the first one is measured, and where data are saved, only when it is asked for.
     const isDue = frame && (isTwinDue.value || reachedSteps.value.size);
     const subjects = isDue ? [firstSubject!, ...otherSubjects] : [firstSubject!];
+    const savedSubjects = framesOf(shownEntries()).filter(({ isSaved }) => isSaved);
     return {
+      // The line about the saved picture says how far these have loaded.
+      ahead: savedSubjects.map(({ subject }) => subject),
       subjects: [...subjects, ...(frame && needs ? needs.subjects : [])],
       heads: needs?.heads ?? {},
       views: [attention, ...(needs?.views ?? [])],

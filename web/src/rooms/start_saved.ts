@@ -1,0 +1,48 @@
+/** Start's first picture: its frames are saved with the page, and shown until its models have answered. */
+import { html, nothing, type TemplateResult } from 'lit';
+import { questionKey, questionOf } from '../ask/question';
+import { isHeadNamed } from '../frame';
+import { framesOf, type Context, type SubjectEntry } from '../page/context';
+import { elapsed } from '../page/elapsed';
+import { failure } from '../page/messages';
+import { loadWords } from '../run/progress';
+
+/**
+ * Returns a function that adds the saved frames to entries without one: only to a question that the saved frames answer,
+ * or as stale where the reader has changed it and no model has answered yet.
+ * @param isDue whether the model of the entry with this index is requested
+ */
+export function savedEntries({ state, saved = [] }: Context, isDue: (index: number) => boolean) {
+  let wasShown = false;
+  return (entries: readonly SubjectEntry[]): readonly SubjectEntry[] => {
+    const [first] = saved;
+    if (!first) return entries;
+    const isAnswered =
+      questionKey(questionOf(state.value)) === questionKey(first.question) &&
+      !isHeadNamed(state.value);
+    wasShown ||= isAnswered;
+    if (!isAnswered && (!wasShown || framesOf(entries).length)) return entries;
+    return entries.map((entry, i) => {
+      const frame = saved.find(({ subject }) => subject === entry.subject);
+      const isShown = frame && !entry.frame && !entry.error && isDue(i);
+      return isShown ? { ...entry, frame, isStale: !isAnswered } : entry;
+    });
+  };
+}
+
+/** Says that a picture is saved, and how much of its model has been fetched; nothing if the models have drawn all. */
+export function savedLine(
+  entries: readonly SubjectEntry[],
+  { fetched }: Context,
+): TemplateResult | typeof nothing {
+  const savedFrames = framesOf(entries).filter(({ isSaved }) => isSaved);
+  const [frame] = savedFrames;
+  if (!frame) return nothing;
+  const isPart = savedFrames.length < framesOf(entries).length;
+  const subject = isPart ? `${frame.title}: recorded; it` : 'Recorded; the model';
+  const progress = fetched?.value[frame.model.id];
+  const words = failure.value
+    ? `${subject} has not loaded.`
+    : `${subject} is loading${progress ? `: ${loadWords(progress)}` : ''}`;
+  return html`<p class="start-saved">${words}${failure.value ? nothing : elapsed(words)}</p>`;
+}
