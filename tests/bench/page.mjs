@@ -41,60 +41,78 @@ async function openSink(context, address) {
   const page = await context.newPage();
   await page.goto(address, { waitUntil: 'commit' });
   await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
-  const [start, sink] = await page.evaluate(() => [
+  const [start, picture, sink] = await page.evaluate(() => [
     performance.timeOrigin,
-    performance.getEntriesByName('first-sink')[0].startTime,
+    ...['first-picture', 'first-sink'].map(
+      (name) => performance.getEntriesByName(name)[0].startTime,
+    ),
   ]);
-  return { page, start, sink };
+  return { page, start, picture, sink };
 }
 
 /** Waits until Start has the numbers of both models; returns the milliseconds since navigation. */
 async function bothAfter(page) {
-  await page.waitForFunction(() => document.querySelectorAll('.twin > strong').length === 2);
+  await page.waitForFunction(
+    () =>
+      document.querySelectorAll('.twin > strong').length === 2 &&
+      !document.querySelector('.start-saved'),
+  );
   return page.evaluate(() => performance.now());
 }
 
-/** A first visit, service worker included, without and with Save-Data: until the first sink, and all that follows it. */
+/**
+ * A first visit, service worker included, without and with Save-Data: until the first picture, which is a saved one, until
+ * the first sink, which a model has computed in this visit, and all that follows it.
+ */
 export async function* visit() {
   const browser = await chromium.launch(CHROMIUM);
   for (const savesData of [false, true]) {
     const { served, address, close } = await servePage();
     const context = await browser.newContext({ viewport: VIEWPORT });
     await context.addInitScript(setSavesData, savesData);
-    const { page, start, sink } = await openSink(context, address);
-    // While it draws, the page requests what comes after the picture.
-    const isLater = (path) => /\/sigmoid\//.test(path);
-    const first = served.filter(({ path, at }) => at <= start + sink && !isLater(path));
+    const { page, start, picture, sink } = await openSink(context, address);
+    // The page requests the engine and the models while it draws the first picture, the second model while it draws a sink.
+    const servedUntil = (ms, laterPaths) =>
+      served.filter(({ path, at }) => at <= start + ms && !laterPaths.test(path));
+    const early = servedUntil(picture, /\.gz$|\/engine\/|worker/);
+    const first = servedUntil(sink, /\/sigmoid\//);
     await page.waitForTimeout(20_000);
     await page.waitForFunction(() => document.body.dataset.busy === undefined);
     const twice = served.filter(({ path }, i) => served.findIndex((s) => s.path === path) < i);
     const kind = savesData ? 'with Save-Data' : 'a visit';
-    console.log(`${kind}: to the first sink ${megabytes(first)}; in all ${megabytes(served)}`);
+    console.log(
+      `${kind}: to the first picture ${megabytes(early)}; to the first sink ${megabytes(first)}; in all ${megabytes(served)}`,
+    );
     console.log(`sent twice ${megabytes(twice)}`);
     await context.close();
     close();
   }
   const { address, close } = await servePage();
-  const work = (conditions, isOfBoth) => async () => {
+  const work = (conditions, msOf) => async () => {
     const fresh = await browser.newContext({ viewport: VIEWPORT, serviceWorkers: 'block' });
     if (conditions)
       fresh.on('page', async (opened) => {
         const devtools = await fresh.newCDPSession(opened);
         await devtools.send('Network.emulateNetworkConditions', conditions);
       });
-    const { page: visited, sink: sinkMs } = await openSink(fresh, address);
-    const ms = isOfBoth ? (await bothAfter(visited)) - sinkMs : sinkMs;
+    const ms = await msOf(await openSink(fresh, address));
     await fresh.close();
     return ms;
   };
   const rate = 10e6 / 8;
   const line = { offline: false, latency: 20, downloadThroughput: rate, uploadThroughput: rate };
-  const subjects = [
-    { name: 'on localhost', work: work() },
-    { name: 'at 10 Mbit/s', work: work(line) },
-  ];
-  yield { title: 'first sink after navigation', subjects };
-  const both = [{ name: 'at 10 Mbit/s', work: work(line, true) }];
+  for (const [title, msOf] of [
+    ['first picture after navigation', ({ picture }) => picture],
+    ['first sink after navigation', ({ sink }) => sink],
+  ]) {
+    const subjects = [
+      { name: 'on localhost', work: work(undefined, msOf) },
+      { name: 'at 10 Mbit/s', work: work(line, msOf) },
+    ];
+    yield { title, subjects };
+  }
+  const msOfBoth = async ({ page, sink }) => (await bothAfter(page)) - sink;
+  const both = [{ name: 'at 10 Mbit/s', work: work(line, msOfBoth) }];
   yield { title: 'numbers of both models after the first sink', subjects: both };
   await browser.close();
   close();
