@@ -26,6 +26,9 @@ export const smallLab = (left = SMALL, right = `operation:relu,${SMALL}`) =>
   `room=lab&leftRun=${left}&rightRun=${right}`;
 
 const button = (page, name) => page.getByRole('button', { name, exact: true });
+/** Opens the fold with everything but the next step. */
+export const openMore = (page) =>
+  page.locator('.lab-more').evaluate((fold) => void (fold.open = true));
 /** The button that trains; before the first step it skips the guess. */
 export const trainButton = (page) =>
   page.getByRole('button', { name: /^(Skip the guess|Train|Continue)$/ });
@@ -34,13 +37,14 @@ async function enter(stage, hash, options = {}) {
   const page = await stage.open(hash, { ...options, waits: false });
   await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
   await waitUntilPaused(page);
+  await openMore(page);
   return page;
 }
 
 /** Waits until both training runs are paused. */
 export async function waitUntilPaused(page) {
   await page.waitForFunction(
-    () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),
+    () => !document.querySelector('.room-lab .train')?.matches(':disabled, :empty'),
   );
   await settled(page);
 }
@@ -53,6 +57,7 @@ async function reload(page) {
     return said && !/loading/.test(said.textContent);
   });
   await waitUntilPaused(page);
+  await openMore(page);
 }
 
 /** Resets both models, and waits until the page shows step 0: at first it still shows the old step. */
@@ -67,11 +72,11 @@ const pauseAfter = (page, step) =>
   page.evaluate(
     (lastStep) =>
       new Promise((done) => {
-        const bar = document.querySelector('.lab-buttons');
+        const bar = document.querySelector('.lab-steer .lab-buttons');
         new MutationObserver((_, observer) => {
           const trainButton = bar.querySelector('.train');
           const shownStep = Number(document.querySelector('.lab-step strong').textContent);
-          if (shownStep <= lastStep || !/Pause/.test(trainButton.textContent)) return;
+          if (shownStep <= lastStep || !/Pause/.test(trainButton?.textContent)) return;
           observer.disconnect();
           trainButton.click();
           done();
@@ -82,7 +87,7 @@ const pauseAfter = (page, step) =>
 
 const waitUntilEnded = (page) =>
   page.waitForFunction(
-    () => /Train more/.test(document.querySelector('.lab-buttons .train').textContent),
+    () => /Train more/.test(document.querySelector('.room-lab .train').textContent),
     undefined,
     { timeout: 170_000 },
   );
@@ -175,7 +180,15 @@ async function compareModels(stage) {
       expected,
     );
   });
-  assert.match(await text(page, '[data-finding]'), /Softmax has a sink; sigmoid has none\./);
+  assert.match(await text(page, 'h1'), /^Only softmax has a sink: it looks at <s> when /);
+  assert.match(
+    await text(page, '.lab-guess'),
+    /Both models learn to copy: .* blind guess gives it 2%/,
+  );
+  assert.match(
+    await text(page, '.lab-map[data-side=left] .caption'),
+    /softmax \d\d% on <s> mean of the rows/,
+  );
   const sentence = (await text(page, '.lab-numbers')).trim();
   assert.match(
     sentence,
@@ -288,6 +301,7 @@ export const lab = {
     const titlesWithBias = await inspect(page);
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
+    await openMore(page);
     await button(page, 'Open in Explore').first().click();
     await page.waitForSelector('[data-room="explore"] .stage > .main .cell-body');
     await settled(page);
@@ -313,6 +327,7 @@ export const lab = {
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     assert.equal(await stepOf(page), 40);
+    await openMore(page);
     assert.match(Object.keys((await savedModel(page, 'last')).files).join(), /config\.json,model/);
     assert.deepEqual(page.troubles, []);
   },
@@ -470,8 +485,10 @@ export const lab = {
     assert.ok(savedStep > 0);
     await continueButtons.first().click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-under .trouble').length === 1);
-    const lostLab = page.locator('.lab-under', { has: page.locator('.trouble') });
-    assert.ok(await lostLab.getByRole('button', { name: 'Open in Explore' }).isDisabled());
+    const lostSide = await page
+      .locator('.lab-under .trouble')
+      .evaluate((trouble) => (trouble.closest('.lab-map').dataset.side === 'left' ? 0 : 1));
+    assert.ok(await button(page, 'Open in Explore').nth(lostSide).isDisabled());
     assert.deepEqual(page.troubles, []);
   },
 
@@ -504,7 +521,7 @@ export const lab = {
       /Softmax model, .*: attention of the strongest head on the first token \(even share: \d+%\) \d+% → \d+%/,
       sentence,
     );
-    await page.selectOption('.lab-map[data-side=left] select', '2');
+    await page.locator('.lab-models select').first().selectOption('2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
     await settled(page);
     assert.match(await text(page, '.lab-map .caption'), /\d% on <s>.* head L0H2/s);
@@ -571,10 +588,10 @@ export const lab = {
       assert.ok(bottom < height, 'the maps are seen without scrolling');
       await staysWithin(page, width);
       assert.deepEqual(await violations(page), []);
-      const foot = page.locator('.lab-foot summary').first();
-      await foot.click();
+      const more = page.locator('.lab-more > summary');
+      await more.click();
       assert.deepEqual(await violations(page), []);
-      await foot.click();
+      await more.click();
       await page.setViewportSize({ width: Math.min(width, 320), height: 700 });
       await staysWithin(page, Math.min(width, 320));
     },

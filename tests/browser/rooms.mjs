@@ -244,10 +244,8 @@ const start = {
     await note.waitFor({ state: 'visible' });
     assert.match(await note.textContent(), /^Every layer has several attention heads/);
     const [wordBox, noteBox] = [await word.boundingBox(), await note.boundingBox()];
-    assert.ok(
-      Math.abs(noteBox.y - wordBox.y - wordBox.height) < 12,
-      `${noteBox.y} under ${wordBox.y}`,
-    );
+    const gap = wordBox.y - noteBox.y - noteBox.height;
+    assert.ok(gap >= 0 && gap < 12, `${noteBox.y} over ${wordBox.y}`);
     const newBox = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
     assert.deepEqual(newBox, oldBox, 'nothing moves');
     await page.keyboard.press('Escape');

@@ -20,10 +20,12 @@ import {
   captionWords,
   findingWords,
   guessWords,
+  leadWords,
   questionWords,
   remarkWords,
+  rowMarks,
   rowNotes,
-  taskTitle,
+  ruleWords,
   shownHead,
   shortVerdictWords,
   titleWords,
@@ -235,7 +237,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([softmax, weakLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([weakLab, sinkLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([softmax, sinkLab], runs)).toMatch(
-      /^Both models have a sink\. Probability/,
+      /^Both models have a sink\. Both models learn to copy: /,
     );
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
     expect(shortVerdictWords([running, sinkLab], runs)).toBe('Both models have a sink.');
@@ -253,14 +255,19 @@ describe('sentences of a lab', () => {
       rightRun: preset.rightRun.replace('steps:400', 'steps:900'),
     };
     expect(longer).not.toEqual({ leftRun: preset.leftRun, rightRun: preset.rightRun });
-    expect(shortVerdictWords([softmax, sigmoid], longer).startsWith(answer)).toBe(true);
+    const finding = `Softmax has a sink; sigmoid has none. ${answer}`;
+    expect(shortVerdictWords([softmax, sigmoid], longer).startsWith(finding)).toBe(true);
+    // In the room the title says who has a sink, and the lead why.
+    expect(leadWords([softmax, sigmoid], longer)).toBe(answer);
+    expect(leadWords([softmax, sigmoid], runs)).toBe('Two models with the same task and seed.');
     const trainsOn = (length: number) =>
       [softmax, sigmoid].map((one) => {
         const log = Array.from({ length }, () => one.lab.log.at(-1)!);
         const settings = { ...one.lab.settings, steps: 900 };
         return { ...one, lab: { ...one.lab, settings, isRunning: true, log } as unknown as Lab };
       }) as [NamedLab, NamedLab];
-    expect(shortVerdictWords(trainsOn(400), longer)).toBe(answer);
+    expect(shortVerdictWords(trainsOn(400), longer)).toBe(finding);
+    expect(leadWords(trainsOn(400), longer)).toBe(finding);
     expect(shortVerdictWords(trainsOn(399), longer)).toBe(
       'So far softmax has a sink; sigmoid has none.',
     );
@@ -292,7 +299,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords(paused, runs)).toMatch(/^So far both models have a sink\./);
     expect(verdictWords(paused)).toMatch(/^So far both models have a sink\./);
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
-    expect(titleWords([running, softmax])).toMatch(/^Two models learn to copy\./);
+    expect(titleWords([running, softmax])).toMatch(/^Where do models look/);
   });
 
   it('explain two rows of the map, which has a mark at each', () => {
@@ -303,24 +310,30 @@ describe('sentences of a lab', () => {
     };
     const notesOf = (text = '') => rowNotes(withName(labOf(text, 0.2), 'softmax'));
     expect(notesOf()).toMatchSnapshot();
+    expect(rowMarks(withName(labOf('', 0.2), 'softmax'))).toEqual([
+      [2, '◀ copy: repeat w40'],
+      [3, '◀ all others: nothing to copy'],
+    ]);
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
-    expect(captionOf(0.6)).toBe('60% on the first token, with nothing to copy, last batches');
-    // An untrained model has the number of its initial weights, where its curve begins.
-    const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
-    expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe(
-      '32% on the first token, before training',
+    expect(captionOf(0.6)).toBe(
+      '60% on the first token, mean of the rows with nothing to copy, which sum to 100%',
     );
+    // Random models that copy have nothing to compare.
+    const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
+    expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe('');
     const setup = { firstText: 'w0' };
     expect(captionWords(withName({ ...labOf('', 0.6), setup } as unknown as Lab, 'a'))).toMatch(
       /^60% on <s>, /,
     );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
-    expect(taskTitle(labOf('task:conditional', 0.2))).toMatch(/^The task: at “mean”/);
-    expect(taskTitle(readLab('from:softmax'))).toBe('The task: guess the next token of the text');
+    expect(ruleWords(labOf('task:conditional', 0.2))[0]).toMatch(/^The task: at “mean”/);
+    expect(ruleWords(readLab('from:softmax'))).toEqual([
+      'The task: guess the next token of the text.',
+    ]);
   });
 
-  it('say on the map where attention gathers, and what rows sum to', () => {
+  it('say on the map where attention gathers', () => {
     /** A map of which each row gives the first, the second and its own token the same weights. */
     const labWith = (
       weights: readonly number[],
@@ -342,9 +355,40 @@ describe('sentences of a lab', () => {
     expect(remarkOf([0.1, 0.6, 0.3])).toMatchSnapshot();
     expect(remarkOf([0.1, 0.1, 0.1], { extra: 0.7 })).toMatchSnapshot();
     expect(remarkOf([0.1, 0.1, 0.1], { steps: 0 })).toMatchSnapshot();
+    // A map on the other side of the threshold than the curve says so, and shows no remark.
+    const odd = labWith([0.4, 0.1, 0.5]);
+    const log = odd.lab.log.map((entry) => ({ ...entry, first_most: 0.29 }));
+    const withLog = (more = {}) => ({
+      ...odd,
+      lab: { ...odd.lab, log, ...more } as unknown as Lab,
+    });
+    expect([captionWords(withLog()), remarkWords(withLog())]).toMatchSnapshot();
+    expect(captionWords(withLog({ isRunning: true }))).not.toContain('batches');
+    // A head that the reader chose may have no sink in a model with one.
+    const chosen = labWith([0.1, 0.2, 0.7], { text: 'head:0' });
+    const sinkLog = chosen.lab.log.map((entry) => ({ ...entry, first_most: 0.6 }));
+    const chosenLab = { ...chosen.lab, log: sinkLog } as unknown as Lab;
+    expect(remarkWords({ ...chosen, lab: chosenLab })!.text).toBe('no sink in this map');
     // A model without a sink at the first token may have one at another.
     const [strong, other] = [labWith([0.6, 0.1, 0.3]), labWith([0.1, 0.6, 0.3])];
     expect(findingWords([strong, other], { leftRun: '', rightRun: 'seed:2' })).toMatchSnapshot();
+  });
+
+  it('say which models learn to copy', () => {
+    const withChance = (chance: number) => {
+      const { lab } = withName(sampleLab('', 0.6, 0.6), '');
+      const log = lab.log.map((entry) => ({ ...entry, loss_triggers: -Math.log(chance) }));
+      return { ...lab, log } as unknown as Lab;
+    };
+    const saidOf = (left: number, right: number) =>
+      guessWords([withName(withChance(left), 'a'), withName(withChance(right), 'b')], undefined)[1];
+    for (const [left, right] of [
+      [0.5, 0.6],
+      [0.5, 0.1],
+      [0.1, 0.2],
+      [0.1, 0.02],
+    ] as const)
+      expect(saidOf(left, right)).toMatchSnapshot();
   });
 
   it('state the cost of a pair if it is known', () => {
@@ -360,14 +404,14 @@ describe('sentences of a lab', () => {
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faintLab = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdictWords([faintLab, left])).toMatch(
-      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% with nothing to copy\. Softmax/,
+      /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% with nothing to copy, over the last batches\. Softmax/,
     );
     expect(
       remarkWords({
         ...faintLab,
         lab: { ...faintLab.lab, words: Array(32).fill('a') } as unknown as Lab,
-      }).text,
-    ).toMatch(/^the first token gets only 25% of its row; rows sum to /);
+      })!.text,
+    ).toBe('the first token gets only 25% of its row');
     const [shortLab, longLab] = ['length:9', 'length:21'].map((text) =>
       withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
@@ -421,7 +465,7 @@ describe('the head whose map is shown', () => {
       command: '',
     });
     expect(captionWords(namedLab(labOf()))).toMatchSnapshot();
-    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
+    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; strongest head L1H0/);
     expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('head');
     const withoutMap = { ...labOf(), picture: undefined } as unknown as Lab;
     expect(captionWords(namedLab(withoutMap))).toBe('');

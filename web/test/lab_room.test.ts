@@ -191,6 +191,7 @@ describe('the room of the lab', () => {
     expect(text('.lab-step')).toMatchSnapshot();
     expect(text('.train')).toBe('Skip the guess');
     expect(text('.lab-bar .how p')).toContain('sequences over 64 tokens');
+    expect(text('.lab-rule')).toMatch(/^After “copy” comes the token before it\./);
     expect(all('.lab-trouble p')).toEqual([]);
     expect(all('.save')).toHaveLength(1);
     scope.end();
@@ -401,7 +402,7 @@ describe('the room of the lab', () => {
 
   it('trains by a guess, which it remembers until the labs are reset', async () => {
     const { all, labs, said, text, click, scope } = await openRoom();
-    const isAsked = () => all('.lab-pair')[0]!.matches('.lab-new:not(.lab-begun)');
+    const isAsked = () => all('.lab-pair')[0]!.matches('.lab-new');
     expect([isAsked(), text('.lab-guess')]).toMatchSnapshot();
     all<HTMLButtonElement>('.lab-guess .left')[0]!.click();
     await redraw();
@@ -410,7 +411,7 @@ describe('the room of the lab', () => {
     for (const lab of labs) Object.assign(lab, { stage: 'ended', log });
     labs[0].changes.value++;
     await redraw();
-    expect([text('.lab-guess h2'), text('[data-finding]')]).toMatchSnapshot();
+    expect([text('.lab-guess h2'), text('h1'), text('[data-finding]')]).toMatchSnapshot();
     // The browser keeps the guess for the next visit, as long as the training.
     const isKept = () => Object.values({ ...localStorage }).includes('left');
     expect(isKept()).toBe(true);
@@ -421,6 +422,28 @@ describe('the room of the lab', () => {
     await redraw();
     expect(text('.lab-guess h2')).toBe('Watch the first column');
     expect(text('[data-finding]')).toBe('Two models with the same task and seed.');
+    scope.end();
+  });
+
+  it('offers the next experiment once one is over, and keeps the focus for its keys', async () => {
+    const { all, labs, state, text, scope } = await openRoom(PRESETS[0]);
+    const guess = all<HTMLButtonElement>('.lab-guess .left')[0]!;
+    guess.focus();
+    guess.click();
+    await redraw();
+    // The pressed button is gone.
+    expect(document.activeElement!.textContent!.trim()).toBe('Pause');
+    expect(all('.lab-next')).toEqual([]);
+    const log = Array.from({ length: 400 }, (_, step) => ({ step, loss: 1 }) as LogEntry);
+    for (const lab of labs) Object.assign(lab, { stage: 'ended', log });
+    labs[0].changes.value++;
+    await redraw();
+    expect(text('.lab-next')).toBe(`Next: ${PRESETS[2]!.action} →`);
+    expect(document.activeElement!.matches('.lab-next')).toBe(true);
+    all<HTMLButtonElement>('.lab-next')[0]!.click();
+    expect(state.value.rightRun).toBe(PRESETS[2]!.rightRun);
+    await redraw();
+    expect(all('.lab-next')).toEqual([]);
     scope.end();
   });
 
@@ -524,7 +547,7 @@ describe('the room of the lab', () => {
     expect([state.value.leftRun, state.value.rightRun]).toEqual(['', 'operation:relu']);
     await redraw();
     all('#this').forEach((element) => element.removeAttribute('id'));
-    click(PRESETS[0]!.question!);
+    click(PRESETS[0]!.title);
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
       PRESETS[0]!.leftRun,
       PRESETS[0]!.rightRun,
@@ -538,17 +561,17 @@ describe('the room of the lab', () => {
     ]);
     // The next pair has the same left model.
     await redraw();
-    click('SGD instead of AdamW?');
+    click('AdamW or SGD');
     expect(calls.notify).toHaveBeenCalledTimes(1);
     scope.end();
   });
 
   it('fine-tunes trained models, and names the text', async () => {
     const { state, click, text, labs, scope } = await openRoom();
-    click('Fine-tune a trained model?');
+    click('ReLU model, continue with softmax');
     await redraw();
     const { leftRun, rightRun } = PRESETS.find(
-      ({ question }) => question === 'Fine-tune a trained model?',
+      ({ title }) => title === 'ReLU model, continue with softmax',
     )!;
     expect([state.value.leftRun, state.value.rightRun]).toEqual([leftRun, rightRun]);
     expect(labs.map(({ settings }) => settings.from)).toEqual(['relu', 'relu']);

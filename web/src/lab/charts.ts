@@ -6,7 +6,14 @@ import { formatPercent, formatValue } from '../words';
 import { tokenTexts } from './from_scratch';
 import { isFineTune } from './settings';
 import type { Lab } from './lab';
-import { recentMean, sharedFirst, triggerName, uniformShare, type NamedLab } from './words';
+import {
+  elsewhere,
+  recentMean,
+  sharedFirst,
+  triggerName,
+  uniformShare,
+  type NamedLab,
+} from './words';
 
 export const COLORS = ['--run-1', '--run-2'] as const;
 /** The most points of a line; each is the mean of the steps before it, as the numbers are, since a batch is noisy. */
@@ -38,7 +45,7 @@ const blindLoss = ({ settings }: Lab) =>
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'Attention on the first token',
+    title: 'Attention on the first token, elsewhere',
     lines: [{ column: 'first_most' }],
     levels: {
       'even share': ({ settings }) => uniformShare(settings),
@@ -139,6 +146,7 @@ export function createCharts(
       const keys = [isPlanted && plantedKey, hasHeldOut && heldOutKey];
       const ownTitle = title
         .replace('the first token', sharedFirst(pair))
+        .replace('elsewhere', elsewhere(pair[0]!.lab))
         .replace('copy', triggerName(pair[0]!.lab));
       const caption = [ownTitle, ...(shownLines.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {

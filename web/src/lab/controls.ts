@@ -4,8 +4,8 @@ import { copyCommandButton } from '../page/command';
 import { elapsed } from '../page/elapsed';
 import { choiceField } from '../page/controls';
 import { numberInput } from '../page/room_controls';
-import { explainTerms } from '../page/terms';
 import type { Context } from '../page/context';
+import { COLORS } from './charts';
 import { ownText } from './fine_tune';
 import { saveText } from './store';
 import type { Pair, Side } from './pair';
@@ -16,7 +16,6 @@ import {
   questionWords,
   type NamedLab,
   type Outcome,
-  type Runs,
 } from './words';
 import { presetOf, PRESETS, type Preset } from './presets';
 import {
@@ -43,7 +42,7 @@ export function guessTemplate(
   if (!pair.isUntrained) {
     const [heading, sentence] = guessWords(labs, guess);
     return html`<h2>${heading}</h2>
-      <p class="hint">${explainTerms(sentence)}</p>`;
+      <p class="hint">${sentence}</p>`;
   }
   const question = questionWords(labs);
   return html`<h2>${question}</h2>
@@ -63,9 +62,22 @@ export function guessTemplate(
     <p class="hint">Your guess starts the training.</p>`;
 }
 
-/** Renders the buttons that train, and how far both labs are. */
-export function trainBar(context: Context, pair: Pair, reset: () => void): TemplateResult {
-  const { isRunning, canTrain, step, steps, isOver, labs } = pair;
+function trainButton(pair: Pair, word: string): TemplateResult {
+  const { isRunning, canTrain, step, isOver } = pair;
+  return html`<button
+    type="button"
+    class="train ${isRunning || (step > 0 && !isOver) ? 'primary' : 'quiet'}"
+    aria-keyshortcuts="T"
+    ?disabled=${!canTrain && !isRunning}
+    @click=${() => pair.toggle()}
+  >
+    ${word}
+  </button>`;
+}
+
+/** Renders the button that trains until the last step, and how far both labs are. */
+export function trainBar(pair: Pair): TemplateResult {
+  const { step, steps, isOver, isUntrained, labs } = pair;
   const [{ settings }] = labs;
   // Before the first step this is a guess from a forward pass, which only the minutes of fine-tuning are worth.
   const progressNote = labs.some(({ stage }) => stage === 'loading')
@@ -74,16 +86,18 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
       ? ` · about ${durationWords(pair.secondsLeft)} to go`
       : '';
   const seconds = step ? ` · ${Math.max(...labs.map((lab) => lab.seconds)).toFixed(1)} s` : '';
+  return html`${isOver ? nothing : trainButton(pair, isUntrained ? 'Skip the guess' : pair.trainWord)}
+    <span class="lab-step" ?hidden=${(isUntrained || isOver) && !progressNote}
+      >step <strong>${step}</strong> of ${steps}${seconds}${progressNote}</span
+    >`;
+}
+
+/** Renders the other buttons that train: on after the last step, for one step, and from the first. */
+export function moreTrainBar(context: Context, pair: Pair, reset: () => void): TemplateResult {
+  const { isRunning, isOver, labs } = pair;
+  const [{ settings }] = labs;
   const speed = settingsOf(settings, pair.tables).filter(({ name }) => name === 'speed');
-  return html`<button
-      type="button"
-      class="train ${isRunning || (step > 0 && !isOver) ? 'primary' : 'quiet'}"
-      aria-keyshortcuts="T"
-      ?disabled=${!canTrain && !isRunning}
-      @click=${() => pair.toggle()}
-    >
-      ${isOver ? 'Train more' : pair.isUntrained ? 'Skip the guess' : pair.trainWord}
-    </button>
+  return html`${isOver ? trainButton(pair, 'Train more') : nothing}
     <button
       type="button"
       aria-keyshortcuts="S"
@@ -93,55 +107,51 @@ export function trainBar(context: Context, pair: Pair, reset: () => void): Templ
       One step
     </button>
     <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
-    ${speed.map(fieldsOf(context, pair, 'both', settings))}
-    <span class="lab-step"
-      >step <strong>${step}</strong> of ${steps}${seconds}${progressNote}</span
-    >`;
+    ${speed.map(fieldsOf(context, pair, 'both', settings))}`;
 }
 
-/** Renders a button for each preset; the names of those with a question are that. The one after the chosen one is marked. */
-const presetButtons = (
-  { state, set, notify }: Context,
-  pair: Pair,
-  presets: readonly Preset[],
-  hasNext = false,
-) => {
-  const choose = (runs: Runs) => {
-    const earlier = pair.requestedSettings();
-    set(runs);
-    const [left, right] = pair
-      .requestedSettings()
-      .map(({ settings }, i) => changesWords(settings, earlier[i]!.settings, pair.tables));
-    // How the right model differs from the left one is said in the room.
-    if (left) notify(`Changed settings, left: ${left}${right && `; right: ${right}`}.`);
-  };
-  const later = PRESETS.slice(PRESETS.indexOf(presetOf(state.value)!) + 1);
-  const next = hasNext ? later.find(({ question }) => question) : undefined;
-  return html`<div class="lab-questions" role="group" aria-label="Experiments">
-    ${presets.map(
-      ({ title, question = title, claim, leftRun, rightRun }) =>
-        html`<button
-          type="button"
-          class=${title === next?.title ? 'primary' : ''}
-          title=${claim}
-          aria-pressed=${presetOf(state.value) === presetOf({ leftRun, rightRun })}
-          @click=${() => choose({ leftRun, rightRun })}
-        >
-          ${title === next?.title ? 'Next: ' : ''}${question}
-        </button>`,
-    )}
-  </div>`;
-};
+function choosePreset({ set, notify }: Context, pair: Pair, { leftRun, rightRun }: Preset): void {
+  const earlier = pair.requestedSettings();
+  set({ leftRun, rightRun });
+  const [left, right] = pair
+    .requestedSettings()
+    .map(({ settings }, i) => changesWords(settings, earlier[i]!.settings, pair.tables));
+  // How the right model differs from the left one is said in the room.
+  if (left) notify(`Changed settings, left: ${left}${right && `; right: ${right}`}.`);
+}
 
-/** Offers the presets that have a question, and, for fine-tuning, the choice of the text. */
-export const questionChoice = (context: Context, pair: Pair): TemplateResult =>
-  html`${presetButtons(
-    context,
-    pair,
-    PRESETS.filter(({ question }) => question),
-    pair.isOver,
-  )}
-  ${isFineTune(context.state.value.leftRun) ? textChoice(context, pair) : nothing}`;
+/** Offers the experiment after the chosen one, once that is over. */
+export function nextExperiment(context: Context, pair: Pair): TemplateResult | typeof nothing {
+  const chosen = presetOf(context.state.value);
+  const later = PRESETS.slice(PRESETS.indexOf(chosen!) + 1);
+  const next = later.find(({ action }) => action);
+  if (!pair.isOver || !next) return nothing;
+  return html`<button
+    type="button"
+    class="primary lab-next"
+    @click=${() => choosePreset(context, pair, next)}
+  >
+    Next: ${next.action} →
+  </button>`;
+}
+
+/** Renders a button for each preset, and, for fine-tuning, the choice of the text. */
+export function presetChoice(context: Context, pair: Pair): TemplateResult {
+  const chosen = presetOf(context.state.value);
+  return html`<div class="lab-questions" role="group" aria-label="Experiments">
+      ${PRESETS.map(
+        (preset) =>
+          html`<button
+            type="button"
+            aria-pressed=${preset === chosen}
+            @click=${() => choosePreset(context, pair, preset)}
+          >
+            ${preset.title}
+          </button>`,
+      )}
+    </div>
+    ${isFineTune(context.state.value.leftRun) ? textChoice(context, pair) : nothing}`;
+}
 
 /** Renders the choice of the text for fine-tuning: the passages of this page, or a file, which resets the labs. */
 function textChoice(context: Context, pair: Pair): TemplateResult {
@@ -180,8 +190,8 @@ export function settingsForms(context: Context, pair: Pair): TemplateResult {
     ({ isShared, hasOwnControl }) => isShared && !hasOwnControl,
   );
   return html`${[left!, right!].map(form)}
-    <section class="lab-set" aria-label="Experiment">
-      ${presetButtons(context, pair, PRESETS)}
+    <section class="lab-set" aria-label="Both">
+      <strong>both</strong>
       ${sharedRows.map(fieldsOf(context, pair, 'both', left!))}
       <p class="hint">Changing a setting resets both models.</p>
     </section>`;
@@ -199,6 +209,7 @@ function settingsForm(
   );
   const command = commandOf(settings, pair.tables);
   return html`<section class="lab-set" aria-label="Lab ${side + 1}: ${name}">
+    <strong style="color: var(${COLORS[side]})">${name}</strong>
     ${rows.map(fieldsOf(context, pair, side, settings))}
     <p class="hint">
       The same run on the command line: <code>${command}</code> ${copyCommandButton(command)}

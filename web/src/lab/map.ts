@@ -5,7 +5,7 @@ import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { drawScale } from '../plot/legend';
-import { addElement } from '../page/view';
+import { addElement, setText } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import { isFineTune, type Settings } from './settings';
@@ -15,7 +15,7 @@ import {
   labelsOf,
   mapNumber,
   remarkWords,
-  rowNotes,
+  rowMarks,
   shownHead,
   type NamedLab,
 } from './words';
@@ -23,21 +23,21 @@ import {
 /** The width in pixels below which a map's cells are twice as high as wide, so that each row has its word; and the room's. */
 const [NARROW, ROOM_SHAPE] = [240, 0.8];
 
+/** What the buttons of the room do with a lab. */
 export interface Actions {
   readonly explore: (namedLab: NamedLab) => void;
   readonly saveModel: (namedLab: NamedLab) => void;
-  readonly reset: () => void;
   readonly change: (side: 0 | 1, more: Settings) => void;
 }
 
 /**
  * Adds a lab's map to the grid.
- * @param actions what the buttons under the map do; absent: no buttons
+ * @param reset what Reset does under the map of a lost model; absent: it is offered elsewhere, and the map is square
  */
 export function createMap(
   grid: HTMLElement,
   side: 0 | 1,
-  actions?: Actions,
+  reset?: () => void,
 ): (namedLab: NamedLab, theme: Theme) => void {
   const place = addElement(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
@@ -58,13 +58,9 @@ export function createMap(
     );
     // While a model loads, its name does not stand above the map of the last one.
     plot.style.visibility = number ? '' : 'hidden';
-    const shape = place.clientWidth < NARROW ? 0.5 : actions ? ROOM_SHAPE : 1;
+    const shape = place.clientWidth < NARROW ? 0.5 : reset ? ROOM_SHAPE : 1;
     drawMap(map, namedLab, theme, shape, captionWords(namedLab, number));
-    render(
-      html`${troubleNote(namedLab, actions)}
-      ${actions && namedLab.lab.step ? modelActions(namedLab, side, actions) : nothing}`,
-      footer,
-    );
+    render(troubleNote(namedLab, reset), footer);
   };
 }
 
@@ -73,13 +69,20 @@ const scaleOf = (labs: readonly NamedLab[], theme: Theme) =>
     ? diverging(theme, 1)
     : sequential(theme, 1, true);
 
-/** Adds the color scale of both maps. */
+/** Adds how to read both maps, with their color scale. */
 export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], theme: Theme) => void {
   const place = addElement(grid, 'map-legend');
-  addElement(place, '', 'span').textContent = 'attention (√ scale)';
+  const reading = addElement(place, '', 'span');
   const scale = addElement(place, 'scale-place', 'span');
   addElement(place, '', 'span').textContent = 'gray: later tokens';
-  return (labs, theme) => drawScale(scale, scaleOf(labs, theme));
+  return (labs, theme) => {
+    const isUntrained = labs.every(({ lab }) => !lab.log.length);
+    setText(
+      reading,
+      `${isUntrained ? 'Before training, each' : 'Each'} row: where one token looks`,
+    );
+    drawScale(scale, scaleOf(labs, theme));
+  };
 }
 
 function drawMap(
@@ -93,6 +96,7 @@ function drawMap(
   const headShown = shownHead(lab);
   if (!headShown) return;
   const labels = labelsOf(lab);
+  const remark = remarkWords(namedLab);
   const T = labels.length;
   const length = Number(lab.settings.length);
   const { extraKey, weights, shares } = headShown;
@@ -110,12 +114,12 @@ function drawMap(
       : weights,
     scale: scaleOf([namedLab], theme),
     outlined: [{ row: -1, col: shift }],
-    rowMarks: rowNotes(namedLab).map(({ row, token, what }) => [row, `◀ ${token}: ${what}`]),
-    remark: remarkWords(namedLab),
+    rowMarks: rowMarks(namedLab),
+    ...(remark && { remark }),
     wordPx: 1,
     rowTitle: 'attending token',
     colTitle: `attended to${length > T ? ` (first ${T} of ${length})` : ''}`,
-    label: `Attention map of ${name} after ${lab.step} steps: ${caption}`,
+    label: `Attention map of ${name} after ${lab.step} steps${caption && `: ${caption}`}`,
     rowWords: labels,
     colWords: extraKey ? ['extra', ...labels] : labels,
     describe: ({ row, col }) => {
@@ -123,7 +127,7 @@ function drawMap(
       const key = col - shift;
       if (key > row) return `“${labels[row]}” cannot attend to later tokens`;
       const query = `query ${row} “${labels[row]}”`;
-      if (key < 0) return `${query} → the extra key: weight ${formatValue(extraKey![row]!, 3)}`;
+      if (key < 0) return `${query} → the extra slot: weight ${formatValue(extraKey![row]!, 3)}`;
       const share = `${formatPercent(shares[row * T + key]!, 1)} of the row`;
       const weight = `, weight ${formatValue(weights[row * T + key]!, 3)}`;
       return `${query} → key ${key} “${labels[key]}”: ${share}${operation?.normalizes ? '' : weight}`;
@@ -131,20 +135,26 @@ function drawMap(
   });
 }
 
-function modelActions(namedLab: NamedLab, side: 0 | 1, { explore, saveModel, change }: Actions) {
+/** Renders what can be done with a model after its first step. */
+export function modelActions(
+  namedLab: NamedLab,
+  side: 0 | 1,
+  { explore, saveModel, change }: Actions,
+) {
+  const { name } = namedLab;
   const { picture, hasModel, settings } = namedLab.lab;
   const isDisabled = !picture || !hasModel;
   const [L = 0, H = 0] = picture?.shape ?? [];
   const heads = Array.from({ length: L * H }, (_, i) => modelHeadName(headAt(i, H)));
-  const choices = ['strongest head', ...heads].map((name, i) => [String(i - 1), name] as const);
-  return html`<p class="numbers">
+  const choices = ['strongest head', ...heads].map((head, i) => [String(i - 1), head] as const);
+  return html`<p class="numbers" role="group" aria-label=${name}>
+    <strong style="color: var(${COLORS[side]})">${name}</strong>
     <button type="button" ?disabled=${isDisabled} @click=${() => explore(namedLab)}>
       Open in Explore
     </button>
     <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(namedLab)}>
       Save model
     </button>
-    ${isFineTune(settings) ? nothing : html`<span class="hint">${allRowsWords(namedLab)}</span>`}
     ${
       heads.length > 1
         ? choiceField('head', String(settings.head), choices, (head) =>
@@ -152,10 +162,11 @@ function modelActions(namedLab: NamedLab, side: 0 | 1, { explore, saveModel, cha
           )
         : nothing
     }
+    ${isFineTune(settings) ? nothing : html`<span class="hint">${allRowsWords(namedLab)}</span>`}
   </p>`;
 }
 
-function troubleNote({ lab }: NamedLab, actions?: Actions) {
+function troubleNote({ lab }: NamedLab, reset?: () => void) {
   const { stage, error, savedTraining } = lab;
   if (!error) return nothing;
   const continueButton =
@@ -166,6 +177,6 @@ function troubleNote({ lab }: NamedLab, actions?: Actions) {
       : nothing;
   return html`<p class="trouble" role="alert">
     ${error} ${continueButton}
-    ${actions && stage === 'lost' ? html`<button type="button" @click=${actions.reset}>Reset</button>` : nothing}
+    ${reset && stage === 'lost' ? html`<button type="button" @click=${reset}>Reset</button>` : nothing}
   </p>`;
 }

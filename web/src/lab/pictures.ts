@@ -4,16 +4,17 @@ import type { Theme } from '../plot/color';
 import { addElement } from '../page/view';
 import { createCharts } from './charts';
 import { addSaveMenu } from './export';
-import { createLegend, createMap, type Actions } from './map';
+import { createLegend, createMap } from './map';
 import type { Pair } from './pair';
 
 const FRAME_MS = 100;
 /** The pixels of the room's chart. */
-const CHART_HEIGHT = 260;
+const CHART_HEIGHT = 320;
 
 /**
  * Adds the pictures.
  * @param chartCount how many of the charts are shown
+ * @param reset resets the labs of the room; absent in a figure
  * @returns their element and that of the charts, a function that draws them, and one that adds the menu that saves them
  */
 export function createPictures(
@@ -21,14 +22,14 @@ export function createPictures(
   context: Context,
   pair: Pair,
   chartCount: number,
-  actions?: Actions,
+  reset?: () => void,
 ) {
   const grid = addElement(place, 'lab-grid');
-  const maps = ([0, 1] as const).map((side) => createMap(grid, side, actions));
+  const drawLegend = createLegend(grid);
+  const maps = ([0, 1] as const).map((side) => createMap(grid, side, reset));
   const side = addElement(grid, 'lab-side');
   const charts = addElement(side, 'lab-charts');
-  const drawCharts = createCharts(charts, 0, chartCount, actions && CHART_HEIGHT);
-  const drawLegend = createLegend(grid);
+  const drawCharts = createCharts(charts, 0, chartCount, reset && CHART_HEIGHT);
   const draw = (theme: Theme = context.theme.peek()) => {
     const labs = pair.namedLabs();
     labs.forEach((lab, i) => maps[i]!(lab, theme));

@@ -3,12 +3,12 @@ import { defaults } from '../ask/state';
 /** A pair of labs that differ in one setting; the claim states what to look for. */
 export interface Preset {
   readonly title: string;
-  /** The question that the room offers; a preset without one is in the list of the settings. */
-  readonly question?: string;
+  /** What the preset does, as the room offers it as the next one; a preset without it is in the list alone. */
+  readonly action?: string;
   readonly leftRun: string;
   readonly rightRun: string;
   readonly claim: string;
-  /** The answers to the question, by which model has a sink in the end. */
+  /** The reasons for the result, by which model has a sink in the end. */
   readonly answers?: Readonly<Partial<Record<'left' | 'right' | 'both' | 'neither', string>>>;
 }
 
@@ -19,12 +19,13 @@ const FAST = 'batch:16,steps:400';
 export const PRESETS: readonly Preset[] = [
   {
     title: 'softmax or sigmoid',
-    question: 'Softmax or sigmoid?',
+    action: 'compare softmax with sigmoid',
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
-    claim: 'They differ only in attention: softmax or sigmoid (bias −log n).',
+    claim:
+      'Two models learn one task. Softmax makes each token spend 100% of its attention; with sigmoid it may spend less.',
     answers: {
-      left: 'Only softmax grows a sink: with nothing to copy, its rows must still sum to 100%.',
+      left: 'Softmax makes each token spend 100% of its attention. One with nothing to copy can spend it on <s>, the start token, which every token sees.',
     },
   },
   {
@@ -32,17 +33,20 @@ export const PRESETS: readonly Preset[] = [
     leftRun: '',
     rightRun: 'operation:relu',
     claim: 'With ReLU a query may give no attention to any token.',
-    answers: { left: 'Only softmax grows a sink; rows of ReLU may sum to 0.' },
+    answers: {
+      left: 'Softmax makes each token spend 100% of its attention; with ReLU it may spend none.',
+    },
   },
   {
-    title: 'with a key bias',
-    question: 'An extra key to look at?',
+    title: 'with an extra slot (key bias)',
+    action: 'give heads an extra slot to look at',
     leftRun: defaults.leftRun,
     rightRun: `width:32,bias_key:head,learning_rate:0.01,${FAST}`,
-    claim: 'The right model has an extra key, which belongs to no token: the column “extra”.',
+    claim:
+      'Both models use softmax. The right one has an extra slot to look at, which is no token: the column “extra”.',
     answers: {
-      left: 'The extra key replaces the sink: the 100% of a row can go there.',
-      both: 'The first token stays a sink beside the extra key.',
+      left: 'The extra slot replaces the sink: the 100% that each token must spend can go there.',
+      both: 'The first token stays a sink beside the extra slot.',
     },
   },
   {
@@ -69,8 +73,19 @@ export const PRESETS: readonly Preset[] = [
     },
   },
   {
+    title: 'no fixed first token',
+    action: 'take the start token away from one',
+    leftRun: defaults.leftRun,
+    rightRun: `width:32,learning_rate:0.01,first:any,${FAST}`,
+    claim: 'On the right each text begins with a random token instead of <s>.',
+    answers: {
+      left: 'Without a start token the first token is no sink here.',
+      both: 'The first position is enough: any token there becomes a sink.',
+    },
+  },
+  {
     title: 'AdamW or SGD',
-    question: 'SGD instead of AdamW?',
+    action: 'train one with another optimizer (SGD)',
     leftRun: defaults.leftRun,
     rightRun: `width:32,optimizer:sgd,learning_rate:0.5,${FAST}`,
     claim:
@@ -81,19 +96,8 @@ export const PRESETS: readonly Preset[] = [
     },
   },
   {
-    title: 'no fixed first token',
-    question: 'No start token?',
-    leftRun: defaults.leftRun,
-    rightRun: `width:32,learning_rate:0.01,first:any,${FAST}`,
-    claim: 'On the right each text begins with a random token instead of <s>.',
-    answers: {
-      left: 'Without a start token the first token is no sink here.',
-      both: 'The first position is enough: any token there becomes a sink.',
-    },
-  },
-  {
     title: 'weight decay 0.01 or 2',
-    question: 'Strong weight decay?',
+    action: 'pull the weights of one toward 0',
     leftRun: defaults.leftRun,
     rightRun: `width:32,learning_rate:0.01,weight_decay:2,${FAST}`,
     claim: 'Weight decay pulls all weights toward 0, on the right 200 times as strongly.',
@@ -104,7 +108,7 @@ export const PRESETS: readonly Preset[] = [
   },
   {
     title: 'ReLU model, continue with softmax',
-    question: 'Fine-tune a trained model?',
+    action: 'continue a trained model',
     // A sink comes within ten steps; forty take minutes on a slow machine.
     leftRun: 'from:relu,steps:40',
     rightRun: 'from:relu,operation:softmax,steps:40',

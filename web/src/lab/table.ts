@@ -102,7 +102,7 @@ export const FROM_SCRATCH: readonly Row[] = [
   modelRow('activation', 'activation', choicesOf({ gelu_new: 'GELU', relu: 'ReLU', silu: 'SiLU' })),
   modelRow(
     'bias_key',
-    'extra key',
+    'extra slot',
     choicesOf({ none: 'none', head: 'in each head', shared: 'shared' }),
   ),
   modelRow('gate', 'gate', [
@@ -153,7 +153,7 @@ export const FINE_TUNE: readonly Row[] = [
   // tablesOf adds the models of the zoo; a link always states the model.
   choiceRow('from', 'model', [], { default: '' }),
   choiceRow('operation', 'operation', UNCHANGED),
-  choiceRow('bias_key', 'extra key', [
+  choiceRow('bias_key', 'extra slot', [
     ...UNCHANGED,
     ['head', 'in each head'],
     ['shared', 'shared'],

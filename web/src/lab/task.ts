@@ -2,10 +2,10 @@
 import { html, nothing, svg } from 'lit';
 import { cssColor, sequential, type Theme } from '../plot/color';
 import { isFineTune } from './settings';
-import { isTrigger, labelsOf, rowNotes, START, taskTitle, type NamedLab } from './words';
+import { isTrigger, labelsOf, rowNotes, ruleWords, START, type NamedLab } from './words';
 
 /** The top and the height of the tokens. */
-const [WIDTH, HEIGHT, TOP, TOKEN] = [430, 256, 96, 36];
+const [WIDTH, HEIGHT, TOP, TOKEN] = [430, 232, 72, 36];
 /** The most pixels from a token to the next. */
 const MAX_STEP = 53;
 /** The weights whose colors in a map the arrows have. */
@@ -27,14 +27,14 @@ const text = (
 ) => svg`<text x=${x} y=${y} font-size=${size} font-weight=${weight} fill=${fill}>${words}</text>`;
 
 /**
- * Renders the task's title and its picture: copies look back at the token before them, and a token with nothing to copy
- * may look anywhere. A task without such rows has its title alone.
+ * Renders the task's rule and its picture: copies look back at the token before them, and a token with nothing to copy
+ * may look anywhere. A task without such rows has its rule alone.
  */
 export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], theme: Theme) {
   const { lab } = namedLab;
   const [trigger, ordinary] = rowNotes(namedLab);
   if (!trigger || !ordinary)
-    return html`<h2>${taskTitle(lab)}</h2>
+    return html`<h2>${ruleWords(lab).join(' ')}</h2>
       ${isFineTune(lab.settings) ? html`<p class="lab-text">“${lab.words.join('')} …”</p>` : nothing}`;
   const tokens = labelsOf(lab).slice(0, 2 + Math.max(trigger.row, ordinary.row));
   const step = Math.min(MAX_STEP, WIDTH / tokens.length);
@@ -43,13 +43,17 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
   const [found, sought] = [cssColor(scale, FOUND), cssColor(scale, SOUGHT)];
   const colorOf = (t: number) =>
     t > 1 && isTrigger(lab, t) ? found : t === ordinary.row ? 'currentColor' : 'none';
-  const says = `${trigger.token}: repeat the token before it`;
-  const asks = `${ordinary.token}: ${ordinary.what}. Where to look?`;
-  const inside = (t: number) => Math.max(150, Math.min(WIDTH - 150, x(t)));
+  const [says = '', asks = ''] = ruleWords(lab);
+  const [rule, reason] = asks.split(': ');
+  const where = `Where does “${ordinary.token}” look?`;
   const isShared = other.lab.settings.first === lab.settings.first;
   const start =
     tokens[0] === START ? (isShared ? ['start', 'token'] : ['right: any', 'left:']) : [];
-  return html`<svg role="img" aria-label="${says}; ${asks}" viewBox="0 0 ${WIDTH} ${HEIGHT}">
+  return html`<svg
+    role="img"
+    aria-label="${says} ${asks} ${where}"
+    viewBox="0 0 ${WIDTH} ${HEIGHT}"
+  >
     ${tokens.map((token, t) => {
       const isFound = colorOf(t) === found;
       const size = Math.min(token.length > 2 ? 15 : 20, step * 0.4);
@@ -58,9 +62,8 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
         ${isFound ? arrow(x(t), x(t - 1), TOP - 3, -36, found) : nothing}
         ${t < ordinary.row ? arrow(x(ordinary.row), x(t), TOP + TOKEN + 3, 24 + 11 * (ordinary.row - t), sought) : nothing}`;
     })}
-    ${text(taskTitle(lab), 148, 16, 16, 400)}
-    ${text(says, inside(trigger.row + 1), 44, 16, 700, found)}
-    ${text(asks, inside(ordinary.row - 2), HEIGHT - 12)}
+    ${text(says, WIDTH / 2, 16, 15, 700, found)} ${text(`${rule}:`, WIDTH / 2, HEIGHT - 30, 15)}
+    ${text(`${reason} ${where}`, WIDTH / 2, HEIGHT - 9, 15)}
     ${start.map((word, i) => text(word, x(0) + (isShared ? 0 : 9 - 9 * i), TOP - 22 + 15 * i, 13, 400))}
   </svg>`;
 }

@@ -123,32 +123,52 @@ function extraKeyWeight(lab: Lab, { extraKey } = shownHead(lab) ?? {}): number {
 const firstOf = ({ setup }: Lab): string =>
   setup?.firstText === undefined ? 'the first token' : START;
 
+/** The sum of a row's weights, that of the extra key included, averaged over the same rows as the first token's weight. */
+function meanRowSum(lab: Lab, { weights, extraKey }: ShownHead): number {
+  const T = lab.picture!.shape[2]!;
+  const sumOf = (t: number) =>
+    weights
+      .subarray(t * T, t * T + t + 1)
+      .reduce((sum, weight) => sum + weight, extraKey?.[t] ?? 0);
+  return mean(nonTriggersOf(lab).map(sumOf));
+}
+
 /**
- * Returns the number above a lab's map, and what it is the mean of; undefined without a map. It is the end of the curve;
- * that of a head that the reader chose is of the map.
+ * Whether the map of the strongest head is on the other side of the threshold than the curve, which decides whether there
+ * is a sink: the map is of one text, and the curve of the last batches, which lag behind while the model trains.
+ */
+function isOdd(lab: Lab, { weight }: ShownHead): boolean {
+  const recent = recentMean(lab, 'first_most');
+  const isChosen = Number(lab.settings.head ?? -1) >= 0;
+  return !isChosen && Number.isFinite(recent) && weight > EPS !== recent > EPS;
+}
+
+/**
+ * Returns the number above a lab's map, and what it is the mean of; undefined without a map. It is of the drawn rows. Two
+ * random models that copy have nothing to compare, so before training no number is above them.
  */
 export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
+  const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  const recent = Number(lab.settings.head ?? -1) < 0 ? recentMean(lab, 'first_most') : NaN;
-  const isRecent = Number.isFinite(recent);
-  const extraKey = extraKeyWeight(lab, headShown);
-  const isOne = L * H === 1;
-  const when = lab.log.length
-    ? `${elsewhere(lab)}, ${isRecent ? 'last batches' : 'in this map'}`
-    : 'before training';
+  if (!lab.log.length && !isFineTune(lab.settings)) return ['', ''];
+  const extra = extraKeyWeight(lab, headShown);
+  const isChosen = Number(lab.settings.head ?? -1) >= 0;
   const notes = [
-    isRecent && !isOne ? `strongest head, ${when}` : when,
-    ...(isOne ? [] : [`map: head ${modelHeadName(headShown)}`]),
-    ...(Number.isFinite(extraKey) ? [`extra key ${weightWords(extraKey)}`] : []),
+    ...(lab.log.length ? [] : ['before training']),
+    `mean of ${rowsOf(lab)}, which sum to ${formatPercent(meanRowSum(lab, headShown), 0)}`,
+    ...(L * H > 1 ? [`${isChosen ? '' : 'strongest '}head ${modelHeadName(headShown)}`] : []),
+    ...(isOdd(lab, headShown) && !lab.isRunning
+      ? [`over the last batches: ${weightWords(recentMean(lab, 'first_most'))}`]
+      : []),
   ];
-  const weight = isRecent ? recent : headShown.weight;
-  return [`${weightWords(weight)} on ${firstOf(lab)}`, notes.join('; ')];
+  const onExtra = Number.isFinite(extra) ? `, ${weightWords(extra)} on extra` : '';
+  return [`${weightWords(weight)} on ${firstOf(lab)}${onExtra}`, notes.join('; ')];
 }
 
 export const captionWords = (namedLab: NamedLab, number = mapNumber(namedLab)): string =>
-  number?.join(', ') ?? '';
+  number?.filter(Boolean).join(', ') ?? '';
 
 /** Says what the first token gets in all rows of the map, which Explore averages over; '' without a map. */
 export function allRowsWords({ lab }: NamedLab): string {
@@ -162,32 +182,27 @@ export function allRowsWords({ lab }: NamedLab): string {
 const rivalWords = (lab: Lab, { key, weight }: NonNullable<ShownHead['rival']>, verb: string) =>
   `token ${key} (${labelsOf(lab)[key]}) ${verb} ${weightWords(weight)}`;
 
-/** The remark on a lab's map: where its attention gathers, and what its ordinary rows sum to. */
-export function remarkWords(namedLab: NamedLab): { readonly text: string; readonly kind: string } {
-  const { lab, operation } = namedLab;
-  const headShown = shownHead(lab)!;
-  const { weights, share, extraKey, rival } = headShown;
-  const extra = extraKeyWeight(lab, headShown);
-  const T = lab.words.length;
-  const sums = nonTriggersOf(lab).map((t) =>
-    weights
-      .subarray(t * T, t * T + t + 1)
-      .reduce((sum, weight) => sum + weight, extraKey?.[t] ?? 0),
-  );
-  const isFirst = hasSink(namedLab);
+/** The remark on a lab's map: where its attention gathers; undefined if there is nothing to say, as before training. */
+export function remarkWords(
+  namedLab: NamedLab,
+): { readonly text: string; readonly kind: string } | undefined {
+  const { lab } = namedLab;
+  const headShown = shownHead(lab);
+  if (!headShown) return undefined;
+  const { weight, share, rival } = headShown;
+  const hasOne = hasSink(namedLab);
+  // A head that the reader chose may have none.
+  const isFirst = hasOne && weight > EPS;
   // A weight over ε is no sink where rows sum to so much that its share of them is not.
-  const isWeight = !isFirst && recentMean(lab, 'first_most') > EPS;
-  const columns = [
-    ...(isFirst ? ['attention sink'] : []),
+  const isWeight = !hasOne && recentMean(lab, 'first_most') > EPS;
+  const absence = `no sink${hasOne ? ' in this map' : ''}`;
+  const [text = lab.log.length && !isOdd(lab, headShown) ? absence : ''] = [
+    ...(isFirst ? ['◀ attention sink'] : []),
     ...(isWeight ? [`${firstOf(lab)} gets only ${weightWords(share)} of its row`] : []),
-    ...(extra > EPS ? [`extra key takes ${weightWords(extra)}`] : []),
+    ...(extraKeyWeight(lab, headShown) > EPS ? ['◀ attention goes to the extra slot'] : []),
     ...(rival ? [rivalWords(lab, rival, 'takes')] : []),
   ];
-  const [column = lab.log.length ? 'no sink' : ''] = columns;
-  // Copies are left out of the mean.
-  const ordinary = rowNotes(namedLab)[1];
-  const sum = `rows ${ordinary && !operation?.normalizes ? `like ${ordinary.token} ` : ''}sum to ${formatPercent(mean(sums), 0)}${operation?.normalizes ? '' : ' on average here'}`;
-  return { text: `${isFirst ? '◀ ' : ''}${[column, sum].filter(Boolean).join('; ')}`, kind: '' };
+  return text ? { text, kind: '' } : undefined;
 }
 
 /** Whether the task is to repeat, at a trigger, the token before it. */
@@ -196,9 +211,15 @@ const hasCopies = ({ settings }: Lab) => settings.task !== 'conditional' && !isF
 /** Names a trigger by what the task asks for there. */
 export const triggerName = (lab: Lab) => (hasCopies(lab) ? 'copy' : 'mean');
 
-/** Names the rows over which numbers average. */
-const elsewhere = (lab: Lab) =>
+/** Names the tokens over which numbers average. */
+export const elsewhere = (lab: Lab) =>
   hasCopies(lab) ? 'with nothing to copy' : isFineTune(lab.settings) ? 'in all rows' : 'elsewhere';
+
+/** Names the rows of a map over which its number averages. */
+const rowsOf = (lab: Lab) =>
+  isFineTune(lab.settings)
+    ? 'all rows but the first'
+    : `the rows ${hasCopies(lab) ? 'with nothing to copy' : `without “${triggerName(lab)}”`}`;
 
 /** The texts of the sample's tokens; a trigger, a blank and the token before every sequence have names. */
 export const labelsOf = (lab: Lab): readonly string[] =>
@@ -212,11 +233,18 @@ export const labelsOf = (lab: Lab): readonly string[] =>
           : '␣',
   );
 
-export function taskTitle(lab: Lab): string {
-  if (hasCopies(lab)) return 'Each token must guess the next one';
-  return isFineTune(lab.settings)
-    ? 'The task: guess the next token of the text'
-    : 'The task: at “mean”, the mean of the past';
+/** States the task in a sentence for each kind of token. */
+export function ruleWords(lab: Lab): readonly string[] {
+  if (hasCopies(lab))
+    return [
+      'After “copy” comes the token before it.',
+      'After all others, anything can come: nothing to copy.',
+    ];
+  return [
+    isFineTune(lab.settings)
+      ? 'The task: guess the next token of the text.'
+      : 'The task: at “mean”, give the mean of the past.',
+  ];
 }
 
 /** Explains two rows of a lab's map: the first one of a trigger, and one with nothing to copy; none without both. */
@@ -232,6 +260,18 @@ export function rowNotes({ lab }: NamedLab) {
   ];
 }
 
+/** The notes beside the map at two rows: what the first trigger copies, and that all other rows have nothing to copy. */
+export function rowMarks(namedLab: NamedLab): readonly (readonly [number, string])[] {
+  const [trigger, ordinary] = rowNotes(namedLab);
+  if (!trigger || !ordinary) return [];
+  const { lab } = namedLab;
+  const below = trigger.row + 1;
+  return [
+    [trigger.row, `◀ ${trigger.token}: ${trigger.what}`],
+    [isTrigger(lab, below) ? ordinary.row : below, `◀ all others: ${ordinary.what}`],
+  ];
+}
+
 /** Names a model in a sentence: "no gate gives" would say that none does. */
 const subjectOf = ({ name }: NamedLab, pair: readonly NamedLab[]) =>
   pair.some((one) => /^no |[\d>]$/.test(one.name)) ? `the model with ${name}` : name;
@@ -240,7 +280,8 @@ function modelWords(namedLab: NamedLab, side: number, pair: readonly NamedLab[])
   const { lab, operation } = namedLab;
   const amount = weightWords(recentMean(lab, 'first_most'));
   const quantity = operation?.normalizes ? `${amount} of its attention` : `a weight of ${amount}`;
-  const gives = `${capitalize(subjectOf(namedLab, pair))} gives ${firstOf(lab)} ${quantity}${side ? '' : ` ${elsewhere(lab)}`}`;
+  const where = side ? '' : ` ${elsewhere(lab)}, over the last batches`;
+  const gives = `${capitalize(subjectOf(namedLab, pair))} gives ${firstOf(lab)} ${quantity}${where}`;
   if (hasSink(namedLab))
     return `${gives}; its value norm is ${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`;
   return operation?.normalizes
@@ -333,19 +374,28 @@ const canCompare = ([{ lab: left }, { lab: right }]: readonly [NamedLab, NamedLa
   left.log.length > 0 &&
   left.log.length === right.log.length;
 
-/** The title of the room: its question, or how much attention the first token of both models gets once they rest. */
-export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly []): string {
-  const isCopying = pair.every(({ lab }) => hasCopies(lab));
-  if (pair.length && canCompare(pair)) {
-    const gets = pair.map(
-      ({ lab, name }) => `${weightWords(recentMean(lab, 'first_most'))} with ${name}`,
-    );
-    return capitalize(
-      `${isCopying ? 'with nothing to copy, ' : ''}${sharedFirst(pair)} gets ${gets.join('; ')}`,
-    );
-  }
-  if (!isCopying) return 'Train two models and see who grows a sink';
-  return 'Two models learn to copy. Where do they look with nothing to copy?';
+/** The title of the room: its question, or which models have a sink once they rest. */
+export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly [], runs?: Runs): string {
+  if (pair.length && canCompare(pair)) return sinkTitle(pair, hasEnded(pair, runs));
+  return pair.every(({ lab }) => hasCopies(lab))
+    ? 'Where do models look when there is nothing to look up?'
+    : 'Train two models and see which one gets a sink';
+}
+
+/** @param isOver whether the planned steps are done: until then a model has a sink, or none, so far */
+function sinkTitle(pair: readonly [NamedLab, NamedLab], isOver: boolean): string {
+  const outcome = outcomeOf(pair);
+  if (outcome === 'neither') return sinkWords(pair, isOver).slice(0, -1);
+  const subject =
+    outcome === 'both'
+      ? 'both models have'
+      : `only ${subjectOf(pair[outcome === 'left' ? 0 : 1], pair)} has`;
+  const looks = outcome === 'both' ? 'they look' : 'it looks';
+  const reading = pair.every(({ lab }) => hasCopies(lab))
+    ? `: ${looks} at ${sharedFirst(pair)} when there is nothing to copy`
+    : '';
+  const words = `${subject} a sink${reading}`;
+  return isOver ? capitalize(words) : `So far ${words}`;
 }
 
 /**
@@ -360,7 +410,7 @@ export function guessWords(
   if (!hasEnded(pair) || pair.some(({ lab }) => lab.isRunning))
     return [
       guess ? `Your guess: ${outcomeName(pair, guess)}` : 'Watch the first column',
-      `A model has a sink if it gives the first token over ${formatPercent(EPS, 0)} of its attention.`,
+      `A sink: over ${formatPercent(EPS, 0)} on ${sharedFirst(pair)} on average.`,
     ];
   const likely = likelyWords(pair);
   if (!guess) return ['Try another experiment', likely];
@@ -399,35 +449,58 @@ function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   return (!isUnused && presetOf(runs)?.answers?.[outcomeOf(pair)]) || '';
 }
 
-/**
- * Answers the question of the preset after its planned steps, or states which models have a sink, whose numbers stand
- * above the maps. Returns '' before both have trained a step, and while both are paused at different steps.
- */
-export function findingWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
-  if (pair.some(({ lab }) => !lab.log.length)) return '';
-  const isOver = hasEnded(pair, runs);
-  const rivals = pair.flatMap((one) => {
+/** Says where attention goes in maps of models without a sink at the first token. */
+const rivalSentences = (pair: readonly [NamedLab, NamedLab]): readonly string[] =>
+  pair.flatMap((one) => {
     const { rival } = (!hasSink(one) && shownHead(one.lab)) || {};
     return rival ? `${capitalize(rivalWords(one.lab, rival, 'gets'))} in its map.` : [];
   });
-  const finding = [(isOver && answerWords(pair, runs)) || sinkWords(pair, isOver), ...rivals].join(
-    ' ',
-  );
+
+/**
+ * States which models have a sink, and why, after the planned steps of a preset. Returns '' before both have trained a
+ * step, and while both are paused at different steps.
+ */
+export function findingWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
+  if (pair.some(({ lab }) => !lab.log.length)) return '';
   // Models that stopped at different steps are not compared.
-  return pair.some(({ lab }) => lab.isRunning) || canCompare(pair) ? finding : '';
+  if (!pair.some(({ lab }) => lab.isRunning) && !canCompare(pair)) return '';
+  return [sinkWords(pair, hasEnded(pair, runs)), reasonWords(pair, runs)].filter(Boolean).join(' ');
 }
 
-/** States the probability of the right token where there is one to look up; '' where the task has none. */
+/** The reason for which models have a sink, below a title that says which. */
+const reasonWords = (pair: readonly [NamedLab, NamedLab], runs: Runs): string =>
+  [hasEnded(pair, runs) && answerWords(pair, runs), ...rivalSentences(pair)]
+    .filter(Boolean)
+    .join(' ');
+
+/** The lead of the room: how the models differ, what holds so far, or the reason below a title that says what does. */
+export function leadWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
+  const reason = canCompare(pair) ? reasonWords(pair, runs) : findingWords(pair, runs);
+  return reason || claimWords(runs);
+}
+
+/** How many times as likely as by a blind guess the right token is to a model that has learned something of copying. */
+const LEARNS = 10;
+
+/** States which models learn to copy, by the probability of the right token; '' where the task has none. */
 function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
   const { settings } = pair[0].lab;
   const likely = pair.map(({ lab }) => Math.exp(-recentMean(lab, 'loss_triggers')));
   if (isFineTune(settings) || settings.task === 'conditional' || !likely.every(Number.isFinite))
     return '';
-  const words = pair.map(({ name }, i) => `${name} ${weightWords(likely[i]!)}`).join(', ');
-  return `Probability of a right copy: ${words}; blind guess ${weightWords(1 / tokenTexts(settings).length)}.`;
+  const blind = 1 / tokenTexts(settings).length;
+  const [left, right] = likely.map((probability) => probability > LEARNS * blind);
+  const learn =
+    left && right
+      ? 'Both models learn to copy'
+      : left || right
+        ? `Only ${subjectOf(pair[left ? 0 : 1], pair)} learns to copy`
+        : 'Neither model copies yet';
+  const [first, second] = pair.map(({ name }, i) => `${weightWords(likely[i]!)} (${name})`);
+  return `${learn}: the right token gets a probability of ${first} and ${second}; a blind guess gives it ${weightWords(blind)}.`;
 }
 
-/** The finding, and how well models that rest have learned their task. */
+/** The finding, and how well models that rest have learned to copy. */
 export const shortVerdictWords = (pair: readonly [NamedLab, NamedLab], runs: Runs): string =>
   [findingWords(pair, runs), canCompare(pair) ? likelyWords(pair) : ''].filter(Boolean).join(' ');
 
@@ -454,7 +527,7 @@ export function explanationWords(pair: readonly [NamedLab, NamedLab]): string {
   return (
     `${isFineTune(settings) ? textWords(settings, setup?.text) : taskWords(settings)} Scores become weights ` +
     `by ${operations}${/ n$/.test(operations) ? ', for n visible tokens' : ''}. The maps show the first ${words.length} of ${settings.length} tokens. The color of a cell is its weight, on a ` +
-    'square-root scale; pointing at it also gives its share of the row. The curves are means over the batches of training, of the strongest head. ' +
+    'square-root scale; pointing at it also gives its share of the row. The number above a map is of its rows; the curves are means over the batches of training, of the strongest head. ' +
     'Keyboard, while the focus is in the lab: T starts and pauses training, S trains one step, R resets.'
   );
 }

@@ -20,9 +20,11 @@ function openDefinition(event: Event, meaning: string): void {
   // The note follows the word in the document, for readers who use a keyboard.
   (word.closest('dialog, .room') ?? document.body).append(note);
   note.showPopover();
-  const { left, bottom } = word.getBoundingClientRect();
+  const { left, top, bottom } = word.getBoundingClientRect();
+  // What a word speaks of is mostly below it, so the note is above where it has room.
+  const above = top - note.offsetHeight - 4;
   note.style.left = `${Math.max(8, Math.min(left, innerWidth - note.offsetWidth - 8))}px`;
-  note.style.top = `${Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
+  note.style.top = `${above >= 8 ? above : Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
 }
 
 function leaveWord(): void {

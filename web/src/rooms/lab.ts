@@ -6,9 +6,16 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { addEmbedButton, allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { createCharts } from '../lab/charts';
-import { guessTemplate, questionChoice, settingsForms, trainBar } from '../lab/controls';
+import {
+  guessTemplate,
+  moreTrainBar,
+  nextExperiment,
+  presetChoice,
+  settingsForms,
+  trainBar,
+} from '../lab/controls';
 import { openInExplore, saveModel } from '../lab/export';
-import type { Actions } from '../lab/map';
+import { modelActions, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { createPictures, redrawAfterChanges } from '../lab/pictures';
 import { guessOf, keepGuess } from '../lab/guess';
@@ -16,7 +23,8 @@ import { taskTemplate } from '../lab/task';
 import {
   claimWords,
   explanationWords,
-  findingWords,
+  leadWords,
+  ruleWords,
   titleWords,
   verdictWords,
   type Outcome,
@@ -29,15 +37,26 @@ import '../plot/chart.css';
 import './panes.css';
 import './lab.css';
 
-/** Adds the folded sections: the settings, further curves, and the numbers in words. Returns their places. */
-function addFoot(root: HTMLElement): readonly [HTMLElement, HTMLElement, HTMLElement] {
-  const foot = addElement(root, 'lab-foot');
-  const add = (name: string, title: string) => addElement(addFold(foot, title), name);
-  return [
-    add('lab-controls', 'Experiments and settings'),
-    add('lab-charts', 'More curves'),
-    add('lab-numbers', 'Numbers'),
-  ];
+/** Adds the fold with everything but the next step. Returns its places, which have headings but for the first. */
+function addMore(root: HTMLElement) {
+  const fold = addFold(root, 'More experiments and settings');
+  fold.classList.add('lab-more');
+  fold.addEventListener('toggle', () => {
+    if (fold.open) fold.scrollIntoView({ block: 'nearest' });
+  });
+  const add = (name: string, title = '') => {
+    const section = addElement(fold, '', 'section');
+    if (title) addElement(section, '', 'h2').textContent = title;
+    return addElement(section, name);
+  };
+  return {
+    bar: add('lab-bar'),
+    models: add('lab-models'),
+    experiments: add('lab-choice', 'Experiments'),
+    settings: add('lab-controls', 'Settings'),
+    charts: add('lab-charts', 'More curves'),
+    numbers: add('lab-numbers', 'Numbers'),
+  };
 }
 
 /** Adds the menu that explains the lab and has its embed code. Returns the place of the words. */
@@ -68,13 +87,11 @@ function problemsTemplate(pair: Pair) {
 
 function headTemplate({ state }: Context, pair: Pair): TemplateResult {
   const labs = pair.namedLabs();
-  const finding = findingWords(labs, state.value);
   const isShown = allows(state.value, 'finding');
-  return html`<h1>${titleWords(isShown ? labs : [])}</h1>
+  const lead = isShown ? leadWords(labs, state.value) : claimWords(state.value);
+  return html`<h1>${titleWords(isShown ? labs : [], state.value)}</h1>
     <p class="lead">
-      <span class=${finding ? 'verdict' : ''} data-finding role="status" ?hidden=${!isShown}
-        >${explainTerms(finding || claimWords(state.value))}</span
-      >
+      <span data-finding role="status" ?hidden=${!isShown}>${explainTerms(lead)}</span>
     </p>`;
 }
 
@@ -92,7 +109,7 @@ function addShortcuts(place: HTMLElement, pair: Pair, reset: () => void): void {
   });
 }
 
-function actionsOf(context: Context, pair: Pair, reset: () => void): Actions {
+function actionsOf(context: Context, pair: Pair): Actions {
   return {
     explore: (namedLab) =>
       void pair
@@ -100,32 +117,43 @@ function actionsOf(context: Context, pair: Pair, reset: () => void): Actions {
         .then(() => openInExplore(namedLab, context))
         .catch(context.fail),
     saveModel: (namedLab) => void saveModel(namedLab).catch(context.fail),
-    reset,
     change: (side, more) => pair.change(side, more),
   };
 }
 
-export function build(root: HTMLElement, context: Context, scope: Scope): void {
+/** Adds the room's elements from top to bottom: the task and the question give way to the chart and the next step. */
+function addPlaces(root: HTMLElement, context: Context, pair: Pair, reset: () => void) {
   const heading = addElement(root, 'room-head');
   const place = addElement(root, 'lab-pair');
   const trouble = addElement(place, 'lab-trouble');
-  const pair = new Pair(context, scope);
-  // If the engine's download failed, the button opens the labs instead of resetting them.
-  const reset = () => (pair.isReady ? void pair.reset() : open());
-  const pictures = createPictures(place, context, pair, 1, actionsOf(context, pair, reset));
-  // The task and the question are before the maps; the chart and the buttons take their places.
+  const pictures = createPictures(place, context, pair, 1, reset);
   const { grid, side } = pictures;
   grid.prepend(side);
   const task = addElement(side, 'lab-task', 'section');
+  const rule = addElement(side, 'lab-rule', 'p');
+  side.prepend(rule);
   const controls = addElement(side, 'lab-steer unsaved');
-  const guessPlace = addElement(controls, 'lab-guess', 'section');
-  const bar = addElement(controls, 'lab-bar');
-  const buttons = addElement(bar, 'lab-buttons');
-  const questions = addElement(controls, 'lab-choice');
-  const [settings, moreCharts, numbers] = addFoot(place);
-  const drawMoreCharts = createCharts(moreCharts, 1);
-  const saveMenu = pictures.addSave(bar);
-  const how = addHow(bar, context);
+  const guess = addElement(controls, 'lab-guess', 'section');
+  const buttons = addElement(controls, 'lab-buttons');
+  const next = addElement(controls, '');
+  const more = addMore(place);
+  const moreButtons = addElement(more.bar, 'lab-buttons');
+  const saveMenu = pictures.addSave(more.bar);
+  const how = addHow(more.bar, context);
+  return {
+    ...{ heading, place, trouble, pictures, task, rule, controls, guess, buttons, next },
+    ...{ more, moreButtons, saveMenu, how },
+  };
+}
+
+export function build(root: HTMLElement, context: Context, scope: Scope): void {
+  const pair = new Pair(context, scope);
+  // If the engine's download failed, the button opens the labs instead of resetting them.
+  const reset = () => (pair.isReady ? void pair.reset() : open());
+  const places = addPlaces(root, context, pair, reset);
+  const { place, pictures, controls, more } = places;
+  const actions = actionsOf(context, pair);
+  const drawMoreCharts = createCharts(more.charts, 1);
   addShortcuts(place, pair, reset);
 
   let hasFailed = false;
@@ -134,26 +162,37 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const isUntrained = pair.isUntrained && !hasFailed;
     if (isUntrained && pair.canTrain) keepGuess(context.state.value, undefined);
     place.classList.toggle('lab-new', isUntrained);
-    place.classList.toggle('lab-begun', !isUntrained || place.matches('.lab-begun'));
-    render(trainBar(context, pair, reset), buttons);
-    render(headTemplate(context, pair), heading);
+    render(trainBar(pair), places.buttons);
+    render(moreTrainBar(context, pair, reset), places.moreButtons);
+    render(headTemplate(context, pair), places.heading);
   };
   const answer = (outcome: Outcome) => {
     keepGuess(context.state.value, outcome);
     pair.toggle();
   };
   const draw = () => {
-    saveMenu.hidden = !allows(context.state.value, 'save');
+    const hadFocus = controls.contains(document.activeElement);
+    places.saveMenu.hidden = !allows(context.state.value, 'save');
     drawHead();
     const labs = pair.namedLabs();
-    render(taskTemplate(labs, context.theme.peek()), task);
-    render(guessTemplate(pair, labs, guessOf(context.state.value), answer), guessPlace);
+    render(taskTemplate(labs, context.theme.peek()), places.task);
+    setText(places.rule, ruleWords(labs[0].lab).join(' '));
+    render(guessTemplate(pair, labs, guessOf(context.state.value), answer), places.guess);
+    render(nextExperiment(context, pair), places.next);
+    // The button that was pressed may be gone; keys still belong to the room.
+    if (hadFocus && !controls.contains(document.activeElement))
+      controls.querySelector<HTMLElement>('.train, .lab-next')?.focus({ preventScroll: true });
     pictures.draw();
     drawMoreCharts(labs);
-    setText(how, explanationWords(labs));
-    setText(numbers, verdictWords(labs));
-    numbers.parentElement!.hidden = !numbers.textContent;
-    render(questionChoice(context, pair), questions);
+    const hasModels = labs.some(({ lab }) => lab.step);
+    render(
+      hasModels ? labs.map((one, i) => modelActions(one, i as 0 | 1, actions)) : nothing,
+      more.models,
+    );
+    setText(places.how, explanationWords(labs));
+    setText(more.numbers, verdictWords(labs));
+    more.numbers.parentElement!.hidden = !more.numbers.textContent;
+    render(presetChoice(context, pair), more.experiments);
   };
 
   let isOpen = false;
@@ -165,8 +204,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     hasFailed = false;
     scope.effect(() => {
       void [context.state.value.leftRun, context.state.value.rightRun];
-      render(problemsTemplate(pair), trouble);
-      render(settingsForms(context, pair), settings);
+      render(problemsTemplate(pair), places.trouble);
+      render(settingsForms(context, pair), more.settings);
       pair.applyState();
     });
     redrawAfterChanges(context, pair, scope, draw);
