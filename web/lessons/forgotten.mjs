@@ -7,13 +7,16 @@
  *   instead of the first, or all but one in the middle.
  * - A rule chooses the 24 tokens: each rule of the room.
  * - Hidden states are rounded to 8 bits, the most that the edit has and the most common width. One scale serves a layer,
- *   as in the room; the prompt sets it. All tokens are rounded, or all but the first.
+ *   as in the room; the prompt sets it. All tokens are rounded, or all but the first: after the layer of the story's
+ *   largest activation, which the room shows, and after every layer. The room states the numbers of that, and of 6 and 4 bits.
  * - The sink is broken in the ways of the room: one weight zeroed, one channel zeroed, the tag of the first token removed
  *   from later ones, all tokens replaced by copies of the first. Controls are the weight half the matrix away, the channel half the width away, and random
  *   directions. The weight and the channel are those of the largest activations of the story. The room shows the channel
  *   beside its control, the smallest change of them, and states the numbers of the others.
  *
- * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. The losses
+ * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. Rounding
+ * after one layer alone was added after rounding after every layer, which also ruins half of the texts whose first token
+ * stays exact: with one layer the steps that the room shows are all that is changed. The losses
  * after 10 passages of books say how often the first word matters. `sinkscope generate FILE --text BEGINNING --count 60 --edit 'evict(window,24)'` writes the same. All
  * takes about a quarter of an hour of an idle processor; the names of conditions renew those alone:
  *
@@ -50,7 +53,12 @@ const round = (value) => Number(value.toFixed(3));
 /** How many rows and columns of a matrix are half of it. */
 const half = (i, n) => (i + n / 2) % n;
 const zeroed = (layer, row, column) => [`scale_weight(down,${layer},${row},${column},0)`];
-const rounded = (first) => (T) => [`quantize(hidden,8,tensor,first=${first},prompt=${T})`];
+/** Rounds all tokens but the first ones after the layer of the largest activation, or after every layer. */
+const rounded =
+  (first, bits = 8, isEverywhere = false) =>
+  (T, { state }) => [
+    `quantize(hidden,${bits},tensor,first=${first},${isEverywhere ? '' : `layer=${state},`}prompt=${T})`,
+  ];
 
 /** The edits of each condition as `--edit` takes them, for a prompt of T tokens. */
 const CONDITIONS = {
@@ -68,6 +76,12 @@ const CONDITIONS = {
   lru: () => [`evict(lru,${BUDGET})`],
   round8: rounded(0),
   exact8: rounded(1),
+  round6: rounded(0, 6),
+  exact6: rounded(1, 6),
+  round4: rounded(0, 4),
+  exact4: rounded(1, 4),
+  roundAll: rounded(0, 8, true),
+  exactAll: rounded(1, 8, true),
   weight: (_, { layer, row, column }) => zeroed(layer, row, column),
   otherWeight: (_, { layer, row, column, D, F }) => zeroed(layer, half(row, D), half(column, F)),
   channel: (_, { channel }) => [`clamp_channel(${channel})`],
@@ -79,7 +93,10 @@ const CONDITIONS = {
 /** The beginning itself, or as many copies of its first token. */
 const promptUnder = (name, prompt) => (name === 'repeat' ? prompt.map(() => prompt[0]) : prompt);
 /** Conditions whose attention the page does not show, and controls without texts after the passages. */
-const [UNSEEN, UNREPEATED] = [['middle'], ['middle', 'second', 'otherWeight', 'repeat']];
+const [UNSEEN, UNREPEATED] = [
+  ['middle', 'round6', 'exact6', 'round4', 'exact4', 'roundAll', 'exactAll'],
+  ['middle', 'second', 'otherWeight', 'repeat'],
+];
 
 /** Opens the model, and finds what the ways to break the sink change. @param {Awaited<ReturnType<typeof createEngine>>} engine */
 export async function openWriter(engine) {
@@ -93,7 +110,8 @@ export async function openWriter(engine) {
 /**
  * Returns the largest activation of a prompt, its channel and token, and the weight that adds most to the largest output of
  * a layer. Beside it, after the same layer: the largest number of each of the first words and of all other tokens, and
- * which share of the others' numbers 8 bits round to 0, first with the largest activation in the scale, then without.
+ * which share of the others' numbers 8 bits round to 0, first with the largest activation in the scale, then without; and
+ * the numbers that are zeroed, of the channel and of its control: that of the token, and the largest of all others.
  */
 async function largestOf({ model }, prompt) {
   const run = await model.run(prompt, { fields: ['hidden', 'spikes'] });
@@ -121,6 +139,10 @@ async function largestOf({ model }, prompt) {
   return {
     ...{ size: round(size), channel, token, layer, row, column, D, F },
     ...{ state, peaks: peaks.slice(0, PEAKS), rest: round(rest) },
+    erased: [channel, half(channel, D)].map((column) => [
+      round(numbers[token][column]),
+      round(Math.max(...numbers.filter((_, t) => t !== token).map((all) => all[column]))),
+    ]),
     zeros: zeros.map((share) => Number((100 * share).toFixed(2))),
   };
 }

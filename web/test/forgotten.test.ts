@@ -35,12 +35,18 @@ const choose = ({ state }: ReturnType<typeof openAt>, choice: string) =>
 describe('recorded texts', () => {
   it('have the number that Compare states, and their largest number at the first word', () => {
     expect(recorded.sinks).toBe(recorded.texts.story.sinks.all);
-    for (const { largest, sinks, looks } of texts) {
-      const { token, size, rest, peaks } = largest;
+    for (const { largest, sinks, looks, kept } of texts) {
+      const { token, size, rest, peaks, zeros, erased } = largest;
       expect([token, peaks[0], size > 100 * rest]).toEqual([0, size, true]);
       // Heads recognize the sink by this number: without it they have fewer sinks than without another.
       expect(sinks.channel).toBeLessThan(sinks.otherChannel / 2);
       expect(looks.channel[0]).toBeLessThan(looks.otherChannel[0]!);
+      // Steps that reach this number round others away; each rule of the second question keeps the first word.
+      expect(zeros[0]).toBeGreaterThan(99);
+      expect(zeros[1]).toBeLessThan(20);
+      expect(erased[0]![0]).toBe(size);
+      for (const [, , rule] of Object.values(EXHIBITS.cache.cases))
+        expect(kept[rule as keyof typeof kept][0]).toBeGreaterThan(50);
     }
   });
 
@@ -70,9 +76,7 @@ describe('recorded texts', () => {
     expect(room.words()).toMatchSnapshot();
     for (const choice of Object.keys(EXHIBITS[experiment].cases).slice(1)) {
       choose(room, choice);
-      expect(
-        room.texts('h1, .forgotten-card h2, .writing, .opening:last-of-type'),
-      ).toMatchSnapshot();
+      expect(room.texts('h1, .forgotten-card h2, .writing, .cause')).toMatchSnapshot();
     }
   });
 

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { SMALL_SHARE } from '../words';
 
 /** `share` is the length of the bar behind the text, as a share of the cell. */
-export const barCell = (share: number, text: string): TemplateResult =>
+export const barCell = (share: number, text: unknown): TemplateResult =>
   html`<td class="bar" style=${`--share: ${share < SMALL_SHARE ? 0 : Math.min(1, share)}`}>
     ${text}
   </td>`;

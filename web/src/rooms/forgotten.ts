@@ -16,19 +16,21 @@ import { explainTerms } from '../page/terms';
 import { cssColor, inkOn, sequential, type Theme } from '../plot/color';
 import { drawScale } from '../plot/legend';
 
-const { budget, heads, model, passages } = recorded;
+const { budget, eps, heads, model, passages } = recorded;
 
 type Name = keyof typeof recorded.texts;
 type Recorded = (typeof recorded.texts)[Name];
 type Written = Recorded['written'];
-/** A condition that cards show. */
-type Condition = Exclude<keyof Written, 'middle'>;
-type Lists = Partial<Record<Condition, readonly number[]>>;
+/** A condition that cards show: its attention is recorded. */
+type Condition = keyof Recorded['looks'];
+type Lists = Partial<Record<keyof Written, readonly number[]>>;
 type Texts = Readonly<Record<keyof Written, { readonly text: string; readonly loss: number }>>;
 
 const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] as const);
 /** The characters that a card shows of a written text, and the words at each end of the forgotten ones. */
-const [WRITTEN_LENGTH, END_WORDS] = [118, 3];
+const [WRITTEN_LENGTH, END_WORDS] = [104, 3];
+/** The first words whose rounding a card shows. */
+const ROUNDED_WORDS = 4;
 /** Nonsense: a text whose loss rises by at least this many nats per token, or with at most this many different words. */
 const [NONSENSE_RISE, STUCK_WORDS] = [1, 5];
 /** The steps of 8 bits on either side of 0. */
@@ -45,54 +47,72 @@ const isNonsense = (loss: number, unchanged: number, words: number) =>
 const writesNonsense = (written: Texts, one: Condition) =>
   isNonsense(written[one].loss, written.all.loss, new Set(wordsOf(written[one].text)).size);
 
-/** A case of an exhibit: what is done, its broken condition and its repaired one, and what repairs it. */
-type Case = readonly [deed: string, broken: Condition, repaired: Condition, repair?: string];
+/** A case of an exhibit: what is done, its broken condition and its repaired one, and a title where only the first is nonsense. */
+type Case = readonly [deed: string, broken: Condition, repaired: Condition, title?: string];
 
 /** The words of a question, where {first} and {second} are the first words of the text, {D} is the width of the model. */
 interface Exhibit {
+  /** What is done. */
   readonly intro: string;
   /** The cases by the choice of the experiment's menu; '' without a menu. */
   readonly cases: Readonly<Record<string, Case>>;
   /** How many first words of the broken case the reader presses, and for what: the first one leads to the repaired case. */
   readonly presses?: readonly [count: number, to: string];
   readonly headings: Readonly<Partial<Record<Condition, string>>>;
-  /** A sentence about the picture and its cause. */
+  /** Why it ruins the text, above the picture. */
   readonly causeOf: (text: Recorded, shown: Case) => string;
 }
 
 const quoted = (piece: string): string => `“${piece.trim()}”`;
-/** {peak} is the channel of the largest activation, {control} the one half the width away, whose zeroing is recorded, too. */
+/** {state} and {peak} are the layer and channel of the largest activation, {control} the channel half the width away. */
 const fill = (words: string, { pieces, largest }: Pick<Recorded, 'pieces' | 'largest'>): string =>
   words
     .replaceAll('{first}', quoted(pieces[0]!))
     .replace('{second}', quoted(pieces[1]!))
     .replace('{D}', String(largest.D))
+    .replaceAll('{state}', String(largest.state))
     .replace('{peak}', String(largest.channel))
     .replace('{control}', String((largest.channel + largest.D / 2) % largest.D));
+const LAST_WORDS = 'Keep the last words';
 const percentOf = ({ looks }: Recorded, condition: Condition, t = 0) =>
   `${Math.round(looks[condition][t]!)}%`;
 const keptIn = ({ kept }: Recorded, condition: Condition) =>
   (kept as Partial<Record<Condition, readonly number[]>>)[condition];
 const wholeWords = (x: number) => Math.round(x).toLocaleString('en');
-const NUMBERS = `${model}, a real model, turns each word into {D} numbers (its hidden state).`;
+const NUMBERS = `${model}, a real model, turns each word into {D} numbers.`;
+const SPENDS = 'Softmax makes each token spend 100% of attention';
+const WITHOUT = 'Without {first}, that falls on other words and mixes them in.';
 
 export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   streaming: {
-    intro: `Long chats outgrow a model’s memory: old words are dropped. ${model}, a real model, keeps ${budget} tokens here.`,
+    intro: `Long chats outgrow a model’s memory. ${model}, a real model, keeps ${budget} tokens.`,
     cases: { '': ['Forget the first word', 'last', 'first'] },
     presses: [2, 'keep it'],
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
-    causeOf: (text) =>
-      `Softmax must hand out 100%: {first} gets ${percentOf(text, 'first')}, a sink in ${text.sinks.first} of ${heads} heads. ` +
-      'Once forgotten, that attention mixes in other words.',
+    causeOf: (text) => `${SPENDS}: ${percentOf(text, 'first')} on {first}, a sink. ${WITHOUT}`,
   },
   cache: {
     intro: `The memory of ${model}, a real model, holds ${budget} tokens here. A rule decides which of them stay.`,
     cases: {
-      h2o: ['Keep the last words', 'last', 'h2o', 'Keep the most attended'],
-      first: ['Keep the last words', 'last', 'first', 'Keep the first word, too'],
-      tova: ['Keep the last words', 'last', 'tova', 'Keep what was attended last'],
-      lru: ['Keep the last words', 'last', 'lru', 'Keep the recently used'],
+      h2o: [
+        LAST_WORDS,
+        'last',
+        'h2o',
+        'Keep the most attended words: the first stays and the model writes on',
+      ],
+      first: [LAST_WORDS, 'last', 'first', 'Keep the first word, too, and the model writes on'],
+      tova: [
+        LAST_WORDS,
+        'last',
+        'tova',
+        'Keep what was attended last: the first word stays and the model writes on',
+      ],
+      lru: [
+        LAST_WORDS,
+        'last',
+        'lru',
+        'Keep the recently used words: the first stays and the model writes on',
+      ],
     },
     headings: {
       last: `The last ${budget} tokens`,
@@ -101,64 +121,60 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
       tova: `The ${budget} attended last`,
       lru: `The ${budget} recently used`,
     },
-    causeOf: (text, [, , repaired]) => {
-      const kept = keptIn(text, repaired)!;
-      const isOne = kept.every((share) => share === 0 || share === 100);
-      return (
-        `On the right ${kept[0]}% of the heads keep {first}, which gets ${percentOf(text, repaired)} of the attention; ` +
-        `once forgotten, that attention mixes in other words. Struck: forgotten by ${isOne ? 'all' : 'most'} heads.`
-      );
-    },
+    causeOf: (text, [, , repaired]) =>
+      `${SPENDS}: ${percentOf(text, repaired)} on {first}, a sink. ${WITHOUT}`,
   },
   quantization: {
-    intro: `${NUMBERS} Rounded, as 3 for 3.1416, they take less memory.`,
-    cases: { '': ['Round the first word, too,', 'round8', 'exact8'] },
+    intro: `${NUMBERS} After layer {state} of ${recorded.layers} they are rounded to 8 bits, to save memory.`,
+    cases: {
+      '': [
+        'Round the first word, too',
+        'round8',
+        'exact8',
+        'One huge number ruins the rounding of all others',
+      ],
+    },
     presses: [1, 'keep it exact'],
-    headings: { round8: 'All words rounded', exact8: 'All but {first} rounded' },
+    headings: { round8: 'All words rounded', exact8: 'All words but {first} rounded' },
     causeOf: () =>
-      `8 bits have ${STEPS} equal steps up to the largest number. The sink {first} holds it, a massive activation: ` +
-      'the steps become too coarse for all other words.',
+      `8 bits have ${STEPS} equal steps up to the largest number. {first}, the sink, has a huge one: the steps become too coarse for all others.`,
   },
   fragility: {
-    intro: `${NUMBERS} Here one of them is 0 in all words.`,
+    intro: `${NUMBERS} Here one of them is set to 0 in all words, after every layer.`,
     cases: { '': ['Erase the sink’s large number', 'channel', 'otherChannel'] },
-    headings: { channel: 'The large number erased', otherChannel: 'Another number erased' },
+    headings: {
+      channel: 'Number {peak} erased: the large one',
+      otherChannel: 'Number {control} erased: another one',
+    },
     causeOf: (text) =>
-      `Heads recognize the sink {first} by its number {peak}: ${wholeWords(text.largest.size)}, a massive activation; no other word has one over ${Math.ceil(text.largest.rest)}. ` +
-      `Without it ${text.sinks.channel} of ${heads} heads have a sink, not ${text.sinks.otherChannel}: {first} gets ${percentOf(text, 'channel')}, not ${percentOf(text, 'otherChannel')}. ` +
-      'Softmax must hand out 100%, so the rest mixes in other words.',
+      'Heads recognize the sink {first} by its large number. ' +
+      `Without it {first} gets ${percentOf(text, 'channel')} of attention, not ${percentOf(text, 'otherChannel')}: other words get the rest and are mixed in.`,
   },
 };
 
 export function titleOf(
   text: Pick<Recorded, 'pieces' | 'largest'> & { readonly written: Texts },
-  [deed, broken, repaired, repair = '']: Case,
+  [deed, broken, repaired, title]: Case,
 ): string {
   const [isBroken, isStill] = [broken, repaired].map((one) => writesNonsense(text.written, one));
-  if (isBroken && !isStill && !repair) {
-    const [count, other] = [broken, repaired].map(nonsenseCount);
-    const outcome = other
-      ? `${count} of ${passages.all.length} texts become nonsense, not ${other}`
-      : 'the model writes nonsense';
-    return fill(`${deed} and ${outcome}`, text);
-  }
-  const writes = !isBroken
-    ? 'the model writes on'
-    : isStill
-      ? 'nonsense in both cases'
-      : `nonsense. ${repair}: the model writes on`;
-  return fill(`${deed.replace(/,$/, '')}: ${writes}`, text);
+  if (!isBroken) return `${deed}: the model writes on`;
+  if (isStill) return `${deed}: nonsense in both cases`;
+  const share = nonsenseCount(broken)! / passages.all.length;
+  const often = share === 1 ? '' : share > 1 / 2 ? 'usually ' : 'sometimes ';
+  return title ?? `${deed} and the model ${often}writes nonsense`;
 }
 
 /** Returns after how many of the passages a text is nonsense. */
-const nonsenseCount = (one: Condition) =>
+const nonsenseCount = (one: keyof Written) =>
   wordCounts[one]?.filter((words, i) => isNonsense(losses[one]![i]!, passages.all[i]!, words))
     .length;
 
 /** States it below a text. */
 function passagesWords(one: Condition): string {
   const count = nonsenseCount(one);
-  return count === undefined ? '' : `${count} of ${passages.all.length} other texts: nonsense`;
+  if (count === undefined) return '';
+  const likewise = count && count === nonsenseCount('all') ? ', as when unchanged' : '';
+  return `Nonsense after ${count} of ${passages.all.length} other texts${likewise}`;
 }
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
@@ -235,32 +251,68 @@ function strip(text: Recorded, condition: Condition, theme: Theme, press?: Press
   </p>`;
 }
 
-/** Draws the largest number of each of the first words, exact and rounded. */
+/** Draws numbers as bars of one scale that ends at `top`; the bar of a larger number is broken. */
+const numberCell = (size: number, top: number, words: unknown) =>
+  size > top
+    ? html`<td class="bar broken" style="--share: 1">${words}</td>`
+    : barCell(size / top, words);
+
+/** Draws the largest number of each of the first words, exact and rounded: on both cards with one scale. */
 function rounding({ pieces, largest }: Recorded, condition: Condition, press?: Press) {
+  const { rest, size: huge } = largest;
+  const peaks = largest.peaks.slice(0, ROUNDED_WORDS);
   const isKept = condition !== 'round8';
-  const top = isKept ? largest.rest : largest.size;
-  const step = top / STEPS;
+  const step = (isKept ? rest : huge) / STEPS;
+  const roundTo = (size: number, own: number) => Math.round(size / own) * own;
+  const top = Math.max(rest, ...peaks.slice(1).map((size) => roundTo(size, huge / STEPS))) / 0.6;
+  const lost = peaks.find((size, t) => t && !roundTo(size, huge / STEPS));
+  const lostTo = lost && wholeWords(roundTo(lost, step));
+  const fate = lostTo === wholeWords(lost ?? 0) ? 'stays' : 'becomes';
   const line = (size: number, t: number) => {
     const isExact = isKept && t === 0;
+    const rounded = isExact ? size : roundTo(size, step);
     return html`<tr>
       <th scope="row">
         ${press && !t ? wordButton(press, t, pieces[t]!.trim()) : pieces[t]!.trim()}
       </th>
-      ${barCell(isExact ? 0 : size / top, wholeWords(size))}
-      <td>→ <strong>${isExact ? 'exact' : wholeWords(Math.round(size / step) * step)}</strong></td>
+      <td>${wholeWords(size)} →</td>
+      ${numberCell(rounded, top, html`<strong class=${rounded ? '' : 'lost'}>${wholeWords(rounded)}</strong>${isExact ? ' (exact)' : ''}`)}
     </tr>`;
   };
   return html`<table class="bars rounding">
     <caption>
-      Each word’s largest number, rounded to steps of ${step.toPrecision(3)}
+      ${wholeWords(step * STEPS)} / ${STEPS} steps ≈ ${step.toPrecision(isKept ? 2 : 3)} a
+      step${lost ? `, so ${wholeWords(lost)} ${fate} ${lostTo}` : ''}
     </caption>
-    ${largest.peaks.map(line)}
+    <tr>
+      <td></td>
+      <th scope="col">largest number</th>
+      <th scope="col">after rounding</th>
+    </tr>
+    ${peaks.map(line)}
     <tr>
       <td colspan="3">
-        <strong>${Math.floor(10 * largest.zeros[Number(isKept)]!) / 10}%</strong> of all other
-        numbers become 0
+        <strong>${Math.floor(10 * largest.zeros[Number(isKept)]!) / 10}%</strong> of the other
+        words’ numbers become 0
       </td>
     </tr>
+  </table>`;
+}
+
+/** Draws the number that a card erases: that of the first word, and the largest of the others. */
+function erasing({ pieces, largest }: Recorded, condition: Condition) {
+  const { erased } = largest;
+  const top = Math.max(erased[0]![1]!, ...erased[1]!) / 0.6;
+  const [first, others] = erased[condition === 'channel' ? 0 : 1]! as [number, number];
+  const line = (name: string, size: number, words: string) =>
+    html`<tr>
+      <th scope="row">${name}</th>
+      ${numberCell(size, top, words)}
+      <td>→ <strong class="lost">0</strong></td>
+    </tr>`;
+  return html`<table class="bars rounding">
+    ${line(`of ${quoted(pieces[0]!)}`, first, wholeWords(first))}
+    ${line('of other words', others, `at most ${wholeWords(Math.ceil(others))}`)}
   </table>`;
 }
 
@@ -276,10 +328,14 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
       : '';
   const { sinks } = text;
   const own: Partial<Record<State['experiment'], string>> = {
-    streaming: ` With {second} in place of {first} it is ${lossOf('second')}, where only ${middle} in the middle goes ${lossOf('middle')}.`,
-    quantization: ` The numbers are those of the unchanged model, rounded at layer ${text.largest.state} of ${recorded.layers} alone.`,
+    streaming: ` On the right {first} gets over ${100 * eps}% on average in ${sinks.first} heads. With {second} in place of {first} it is ${lossOf('second')}, where only ${middle} in the middle goes ${lossOf('middle')}.`,
+    cache: ` On the right {first} stays in ${keptIn(text, repaired)?.[0]}% of the heads.`,
+    quantization:
+      ` Such a huge number is called a massive activation. Numbers are shown without their signs: there are as many steps below 0. Rounded after layer {state} to 6 bits, ${nonsenseCount('round6')} of the other texts are nonsense, ${nonsenseCount('exact6')} with the first word exact; ` +
+      `to 4 bits ${nonsenseCount('round4')} and ${nonsenseCount('exact4')}; to 8 bits after every layer ${nonsenseCount('roundAll')} and ${nonsenseCount('exactAll')}; unchanged ${nonsenseCount('all')}. ` +
+      'Rounding after one layer was chosen after rounding after every layer had been tried.',
     fragility:
-      ' The other number is number {control}.' +
+      ` The large number is called a massive activation. The numbers are those after layer {state} of ${recorded.layers} of the unchanged model. Sinks: ${sinks.channel} of ${heads} heads on the left, ${sinks.otherChannel} on the right.` +
       ` Other ways to break the sink, which ${sinks.all} heads of the unchanged model have: without the tag of {first}, what heads write of it into later words (W_O v₁), ` +
       `${sinks.tag} have it, and ${nonsenseCount('tag')} of the other texts are nonsense; without random directions ${sinks.otherTag} and ${nonsenseCount('otherTag')}; ` +
       `with one weight zeroed ${sinks.weight} and ${nonsenseCount('weight')}; on copies of {first} ${sinks.repeat}.`,
@@ -291,20 +347,55 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
         `Recorded from ${recorded.file} (sha256 ${recorded.sha256.slice(0, 12)}…) by Sinkscope ${recorded.version}: the likeliest token each time, ${recorded.count} tokens. ` +
           `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. Unchanged it writes: ${quoted(shortened(text.written.all.text))} ` +
           `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words. ` +
-          `The story was tried first; news text, recipe and cases were chosen before the model read them.${own[experiment] ?? ''}`,
+          `Attention is that of the last word, a mean over ${heads} heads. The story was tried first; news text, recipe and cases were chosen before the model read them.${own[experiment] ?? ''}`,
         text,
       )}
     </p>
   </details>`;
 }
 
+/** Says what shades the tokens, and which heads forgot a struck one; without shades what the model continues. */
+function legendWords(text: Recorded, [, , repaired]: Case): string {
+  if (repaired === 'exact8')
+    return `The model continues “… ${wordsOf(text.beginning)
+      .slice(-2 * END_WORDS)
+      .join(' ')}”.`;
+  const kept = keptIn(text, repaired);
+  const isOne = kept?.every((share) => share === 0 || share === 100);
+  const struck = kept ? `; struck: forgotten${isOne ? '' : ' by most heads'}` : '';
+  return `attention from ${quoted(text.pieces.at(-1)!)}${struck}`;
+}
+
 /** Says what pressing a first word does; '' where none can be pressed. */
 function pressWords(presses: Exhibit['presses'], word: number): string {
-  if (word >= 0) return `Press ${['{first}', '{second}'][word]} to undo. `;
+  if (word >= 0) return `Press ${['{first}', '{second}'][word]} to undo`;
   if (!presses) return '';
   const [count, purpose] = presses;
-  return `Press ${count > 1 ? '{first} or {second}' : '{first}'} to ${purpose}. `;
+  return `Press ${count > 1 ? '{first} or {second}' : '{first}'} to ${purpose}`;
 }
+
+interface Card {
+  readonly title: string;
+  readonly isRepaired: boolean;
+  /** What the reader can press; '' if nothing. */
+  readonly says: string;
+  readonly picture: unknown;
+}
+
+/** Draws what the model reads and writes under a condition. */
+const drawCard = (text: Recorded, one: Condition, { title, isRepaired, says, picture }: Card) =>
+  html`<div class="forgotten-card ${isRepaired ? 'repaired' : ''}">
+    <div class="card-head">
+      <h2>${title}</h2>
+      ${says ? html`<p>${says}</p>` : nothing}
+    </div>
+    ${picture}
+    <p class="hint">It writes:</p>
+    <p class="text-strip writing" data-written=${one} title=${text.written[one].text}>
+      ${shortened(text.written[one].text)}
+    </p>
+    <p class="hint">${passagesWords(one)}</p>
+  </div>`;
 
 /** Draws the cards of the beginning and the case that the reader chooses, above each experiment. */
 export function addForgotten(place: HTMLElement, context: Context, scope: Scope): void {
@@ -325,57 +416,57 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
       press: (t) => (pressed.value = { experiment, word: t === word ? -1 : t }),
     };
     const isRounded = experiment === 'quantization';
+    const isErased = experiment === 'fragility';
     drawScale(scale, sequential(context.theme.value, 1, true));
-    const isGood = (one: Condition) => one !== shown![1] && !writesNonsense(text.written, one);
-    const writes = isRounded
-      ? `After “… ${wordsOf(text.beginning).slice(-END_WORDS).join(' ')}” the model writes:`
-      : 'The model writes:';
-    const card = (one: Condition, isLeft: boolean) =>
-      html`<div class="forgotten-card ${isGood(one) ? 'repaired' : ''}">
-        <h2>${fill(headings[one]!, text)}</h2>
-        ${
-          isRounded
-            ? rounding(text, one, isLeft ? press : undefined)
-            : strip(text, one, context.theme.value, isLeft ? press : undefined)
-        }
-        <p class="hint">${isLeft ? fill(pressWords(presses, word), text) : ''}${writes}</p>
-        <p class="text-strip writing" data-written=${one} title=${text.written[one].text}>
-          ${shortened(text.written[one].text)}
-        </p>
-        <p class="hint">${passagesWords(one)}</p>
-      </div>`;
+    const card = (one: Condition, isLeft: boolean) => {
+      const isRepaired = one !== shown![1] && !writesNonsense(text.written, one);
+      const says = presses && isLeft ? fill(pressWords(presses, word), text) : '';
+      const picture = isRounded
+        ? rounding(text, one, isLeft ? press : undefined)
+        : html`${isErased ? erasing(text, one) : nothing}
+          ${strip(text, one, context.theme.value, isLeft ? press : undefined)}`;
+      return drawCard(text, one, { title: fill(headings[one]!, text), isRepaired, says, picture });
+    };
     render(
       html`<h1>${shown ? titleOf(text, shown) : title}</h1>
         <p class="opening">
           ${shown ? explainTerms(fill(intro, text), true) : `Of ${model}, a real model, this is not recorded: the small model below shows it.`}
-          <span class="fields">
-            ${menu?.(context) ?? nothing}
-            ${
-              shown
-                ? choiceField(
-                    'text',
-                    chosenText.value,
-                    NAMES,
-                    (one) => (chosenText.value = one as Name),
-                  )
-                : nothing
-            }
-            ${
-              shown && !isRounded
-                ? html`<span class="map-legend"
-                    >${scale}<span class="hint">attention, mean of ${heads} heads</span></span
-                  >`
-                : nothing
-            }
-          </span>
         </p>
+        ${shown ? html`<p class="opening cause">${explainTerms(fill(causeOf(text, shown), text), true)}</p>` : nothing}
+        <div class="fields">
+          ${menu?.(context) ?? nothing}
+          ${
+            shown
+              ? choiceField(
+                  'text',
+                  chosenText.value,
+                  NAMES,
+                  (one) => (chosenText.value = one as Name),
+                )
+              : nothing
+          }
+          ${
+            shown
+              ? html`<span class="map-legend"
+                  >${isRounded ? nothing : scale}
+                  <span class="hint">${legendWords(text, shown)}</span></span
+                >`
+              : nothing
+          }
+        </div>
         ${
           shown
             ? html`<div class="forgotten-cards">
                   ${card(word < 0 ? shown[1] : word ? 'second' : shown[2], true)}
                   ${card(shown[2], false)}
                 </div>
-                <p class="opening">${explainTerms(fill(causeOf(text, shown), text), true)}</p>
+                ${
+                  isRounded || isErased
+                    ? html`<p class="hint">
+                        Unchanged, the model writes: ${quoted(shortened(text.written.all.text))}
+                      </p>`
+                    : nothing
+                }
                 ${recordedNote(text, experiment, shown)}`
             : nothing
         }`,
