@@ -118,7 +118,7 @@ export const saving = {
     assert.doesNotMatch(map, /<image/);
     assert.match(map, />water</, 'its words');
     const words = map.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
-    assert.match(words, /layer 1, head 3 .*layer 4, head 0 /, 'its heads');
+    assert.match(words, /L1H3 .*L4H0 /, 'its heads');
   },
 
   async 'a saved map has the column of an extra key, which is no token'(stage) {

@@ -364,6 +364,35 @@ export const alphaOfKey = (frame: Pick<Frame, 'tensors' | 'operation'>, key: num
 export const extraKeyWeights = ({ architecture, tensors }: Frame) =>
   architecture.bias_key ? tensors.att_bias : undefined;
 
+/** Operations whose denominator has one more term, to which a part of each row goes that no token gets. */
+const SLOT_OPERATIONS = ['softmax1', 'sink_logit'];
+
+const hasSlotTerm = ({ operation }: Frame): boolean => SLOT_OPERATIONS.includes(operation.name);
+
+/** Returns what each head gives an extra slot on average: a key bias, or such a term; undefined without one. */
+export function slotShares(frame: Frame): ArrayLike<number> | undefined {
+  const { alpha_bias, row_mass_summary } = frame.tensors;
+  if (frame.architecture.bias_key) return alpha_bias?.data;
+  // The summary's rows are mean, minimum and maximum.
+  return hasSlotTerm(frame) && row_mass_summary
+    ? Array.from(
+        row_mass_summary.data.filter((_, i) => i % 3 === 0),
+        (sum) => 1 - sum,
+      )
+    : undefined;
+}
+
+/** Returns what each row of the drawn map gives an extra slot; undefined without one. */
+export function slotWeights(frame: Frame, at: Head): Float32Array | undefined {
+  const weights = extraKeyWeights(frame);
+  if (weights) return ofHead(weights, at);
+  const maps = hasSlotTerm(frame) && !frame.pooled ? mapsOf(frame) : undefined;
+  return (
+    maps &&
+    Float32Array.from({ length: maps.rows }, (_, t) => 1 - rowSumOf(maps.weights, frame.T, t))
+  );
+}
+
 /** The mean loss in nats per token; NaN where the model predicts no next token. */
 export const lossOf = (frame: Frame | undefined): number =>
   frame?.tensors.loss_mean?.data[0] ?? NaN;

@@ -15,6 +15,7 @@ import {
   isCommonToken,
   mean,
   modelHead,
+  slotShares,
   usesRawWeights,
   statisticsOverPrompts,
 } from './frame';
@@ -462,7 +463,7 @@ export const SIGMOID_WEIGHS =
 
 /** Says how to read the attention maps of these models. */
 export const mapWords = (frames: readonly Frame[]): string =>
-  `rows look at columns${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
+  `each row: where one token looks${frames.every(isBidirectional) ? '' : '; gray: later tokens'}`;
 
 /** What can be a sink. */
 export const ALWAYS_THERE =
@@ -600,9 +601,16 @@ export function sinkCountSentence(frame: Frame, sink: number, note = ''): string
 }
 
 /** Says to how many heads an extra key is a sink; '' without such a key, and before that is measured. */
-export function extraKeyHeads(frame: Frame): string {
+function extraKeyHeads(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
   return frame.architecture.bias_key && Number.isFinite(share) ? headsWords(frame, share) : '';
+}
+
+/** Returns the share of heads that give an extra slot over ε: a key bias, or a term of softmax's denominator; NaN without one. */
+export function slotShare(frame: Frame): number {
+  if (frame.architecture.bias_key) return frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
+  const shares = slotShares(frame) ?? [];
+  return mean(Array.from(shares, (share) => (share > frame.eps ? 1 : 0)));
 }
 
 function biasNote(frame: Frame): string {

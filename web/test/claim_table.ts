@@ -264,37 +264,64 @@ export function falseModelClaims(
   );
 }
 
-/** The numbers of heads with a sink of the models on one side of a chapter. */
+/** The numbers of heads of the models on one side of a chapter: with a sink, and that give an extra slot as much, NaN without one. */
 export interface CountedSide {
   readonly counts: readonly number[];
+  readonly slots?: readonly number[];
 }
 
-/** Returns what is untrue of the answer of a chapter, whose models have `heads` heads each. */
-export function falseAnswer(text: string, sides: readonly CountedSide[], heads: number): string[] {
+/**
+ * Returns what is untrue of the answer of a chapter, whose models have `heads` heads each and whose sides form sinks "at a"
+ * and "at b".
+ */
+export function falseAnswer(
+  heading: string,
+  lead: string,
+  sides: readonly CountedSide[],
+  heads: number,
+): string[] {
   const [first, second] = sides.map(({ counts }) => counts) as [
     readonly number[],
     readonly number[],
   ];
-  const [, answer, own, of, others] =
-    /^Here, (yes|mostly|no): (.+) of (\d+) heads ha(?:s|ve) a sink; .+? (none|\d.*)\.$/.exec(
-      text,
-    ) ?? [];
-  const isCounted = (words: string | undefined, counts: readonly number[]) => {
-    if (words === 'none') return Math.max(...counts) === 0;
-    const numbers = words!.split(/ and | to /).map(Number);
-    const said = counts.length > 2 ? [Math.min(...counts), Math.max(...counts)] : counts;
-    return [...new Set(numbers)].join() === [...new Set(said)].join();
+  const slots = (sides[1]!.slots ?? []).flatMap((count, i) => (count >= 0 ? [[count, i]] : []));
+  const areMoved =
+    slots.length > 0 && slots.every(([count, i]) => count! > 0 && count! >= 2 * second[i!]!);
+  const [most, rest] = [Math.max(...first), Math.max(...second)];
+  const [, how, where] = /^Sinks form (only|mostly) at (a|b)$/.exec(heading) ?? [];
+  const [own, other] = where === 'a' ? [first, rest] : [second, most];
+  const isMostly = (most > 0 && Math.min(...first) >= 2 * rest) || Math.min(...second) >= 2 * most;
+  const isTrue = how
+    ? Math.max(...own) > 0 &&
+      (how === 'only' ? other === 0 : other > 0 && Math.min(...own) >= 2 * other)
+    : {
+        'Sinks form at a and at b': most > 0 && rest > 0 && !isMostly,
+        'Give heads an extra slot and the sink moves there': areMoved && Math.min(...first) > 0,
+        'No head of these models has a sink on this text': most === 0 && rest === 0,
+        'No head of these models has a sink on these texts': most === 0 && rest === 0,
+      }[heading];
+  const isCounted = (words: string, counts: readonly number[]) => {
+    const said = words.replace('none', '0').split(' to ').map(Number);
+    return said.join() === [...new Set([Math.min(...counts), Math.max(...counts)])].join();
   };
-  const [least, most] = [Math.min(...first), Math.max(...second)];
-  const isTrue = answer
-    ? Number(of) === heads &&
-      isCounted(own, first) &&
-      isCounted(others, second) &&
-      Math.max(...first, most) > 0 &&
-      { yes: most === 0, mostly: most > 0 && least >= 2 * most, no: most > 0 && least < 2 * most }[
-        answer
-      ]
-    : /^No head of these models has a sink on th(?:is text|ese texts)\.$/.test(text) &&
-      Math.max(...first, most) === 0;
-  return isTrue ? [] : [`${text} ${JSON.stringify(sides)}`];
+  const [, place, numbers, of, others, onTokens, onSlot] =
+    /^(At a|There), (.+) of (\d+) heads ha(?:s|ve) a sink; (?:at b, (.+)|with an extra slot, (.+), but (.+) give the slot as much)\.$/.exec(
+      lead,
+    ) ?? [];
+  const areCounted =
+    Number(of) === heads &&
+    isCounted(numbers!, first) &&
+    (place === 'There') === (where === 'a') &&
+    (others
+      ? isCounted(others, second) && !areMoved
+      : areMoved &&
+        isCounted(
+          onTokens!,
+          slots.map(([, i]) => second[i!]!),
+        ) &&
+        isCounted(
+          onSlot!,
+          slots.map(([count]) => count!),
+        ));
+  return isTrue && areCounted ? [] : [`${heading}: ${lead} ${JSON.stringify(sides)}`];
 }

@@ -17,19 +17,22 @@ import {
   verdictWords,
 } from '../src/rooms/chapters';
 import {
-  chapterAnswer,
+  chapterCounts,
+  chapterHeading,
+  countTitle,
   differsSentence,
   headingOf,
   nearWords,
   obstacleOf,
   rangeWords,
+  premiseWords,
   rawWords,
-  sinkWords,
   topicsOf,
+  wayWords,
 } from '../src/rooms/compared';
 import { labelOf, ownEnd } from '../src/views/attention';
 import { differencesOf } from '../src/rooms/differs';
-import { lossBeside, runShares } from '../src/rooms/model_list';
+import { lossWords, runsWords } from '../src/rooms/model_list';
 import { modelsOfZoo } from '../ship/facts';
 import { falseAnswer } from './claim_table';
 import { frameOf, isBuilt, tensor } from './fixture';
@@ -70,46 +73,87 @@ describe('the heading', () => {
   });
 });
 
+const PLACES = ['at a', 'at b'] as const;
+
+/** A model with a key bias that so many of its heads give over ε. */
+const withSlot = (share: number, slots: number) =>
+  frameOf(
+    { architecture: { ...frameOf().architecture, bias_key: 'head' } as never },
+    { sink_ratio: tensor([3], [share, 0, 0]), sink_ratio_bias: tensor([1], [slots]) },
+  );
+
 describe('the answer of a chapter', () => {
-  const side = (where: string, ...shares: readonly number[]) => ({
-    ...{ where, counts: shares.map((share) => 4 * share) },
-    items: shares.map((share) => frameWith(share)),
+  /** A side of models with these shares of heads with a sink, and at an extra slot where there is one. */
+  const side = (shares: readonly number[], slots: readonly number[] = []) => ({
+    where: '',
+    counts: shares.map((share) => 4 * share),
+    slots: shares.map((_, i) => 4 * (slots[i] ?? NaN)),
+    items: shares.map((share, i) =>
+      slots[i] === undefined ? frameWith(share) : withSlot(share, slots[i]),
+    ),
   });
+  const answer = (sides: ReturnType<typeof side>[]) => {
+    const heading = chapterHeading(sides, PLACES);
+    return [heading, chapterCounts(sides, PLACES, heading)] as const;
+  };
 
   it('says where the sinks are, and is true of any counts', () => {
     // A linear congruential generator: the same sides in every run.
     let seed = 1;
     const draw = (below: number) =>
       Math.floor((below * (seed = (1103515245 * seed + 12345) % 2 ** 31)) / 2 ** 31);
+    const drawShares = (count: number) => {
+      const below = 1 + draw(5);
+      return Array.from({ length: count }, () => draw(below) / 4);
+    };
     const kinds = new Set<string>();
-    for (let i = 0; i < 2000; i++) {
-      const most = [1 + draw(5), 1 + draw(5)];
-      const sides = most.map((below, k) =>
-        side(`side ${k}`, ...Array.from({ length: 1 + draw(4) }, () => draw(below) / 4)),
-      );
-      const answer = chapterAnswer(sides, 'otherwise');
-      expect(falseAnswer(answer, sides, 4)).toEqual([]);
-      kinds.add(answer.replace(/:.*/, ''));
+    for (let i = 0; i < 4000; i++) {
+      const [own, others] = [drawShares(1 + draw(4)), drawShares(1 + draw(4))];
+      const sides = [side(own), side(others, drawShares(draw(3) && draw(1 + others.length)))];
+      expect(falseAnswer(...answer(sides), sides, 4)).toEqual([]);
+      kinds.add(answer(sides)[0]);
     }
     expect([...kinds].sort()).toEqual([
-      'Here, mostly',
-      'Here, no',
-      'Here, yes',
-      'No head of these models has a sink on this text.',
+      'Give heads an extra slot and the sink moves there',
+      'No head of these models has a sink on this text',
+      'Sinks form at a and at b',
+      'Sinks form mostly at a',
+      'Sinks form mostly at b',
+      'Sinks form only at a',
+      'Sinks form only at b',
     ]);
     // An oracle that finds nothing would hold, too.
-    const sides = [side('side 0', 0.5), side('side 1', 0.25)];
+    const sides = [side([0.5]), side([0.25], [0.25])];
+    const [heading, lead] = answer(sides);
+    expect([heading, lead]).toEqual([
+      'Sinks form mostly at a',
+      'There, 2 of 4 heads have a sink; at b, 1.',
+    ]);
     for (const wrong of [
-      'Here, yes: 2 of 4 heads have a sink; otherwise 1.',
-      'Here, no: 2 of 4 heads have a sink; otherwise 1.',
-      'Here, mostly: 1 of 4 heads has a sink; otherwise 1.',
-      'Here, mostly: 2 of 4 heads have a sink; otherwise none.',
-      'No head of these models has a sink on this text.',
-    ])
-      expect(falseAnswer(wrong, sides, 4)).toHaveLength(1);
+      ['Sinks form only at a', lead],
+      ['Sinks form mostly at b', lead.replace('There', 'At a')],
+      ['Sinks form at a and at b', lead.replace('There', 'At a')],
+      ['Give heads an extra slot and the sink moves there', lead.replace('There', 'At a')],
+      ['No head of these models has a sink on this text', lead.replace('There', 'At a')],
+      [heading, 'At a, 2 of 4 heads have a sink; at b, 1.'],
+      [heading, 'There, 1 of 4 heads has a sink; at b, 1.'],
+      [heading, 'There, 2 of 4 heads have a sink; at b, none.'],
+    ] as const)
+      expect(falseAnswer(wrong[0], wrong[1], sides, 4), wrong.join()).toHaveLength(1);
   });
 
-  it('counts the heads of one or two models, and the range of more; with the totals where they differ', () => {
+  it('says that the sink has moved where heads give an extra slot as much', () => {
+    expect(
+      [
+        [side([0.75]), side([0, 0.25], [0.75, undefined!])],
+        [side([0.75]), side([0, 0, 0.25], [0.75, 0.5, undefined!])],
+        [side([0.75]), side([0.25], [0.5])],
+        [side([0.75]), side([0.5], [0.5])],
+      ].map(answer),
+    ).toMatchSnapshot();
+  });
+
+  it('counts the heads of one model, and the range of more; with the totals where they differ', () => {
     const other = frameWith(0.25, { architecture: { ...frameOf().architecture, H: 8 } });
     const many = frameWith(0.25, { sequences: 10 });
     expect(
@@ -120,22 +164,14 @@ describe('the answer of a chapter', () => {
         [frameWith(0.5), frameWith(0.5), frameWith(0.5)],
         [frameWith(0.25), other],
         [many, many],
-      ].map(rangeWords),
-    ).toEqual([
-      '1 of 4',
-      '2 and 0 of 4',
-      '0 to 2 of 4',
-      '2 of 4',
-      '1 of 4 and 4 of 16',
-      '25% of 4',
+      ].map((frames) => rangeWords(frames)),
+    ).toEqual(['1 of 4', '0 to 2 of 4', '0 to 2 of 4', '2 of 4', '1 of 4 to 4 of 16', '25% of 4']);
+    const sides = [side([0.25]), { ...side([]), items: [other] }];
+    expect(answer(sides)).toEqual([
+      'Sinks form at a and at b',
+      'At a, 1 of 4 heads has a sink; at b, 4 of 16.',
     ]);
-    expect(
-      chapterAnswer(
-        [side('', 0.25), side('')].map((one, i) => (i ? { ...one, items: [other] } : one)),
-        'otherwise',
-      ),
-    ).toBe('Here, no: 1 of 4 heads has a sink; otherwise 4 of 16.');
-    expect(chapterAnswer([side('a', 0.5), side('b', NaN)], 'otherwise')).toBe('');
+    expect(chapterHeading([side([0.5]), side([NaN])], PLACES)).toBe('');
   });
 
   it('is about the members of each chapter, which opens with one of each side', () => {
@@ -143,8 +179,42 @@ describe('the answer of a chapter', () => {
       const [first, second] = sidesOf(chapter, chapter.members);
       expect(pairOf(chapter)).toEqual([first!.items[0]![0], second!.items[0]![0]]);
       expect([...first!.items, ...second!.items]).toEqual(chapter.members);
-      expect(chapter.question).toMatch(/^Do sinks (?:need|go if) .*\?$/);
+      expect(chapter.question).toMatch(/^[A-Z].*\?$/);
+      for (const place of chapter.places) expect(place).toMatch(/^(?:with|where) /);
     }
+  });
+});
+
+describe('what stands beside the answer', () => {
+  const noStart = { tokens: frameOf().tokens.map((token) => ({ ...token, special: false })) };
+
+  it('names the first token and the threshold of the texts', () => {
+    const premise = 'It goes to {first}.';
+    expect(
+      [[], [frameOf()], [frameOf({ eps: 0.2 }), frameOf(noStart)]].map((frames) => [
+        countTitle(frames),
+        premiseWords(premise, frames),
+      ]),
+    ).toMatchSnapshot();
+  });
+
+  it('is what the rows of the second model sum to, or how much they give an extra slot', () => {
+    const [softmax, rowSums] = [frameWith(0.5), { row_mass_summary: [0.125] }];
+    const withOperation = (name: string, normalizes: boolean) =>
+      frameOf({
+        operation: { ...softmax.operation, name, normalizes } as never,
+        perPrompt: rowSums,
+      });
+    const others = [
+      withOperation('sigmoid', false),
+      withOperation('sigmoid_norm', true),
+      withSlot(0, 0.75),
+      softmax,
+    ];
+    expect(others.map((frame) => wayWords([softmax, frame], 'it'))).toMatchSnapshot();
+    // Not between models without softmax, nor between three.
+    expect(wayWords([others[0]!, others[1]!], 'it')).toBe('');
+    expect(wayWords([softmax, others[0]!, others[1]!], 'it')).toBe('');
   });
 });
 
@@ -162,17 +232,11 @@ describe('what the heading counts', () => {
       },
     );
   };
-  const withKey = (share: number) =>
-    frameOf(
-      { architecture: { ...rest.architecture, bias_key: 'head' } as never },
-      { sink_ratio: tensor([3], [0, 0, 0]), sink_ratio_bias: tensor([1], [share]) },
-    );
 
-  it('is the extra key where it has the sink, and raw weights where rows sum to more than 100%', () => {
-    const sentences = [weights(15), weights(0.4), withKey(0.75), withKey(0)].map((frame) => [
-      headingOf([rest, frame], ['softmax', 'b']),
-      rawWords([rest, frame]),
-    ]);
+  it('is the extra slot where it has the sink, and raw weights where rows sum to more than 100%', () => {
+    const sentences = [weights(15), weights(0.4), withSlot(0, 0.75), withSlot(0, 0)].map(
+      (frame) => [headingOf([rest, frame], ['softmax', 'b']), rawWords([rest, frame])],
+    );
     expect(sentences).toMatchSnapshot();
   });
 });
@@ -356,31 +420,24 @@ describe('chapters and claims', () => {
   });
 });
 
-describe('a row of the list', () => {
-  it('says how well its model predicts, beside the first of its chapter', () => {
+describe('what is said of the trained runs of a model', () => {
+  it('is how well it predicts, beside the first of its chapter', () => {
     const card = (loss: number, front = ['<s>']) =>
       ({ id: String(loss), measured: { loss }, training: { front } }) as never;
     const first = card(3.4);
     const others = [3.405, 3.5, 3.3, 7, NaN].map((loss) => card(loss));
-    expect(
-      [first, ...others, card(3.5, [])].map((one) => lossBeside(one, first)),
-    ).toMatchSnapshot();
-    expect(lossBeside(undefined, first)).toBe('');
+    expect([first, ...others, card(3.5, [])].map((one) => lossWords(one, first))).toMatchSnapshot();
+    expect(lossWords(undefined, first)).toBe('');
   });
 
-  it('has the share of heads with a sink of each of several trained runs', () => {
+  it('is the share of heads with a sink of each of several runs, and which of them have few', () => {
     const run = (sink_1: number) => ({ sink_1, loss: 3 });
-    const card = (...others: readonly number[]) =>
-      ({ measured: run(60.3), further_seeds: others.map(run) }) as never;
-    expect([card(), card(63, 20.4), undefined].map(runShares)).toEqual([
-      [],
-      [0.603, 0.63, 0.204],
-      [],
-    ]);
-  });
-
-  it('stands below what counts as a sink', () => {
-    const other = { tokens: frameOf().tokens.map((token) => ({ ...token, special: false })) };
-    expect([[frameOf()], [frameOf({ eps: 0.2 }), frameOf(other)]].map(sinkWords)).toMatchSnapshot();
+    const card = (first: number, ...others: readonly number[]) =>
+      ({ measured: run(first), further_seeds: others.map(run) }) as never;
+    expect(
+      [card(60), card(60.3, 63, 20.4), card(60, 50), card(0.4, 0, 0.2), undefined].map((one) =>
+        runsWords(one, 'softmax', 24),
+      ),
+    ).toMatchSnapshot();
   });
 });

@@ -10,7 +10,7 @@ import { defaults } from '../src/ask/state';
 import { answerOf } from '../src/answers';
 import { canCount, claimOf, hasSink } from '../src/claims';
 import { selectedHead, type Frame } from '../src/frame';
-import { chapterAnswer, headingOf } from '../src/rooms/compared';
+import { chapterCounts, chapterHeading, headingOf } from '../src/rooms/compared';
 import { leadSentence, sideWords } from '../src/rooms/start';
 import { sinkCountWords } from '../src/rooms/story';
 import { row, rowAnswer, rowTitle, workOutRow } from '../src/rooms/worked_row';
@@ -403,18 +403,29 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
           ]),
         );
         // The softmax model is on one side, the two others on the other.
-        const sides = [frames.slice(0, 1), frames.slice(1)].map((items, side) => ({
-          ...{ where: `side ${side}`, items },
-          counts: items.map((frame) =>
-            sinksOf(truthFrom(frame, selectedHead(frame, state), drawnCells(frame))),
-          ),
-        }));
-        if (verdictOf(frames[0]!).conclusive)
+        const sides = [frames.slice(0, 1), frames.slice(1)].map((items, side) => {
+          const all = items.map((frame) =>
+            truthFrom(frame, selectedHead(frame, state), drawnCells(frame)),
+          );
+          const hasSlot = (i: number) =>
+            ['softmax1', 'sink_logit'].includes(items[i]!.operation.name);
+          return {
+            ...{ where: `side ${side}`, items },
+            counts: all.map(sinksOf),
+            slots: all.map(({ sumsOfHeads, eps }, i) =>
+              hasSlot(i) ? sumsOfHeads.filter((sum) => 1 - sum > eps).length : NaN,
+            ),
+          };
+        });
+        const places = ['at a', 'at b'] as const;
+        if (verdictOf(frames[0]!).conclusive) {
+          const answer = chapterHeading(sides, places);
           problems.push(
-            ...falseAnswer(chapterAnswer(sides, 'otherwise'), sides, 24).map(
+            ...falseAnswer(answer, chapterCounts(sides, places, answer), sides, 24).map(
               (what) => `“${prompt}”: ${what}`,
             ),
           );
+        }
         const heading = headingOf(pair, ['softmax', 'sigmoid']);
         for (const words of [heading, numbersSentence(pair)])
           problems.push(

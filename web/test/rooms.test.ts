@@ -890,8 +890,8 @@ describe('Compare', () => {
 
   it('asks the question of its chapter and draws the maps of two models with their reason', async () => {
     const room = await compareRoom();
-    expect(room.text('h1')).toBe('Do sinks need attention that sums to 100%?');
-    expect(room.texts('.lead, .room-head .hint, .reason')).toMatchSnapshot();
+    expect(room.text('h1')).toBe('Must attention sum to 100% for sinks to form?');
+    expect(room.texts('.lead, .reason')).toMatchSnapshot();
     expect(room.text('.verdict')).toMatchSnapshot();
     expect(viewsOf(room)[0]).toBe('attention');
     expect(cellsOf(room)).toMatchObject({ attention: 2 });
@@ -899,13 +899,13 @@ describe('Compare', () => {
     expect(room.all('.metrics')).toEqual([]);
     expect(room.asked().reads).not.toContain('key_ratio');
     const waitingRoom = await compareRoom({}, []);
-    expect(waitingRoom.text('.lead')).toBe('Measuring …');
+    expect(waitingRoom.text('[data-finding]')).toBe('Measuring …');
     waitingRoom.know({ softmax: { error: 'broken' } });
-    expect(waitingRoom.text('.lead')).toBe('');
+    expect(waitingRoom.text('[data-finding]')).toBe('');
   });
 
-  it('asks for the head that gives an extra key most, unless the reader has chosen one', async () => {
-    const plain = sigmoid({}, { alpha_bias: tensor([2, 2], [0, 0, 0.9, 0]) });
+  it('asks for a typical head of those at an extra slot, unless the reader has chosen one', async () => {
+    const plain = sigmoid({}, { alpha_bias: tensor([2, 2], [0, 0.4, 0.6, 0.9]) });
     const architecture = { ...plain.architecture, bias_key: 'head' } as never;
     const frames = [softmax({}, ratios), { ...plain, architecture }];
     const headsAsked = async (change: Partial<State>) =>
@@ -939,13 +939,13 @@ describe('Compare', () => {
     expect(askedFor()).toEqual(RULES.slice(0, 3));
     expect(room.asked().ahead).toEqual(['sigmoid-norm']);
     expect(room.texts('.model').slice(0, 3)).toMatchSnapshot();
-    expect(room.text('.lead')).toBe('Measuring …');
+    expect(room.text('[data-finding]')).toBe('Measuring …');
     room.know(framesOfRules(...RULES));
     expect(askedFor()).toEqual(RULES);
     const amounts = () =>
       room.all('.model .amount').map((bar) => bar.style.getPropertyValue('--share'));
     expect(amounts()).toEqual(Array(6).fill('0.5'));
-    expect([room.text('.lead'), ...room.texts('.models h2, .columns')]).toMatchSnapshot();
+    expect(room.texts('h1, .lead, .models h2, .columns')).toMatchSnapshot();
     // Another text: all models are measured again in this order.
     room.know(
       Object.fromEntries(
@@ -954,14 +954,14 @@ describe('Compare', () => {
     );
     expect([askedFor(), room.all('.model.stale').length]).toEqual([RULES, 6]);
     expect([amounts(), room.texts('.model .count').join('')]).toEqual([[], '']);
-    expect(room.text('.lead')).toBe('Measuring …');
+    expect(room.text('[data-finding]')).toBe('Measuring …');
     const hidden = await compareRoom({ hide: ['subjects'] }, framesOfRules(...RULES.slice(0, 2)));
     expect([hidden.asked().subjects, hidden.all('.model')]).toEqual([RULES.slice(0, 2), []]);
   });
 
-  it('has the trained runs as dots on the axis of the bars, and how well each model predicts', async () => {
+  it('says behind “How sure?” how well the shown models predict, and what their trained runs have', async () => {
     const seeds = (...sinks: readonly number[]) => ({
-      measured: { sink_1: 50, loss: 3 },
+      measured: { sink_1: 60, loss: 3 },
       further_seeds: sinks.map((sink_1) => ({ sink_1, loss: 3 })),
     });
     const cards = [
@@ -969,26 +969,31 @@ describe('Compare', () => {
       cardOf('sigmoid', { measured: { sink_1: 0, loss: 3.1 } }),
     ];
     const room = await compareRoom({}, pair(), { cards });
-    const dots = room.all('.bar .run').map((dot) => dot.style.getPropertyValue('--share'));
-    expect(dots).toEqual(['0.5', '0.25', '1']);
-    expect(room.text('.models > .hint')).toBe('bar: this text 3 trained runs, 100 texts');
-    expect(room.texts('.loss').slice(0, 3)).toEqual(['', '', '11% worse']);
-    expect(room.all('.model')[0]!.title).toBe(
-      'Heads with a sink in each trained run: 50%, 25%, 100%',
-    );
+    expect(room.texts('.panels .hint')).toMatchSnapshot();
   });
 
-  it('says how many heads give an extra key as much, beside those with a sink', async () => {
-    const extra = sigmoid(
-      { subject: 'key-bias' },
-      { sink_ratio: tensor([3], [0, 0, 0]), sink_ratio_bias: tensor([1], [0.75]) },
-    );
-    const architecture = { ...extra.architecture, bias_key: 'head' } as never;
-    const frames = [softmax({}, ratios), { ...extra, architecture }];
-    const room = await compareRoom({ shown: ['softmax', 'key-bias'] }, frames);
-    const row = room.all('.model').find(({ dataset }) => dataset.subject === 'key-bias')!;
-    expect(row.querySelector('.extra')!.textContent).toBe('3 on the extra key');
-    expect(row.querySelector('.count')!.textContent).toBe('0');
+  it('says how many heads give an extra slot as much, instead of a count of 0 or beside those with a sink', async () => {
+    const architecture = { ...sigmoid().architecture, bias_key: 'head' } as never;
+    const countsOf = async (share: number, slots: number) => {
+      const ratios_ = {
+        sink_ratio: tensor([3], [share, 0, 0]),
+        sink_ratio_bias: tensor([1], [slots]),
+      };
+      const frames = [
+        softmax({}, ratios),
+        { ...sigmoid({ subject: 'key-bias' }, ratios_), architecture },
+      ];
+      const room = await compareRoom({ shown: ['softmax', 'key-bias'] }, frames);
+      const row = room.all('.model').find(({ dataset }) => dataset.subject === 'key-bias')!;
+      return ['.bar', '.count'].map((part) =>
+        row.querySelector(part)!.textContent!.replace(/\s+/g, ' ').trim(),
+      );
+    };
+    expect([await countsOf(0, 0.75), await countsOf(0.25, 0.75), await countsOf(0, 0)]).toEqual([
+      ['on the slot ∗', '3 ∗'],
+      ['on the slot ∗', '1 3 ∗'],
+      ['', '0'],
+    ]);
   });
 
   it('has a published model in the chapter on size alone, counted by the same threshold', async () => {
@@ -1020,7 +1025,7 @@ describe('Compare', () => {
     vi.unstubAllGlobals();
     expect(savingRoom.asked().subjects).toEqual(['softmax', 'sigmoid']);
     expect(savingRoom.texts('.model .hint')).toEqual(Array(4).fill('press to measure'));
-    expect(savingRoom.text('.lead')).toMatch(/^With softmax/);
+    expect(savingRoom.text('[data-finding]')).toMatch(/^With softmax/);
   });
 
   it('shows a pressed model beside the baseline, marks both, and leads to the other chapters', async () => {
@@ -1044,13 +1049,13 @@ describe('Compare', () => {
     const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
     expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Other models']);
     expect(ownRoom.text('h1')).toBe('What makes a sink?');
-    expect(ownRoom.text('.lead')).toMatchSnapshot();
+    expect(ownRoom.text('[data-finding]')).toMatchSnapshot();
     expect(ownRoom.all('.verdict')).toEqual([]);
     expect([ownRoom.all('.model').length, ownRoom.all('.model button')]).toEqual([2, []]);
     const alone = await compareRoom({ shown: ['softmax@40'] }, [
       softmax({ subject: 'softmax@40' }),
     ]);
-    expect(alone.text('.lead')).toMatchSnapshot();
+    expect(alone.text('[data-finding]')).toMatchSnapshot();
   });
 
   it('opens the section that a link names, before the engine is loaded', () => {

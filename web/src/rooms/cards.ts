@@ -7,7 +7,8 @@ import { explainTerms } from '../page/terms';
 import { addElement } from '../page/view';
 import { questionKey } from '../ask/question';
 import { idWithoutStep } from '../ask/steps';
-import { isHeadNamed, modelHead, type Frame, type Head } from '../frame';
+import { isHeadNamed, type Frame, type Head } from '../frame';
+import { headName } from '../words';
 import { addMapLegend } from '../views/attention';
 import './cards.css';
 
@@ -21,21 +22,19 @@ interface CardWords {
 
 /**
  * Returns a function that says which head a map shows and why: of a model without a chosen head, the one that gives the
- * first token most, or the key `on`, which may be another head on another text.
+ * first token most, or a typical one of those at the slot `on`, which may be another head on another text.
  */
 export function nameHeads(context: Context) {
   const lastHeads = new Map<string, { question: string; name: string; isNew: boolean }>();
   return (frame: Frame, at: Head, on = ''): string => {
-    const { layer, head } = modelHead(frame, at);
-    const name = `layer ${layer}, head ${head}`;
+    const name = headName(at, frame);
     const { model, question } = frame;
     if (isHeadNamed(context.state.peek())) return name;
     const [id, key] = [idWithoutStep(model.id), questionKey(question)];
     const last = lastHeads.get(id);
     const isNew = last?.question === key ? last.isNew : last !== undefined && last.name !== name;
     lastHeads.set(id, { question: key, name, isNew });
-    const strongest = on ? `strongest on ${on}` : 'strongest head';
-    return `${strongest}${isNew ? ' now' : ''}: ${name}`;
+    return `${on ? `typical head on ${on}` : 'strongest'}${isNew ? ' now' : ''}: ${name}`;
   };
 }
 

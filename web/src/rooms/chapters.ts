@@ -12,10 +12,12 @@ type Member = readonly [id: string, phrase: string, what: string];
 
 export interface Chapter {
   readonly title: string;
-  /** Asks whether models need what those of the first side share to have sinks, so that they go without it. */
+  /** Stands as the heading until the models are measured, which answer it. */
   readonly question: string;
-  /** Introduces the counts of the second side in the answer. */
-  readonly otherwise: string;
+  /** Says what may make or move sinks here, true of any text; `{first}` is its first token. */
+  readonly premise: string;
+  /** Where the models of each side form sinks, after "Sinks form". */
+  readonly places: readonly [string, string];
   /** What the models of each side share. */
   readonly sides: readonly [string, string];
   /** The first `count` members, the baseline before all, are on the first side. */
@@ -23,71 +25,81 @@ export interface Chapter {
   readonly members: readonly Member[];
 }
 
+const SPENDS = 'Softmax makes each token spend exactly 100% of its attention.';
+
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
-    question: 'Do sinks need attention that sums to 100%?',
-    otherwise: 'if not,',
-    sides: ['Must sum to 100%', 'May sum to anything'],
+    question: 'Must attention sum to 100% for sinks to form?',
+    premise: `${SPENDS} If a head needs no other token, it can go to {first}, which all see.`,
+    places: ['where attention must sum to 100%', 'where attention is free'],
+    sides: ['Must sum to 100%', 'Free'],
     count: 2,
     members: [
-      ['softmax', 'softmax', 'shares 100%'],
-      ['sigmoid-norm', 'normalized sigmoid', 'scales to 100%'],
-      ['sigmoid', 'sigmoid', 'weighs tokens alone'],
-      ['softpick', 'softpick', 'may be empty'],
-      ['elu1', 'ELU+1', 'no limit'],
-      ['relu', 'ReLU', 'no negatives'],
+      ['softmax', 'softmax', 'tokens share 100%'],
+      ['sigmoid-norm', 'normalized sigmoid', 'scaled to 100%'],
+      ['sigmoid', 'sigmoid', 'each token alone'],
+      ['softpick', 'softpick', 'rows may be empty'],
+      ['elu1', 'ELU+1', 'no upper limit'],
+      ['relu', 'ReLU', 'negatives become 0'],
     ],
   },
   {
     title: 'Ways out',
-    question: 'Do sinks go if heads have another way out?',
-    otherwise: 'with another way out',
-    sides: ['No other way out', 'Another way out'],
+    question: 'What if attention can go elsewhere?',
+    premise: `${SPENDS} These models can spend it on an extra slot ∗ that is no token, or mute what a head writes.`,
+    places: ['with softmax alone', 'with a way out'],
+    sides: ['Softmax alone', 'With a way out'],
     count: 1,
     members: [
-      ['softmax', 'softmax', 'tokens share 100%'],
-      ['key-bias', 'a key bias', 'an extra key ∗, no token'],
-      ['sink-logit', 'a sink logit', 'a learned share goes nowhere'],
-      ['softmax1', 'softmax1', 'a share can go nowhere'],
-      ['gated', 'gates', 'can mute what heads write'],
+      ['softmax', 'softmax', 'spends 100% on tokens'],
+      ['key-bias', 'a key bias', 'slot ∗ with a learned key'],
+      ['sink-logit', 'a sink logit', 'slot ∗ with a learned score'],
+      ['softmax1', 'softmax1', 'slot ∗ whose score is 0'],
+      ['gated', 'gates', 'mute what a head writes'],
     ],
   },
   {
     title: 'Positions',
     question: 'Do sinks need rotary positions?',
-    otherwise: 'with others',
+    premise:
+      'Positions can tell a head which token is first. Rotary ones turn queries and keys; the other models use others, or none.',
+    places: ['with rotary positions', 'with other positions'],
     sides: ['Rotary positions', 'Other positions, or none'],
     count: 1,
     members: [
-      ['softmax', 'softmax (rotary)', 'rotates queries and keys'],
+      ['softmax', 'softmax (rotary)', 'turned by position'],
       ['no-positions', 'no positions', 'tokens carry no position'],
       ['learned-positions', 'learned positions', 'adds a vector per position'],
-      ['alibi', 'ALiBi', 'distance lowers scores'],
+      ['alibi', 'ALiBi', 'lowers scores with distance'],
     ],
   },
   {
     title: 'First token',
     question: 'Do sinks need texts that begin alike?',
-    otherwise: 'if they begin differently,',
+    premise:
+      'A head can recognize a first token that is the same in every text of its training. Here it was the same, or changed from text to text.',
+    places: ['where all texts begin alike', 'where texts begin differently'],
     sides: ['Texts begin alike', 'Texts begin differently'],
     count: 2,
     members: [
-      ['short', 'a start token', 'first is <s>'],
-      ['fixed-first', 'a fixed first token', 'first is <|endoftext|>'],
-      ['no-bos', 'no start token', 'first is any token'],
-      ['random-first', 'a random first token', 'first is drawn at random'],
+      ['short', 'a start token', 'always <s>'],
+      ['fixed-first', 'a fixed first token', 'always <|endoftext|>'],
+      ['no-bos', 'no start token', 'any token comes first'],
+      ['random-first', 'a random first token', 'drawn at random'],
     ],
   },
   {
     title: 'Recipe',
     question: 'Do sinks need the usual training?',
-    otherwise: 'with one change',
+    premise:
+      'Sinks could be an accident of one way to train. Here the softmax model was trained once more with one setting changed.',
+    places: ['with the usual training', 'with one setting changed'],
     sides: ['The usual training', 'One setting changed'],
     count: 1,
     members: [
       ['softmax', 'softmax', 'the usual training'],
-      ['decay-0', 'no weight decay', 'weights may grow'],
+      ['decay-0', 'no weight decay', 'weights are not shrunk'],
       ['lr-1e-3', 'a third of the learning rate', 'smaller steps'],
       ['lr-3e-4', 'a tenth of the learning rate', 'tiny steps'],
       ['little-text', 'little text', '100,000 tokens, repeated'],
@@ -96,7 +108,9 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Size',
     question: 'Do sinks need few, wide heads?',
-    otherwise: 'with many',
+    premise:
+      'Models of one size can split their width among few heads or many. Experts are feed-forward parts, of which two work on each token.',
+    places: ['with few, wide heads', 'with many, narrow heads'],
     sides: ['Few, wide heads', 'Many, narrow heads'],
     count: 2,
     members: [

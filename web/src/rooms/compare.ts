@@ -17,7 +17,7 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { headAt, indexOfMax, isHeadNamed, selectedHead, type Frame, type Head } from '../frame';
+import { headAt, isHeadNamed, selectedHead, slotShares, type Frame, type Head } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { explainTerms, field } from '../page/terms';
@@ -41,20 +41,21 @@ import {
   type Chapter,
 } from './chapters';
 import {
-  chapterAnswer,
+  chapterCounts,
+  chapterHeading,
   differsSentence,
-  extraKeyWords,
   headingOf,
   nearWords,
   obstacleOf,
+  premiseWords,
   QUESTION,
   rawWords,
-  sinkWords,
-  spendWords,
   topicsOf,
+  wayWords,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { lossBeside, modelList, runShares, type ModelGroup, type ModelRow } from './model_list';
+import { capitalize, modelName } from '../words';
+import { lossWords, modelList, runsWords, type ModelGroup, type ModelRow } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -124,11 +125,9 @@ function othersToMeasure(context: Context, state: State) {
 function modelGroups(context: Context, state: State): ModelGroup[] {
   const { shown } = state;
   const chapter = chapterOf(shown);
-  const cards = context.engine.value?.models.zoo.cards ?? [];
   const { areWaiting } = othersToMeasure(context, state);
   const colors = colorsOfSubjects(shown);
   const [first] = chapter ? pairOf(chapter) : shown;
-  const cardOf = (id: string | undefined) => cards.find((card) => card.id === id);
   const rowOf = (entry: SubjectEntry): ModelRow => {
     const { subject, frame, isStale } = entry;
     const [, name = nameOf(entry, context), what = ''] = memberOf(chapter, subject) ?? [];
@@ -139,8 +138,6 @@ function modelGroups(context: Context, state: State): ModelGroup[] {
     };
     return {
       ...{ subject, name, what, frame, isStale },
-      loss: lossBeside(cardOf(subject), cardOf(first)),
-      runs: runShares(cardOf(subject)),
       waits: areWaiting && !shown.includes(subject),
       color: colors[shown.indexOf(subject)],
       press: chapter && subject !== first ? press : undefined,
@@ -155,12 +152,13 @@ function modelGroups(context: Context, state: State): ModelGroup[] {
     : [{ title: '', rows: rowsOf(shown) }];
 }
 
-/** Returns the list of models, unless a link hides it, and the way to why sinks matter. */
-function listTemplate(context: Context, state: State): TemplateResult {
+/** Returns the list of models, unless a link hides it. */
+function listTemplate(context: Context, state: State): TemplateResult | typeof nothing {
   const isSize = chapterOf(state.shown)?.title === 'Size';
   const groups = allows(state, 'subjects') ? modelGroups(context, state) : [];
-  return html`${groups.length ? modelList(groups, isSize) : nothing}
-    <p class="next">→ <a href=${context.link({ room: 'purpose' })}>Are sinks bad?</a></p>`;
+  return groups.length
+    ? modelList(groups, isSize ? context.link({ room: 'purpose' }) : '')
+    : nothing;
 }
 
 const colorsOfSubjects = (subjects: readonly string[]): string[] =>
@@ -174,39 +172,74 @@ const PANELS = [
   ['remedies', 'In large models?'],
 ] as const;
 
-function panelButtons({ state, set }: Context): TemplateResult {
+/** Says of the shown models how well they predict, what their other trained runs have, and what shares of rows would count. */
+function runLines({ state, engine }: Context, frames: readonly Frame[]): readonly string[] {
+  const chapter = chapterOf(state.value.shown);
+  const cards = engine.peek()?.models.zoo.cards ?? [];
+  const [first] = chapter?.members ?? [];
+  return frames.flatMap((frame) => {
+    const card = cards.find(({ id }) => id === frame.subject);
+    const name = phraseOf(chapter, frame.subject) ?? frame.title;
+    const loss =
+      first &&
+      lossWords(
+        card,
+        cards.find(({ id }) => id === first[0]),
+      );
+    const { L, H } = frame.architecture;
+    return [
+      loss ? `${capitalize(name)} predicts the next token ${loss} ${first[1]}.` : '',
+      runsWords(card, name, L * H),
+      rawWords([frame]),
+    ].filter(Boolean);
+  });
+}
+
+function panelButtons(context: Context, frames: readonly Frame[]): TemplateResult {
+  const { state, set } = context;
   const open = panelOf(state.value);
   const claim = claimAbout(state.value.shown);
   return html`<details class="more panels" ?open=${open !== 'none'}>
-    <summary>How sure?</summary>
-    <p class=${claim ? 'verdict' : 'hint'}>
-      ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
-    </p>
-    <div class="numbers" role="group" aria-label="Evidence">
-      ${PANELS.map(
-        ([name, title]) =>
-          html`<button
-            type="button"
-            aria-expanded=${name === open}
-            @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
-          >
-            ${title}
-          </button>`,
-      )}
-    </div>
-  </details>`;
+      <summary>How sure?</summary>
+      <p class=${claim ? 'verdict' : 'hint'}>
+        ${claim ? effectWords(claim) : 'No paper’s claim that we test is about these models.'}
+      </p>
+      ${runLines(context, frames).map((line) => html`<p class="hint">${line}</p>`)}
+      <div class="numbers" role="group" aria-label="Evidence">
+        ${PANELS.map(
+          ([name, title]) =>
+            html`<button
+              type="button"
+              aria-expanded=${name === open}
+              @click=${() => set({ columns: [], panel: name === open ? 'none' : name })}
+            >
+              ${title}
+            </button>`,
+        )}
+      </div>
+    </details>
+    <a href=${context.link({ room: 'purpose' })}>Are sinks bad?</a>`;
 }
 
-/** What a model with an extra key has besides the others. */
+/** What a model with a key bias has besides the others. */
 const EXTRA_KEY = ['alpha_bias', 'sink_ratio_bias', 'att_bias'];
 
-const hasExtraKey = (frame: Frame): boolean =>
-  Boolean(frame.architecture.bias_key && frame.tensors.alpha_bias);
-
-/** Returns the head of a card: the chosen one, or else the one that gives the extra key most, or else the first token. */
+/**
+ * Returns the head of a card: the chosen one; or else, with an extra slot, the middle one of those that give it over ε, since
+ * the map of the strongest is empty; or else the one that gives the first token most.
+ */
 function headOnCard(frame: Frame, requested: Head): Head {
-  if (!hasExtraKey(frame) || isHeadNamed(requested)) return selectedHead(frame, requested);
-  return headAt(indexOfMax(frame.tensors.alpha_bias!.data), frame.architecture.H);
+  const middle = isHeadNamed(requested) ? undefined : middleSlotHead(frame);
+  return middle ?? selectedHead(frame, requested);
+}
+
+function middleSlotHead(frame: Frame): Head | undefined {
+  const shares = Array.from(slotShares(frame) ?? []);
+  const heads = [...shares.keys()]
+    .filter((i) => shares[i]! > frame.eps)
+    .sort((a, b) => shares[a]! - shares[b]!);
+  const middle = heads[heads.length >> 1];
+  return middle === undefined ? undefined : headAt(middle, frame.architecture.H);
 }
 
 /** Draws a card for each shown model: the map of its strongest head, or another picture. */
@@ -222,9 +255,9 @@ function addCards(
     const { shown } = context.state.peek();
     const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
     const color = colorsOfSubjects(shown)[shown.indexOf(frame.subject)] ?? '--ink';
-    // The first card says which of its heads it shows.
-    const words = headWords(frame, headOf(frame), hasExtraKey(frame) ? '∗' : '');
-    return { title, hint: i ? words.replace(/^strongest head: /, '') : words, color };
+    // The first card says which of its heads it shows; others show theirs by the same rule.
+    const words = headWords(frame, headOf(frame), middleSlotHead(frame) && '∗');
+    return { title, hint: i ? words.replace(/^strongest: /, '') : words, color };
   };
   const look = cardLook(wordsOf, headOf, (frame) =>
     labelOf(frame, headOf(frame), context.state.peek(), true),
@@ -241,49 +274,58 @@ function addCards(
   return { stage, update };
 }
 
-/** Returns the heading, and the sentences on what differs, or what the chapter's models show, and what counts as a sink. */
+/** Returns the heading, which answers the chapter's question, and the sentences on how many heads have a sink and why. */
 function headingTemplate(entries: readonly SubjectEntry[], context: Context): TemplateResult {
   const state = context.state.value;
   const chapter = chapterOf(state.shown);
   const frames = entries.every(isFresh) ? framesOf(entries) : [];
-  const phrases = frames.map(({ subject }) => phraseOf(chapter, subject));
-  const heading = headingOf(frames, phrases);
+  const { heading, lead } = chapter
+    ? chapterWords(chapter, frames, context)
+    : { heading: '', lead: ownLead(frames, context) };
   const isFailed = entries.some(({ error }) => error);
-  const lead = chapter
-    ? chapterLead(chapter, frames, heading, context)
-    : ownLead(frames, heading, context);
-  return html`<h1>${chapter?.question ?? QUESTION}</h1>
+  const isSaid = allows(state, 'finding');
+  const premise = chapter && premiseWords(chapter.premise, frames);
+  return html`<h1>${(isSaid && heading) || (chapter?.question ?? QUESTION)}</h1>
     ${troubleNotes(entries, context)}
-    <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
-      ${frames.length && lead ? explainTerms(lead, true) : isFailed ? nothing : 'Measuring …'}
-    </p>
-    ${frames.length && chapter ? html`<p class="hint">${explainTerms(sinkWords(frames), true)}</p>` : nothing}`;
+    <div class="lead">
+      <p data-finding role="status" ?hidden=${!isSaid}>
+        ${frames.length && lead ? explainTerms(lead, true) : isFailed ? nothing : 'Measuring …'}
+      </p>
+      ${premise ? html`<p class="premise">${explainTerms(premise, true)}</p>` : nothing}
+    </div>`;
 }
+
+const countsOf = (frames: readonly Frame[], context: Context): string => {
+  const chapter = chapterOf(context.state.peek().shown);
+  return headingOf(
+    frames,
+    frames.map(({ subject }) => phraseOf(chapter, subject)),
+  );
+};
 
 /**
  * Answers the chapter's question once all its models are measured; empty until then, so that one result is announced once.
  * Where the others wait for a press, it counts the heads of the shown models.
  */
-function chapterLead(
-  chapter: Chapter,
-  shownFrames: readonly Frame[],
-  heading: string,
-  context: Context,
-): string {
+function chapterWords(chapter: Chapter, shownFrames: readonly Frame[], context: Context) {
   const state = context.state.peek();
   const entries = entriesOf(context, membersIds(chapter));
-  if (entries.every(isFresh)) {
-    const frames = framesOf(entries);
-    return obstacleOf(frames) || chapterAnswer(sidesOf(chapter, frames), chapter.otherwise);
+  const isComplete = entries.every(isFresh);
+  const frames = isComplete ? framesOf(entries) : shownFrames;
+  const obstacle = obstacleOf(frames);
+  if (isComplete && !obstacle) {
+    const sides = sidesOf(chapter, frames);
+    const heading = chapterHeading(sides, chapter.places);
+    return { heading, lead: chapterCounts(sides, chapter.places, heading) };
   }
-  const isComplete = othersToMeasure(context, state).areWaiting || !allows(state, 'subjects');
-  return obstacleOf(shownFrames) || (isComplete ? heading : '');
+  const isAlone = othersToMeasure(context, state).areWaiting || !allows(state, 'subjects');
+  return { heading: '', lead: obstacle || (isAlone ? countsOf(frames, context) : '') };
 }
 
 /** Counts the heads of models outside of all chapters, and says in what they differ. */
-function ownLead(frames: readonly Frame[], heading: string, context: Context): string {
+function ownLead(frames: readonly Frame[], context: Context): string {
   if (frames.length < 2) return 'Add another model to compare.';
-  const words = obstacleOf(frames) || `${heading} ${nearWords(frames)}`.trim();
+  const words = obstacleOf(frames) || `${countsOf(frames, context)} ${nearWords(frames)}`.trim();
   return `${words} ${differsWords(frames, context)}`;
 }
 
@@ -297,27 +339,26 @@ function reasonOf(entries: readonly SubjectEntry[], context: Context): string {
   const frames = framesOf(entries);
   if (frames.length < 2 || !entries.every(isFresh) || obstacleOf(frames)) return '';
   const { shown } = context.state.peek();
-  const isChapter = chapterOf(shown) !== undefined;
+  const chapter = chapterOf(shown);
   const tested = claimAbout(shown);
-  const raw = frames.length > 2 ? '' : rawWords(frames);
-  const reason =
-    `${spendWords(frames)}${extraKeyWords(frames)}${raw}` || (tested ? quoteOf(tested, shown) : '');
-  const near = isChapter ? nearWords(frames) : '';
-  return `${near}${reason || (isChapter ? differsWords(frames, context) : '')}`.trim();
+  const [, second] = frames;
+  const way = wayWords(frames, phraseOf(chapter, second!.subject) ?? modelName(second!));
+  const reason = way || (tested ? quoteOf(tested, shown) : '');
+  const near = chapter ? nearWords(frames) : '';
+  return `${near}${reason || (chapter ? differsWords(frames, context) : '')}`.trim();
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const chaptersPlace = addElement(root, 'chapters');
   chaptersPlace.setAttribute('role', 'group');
   chaptersPlace.setAttribute('aria-label', QUESTION);
-  const aside = addElement(root, 'aside');
-  const headingPlace = addElement(aside, 'room-head');
-  const listPlace = addElement(aside, 'list-place');
+  const headingPlace = addElement(root, 'room-head');
+  const askPlace = addElement(root, 'bar');
+  const listPlace = addElement(root, 'aside');
   const answers = addElement(root, 'middle');
-  const askPlace = addElement(answers, 'bar');
+  const updateLegend = addCardLegend(answers, context);
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
   const { stage, update } = addCards(answers, context, scope, nameHeads(context));
-  const updateLegend = addCardLegend(answers, context);
   const reasonPlace = addElement(answers, 'reason', 'p');
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
@@ -332,7 +373,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { requested } = othersToMeasure(context, state);
     const frames = framesOf(currentEntries());
     const extraHeads = [...frames, ...framesOf(entriesOf(context, requested))]
-      .filter(({ architecture }) => architecture.bias_key)
+      .filter((frame) => slotShares(frame))
       .map((frame) => [frame.subject, headOnCard(frame, state)] as const);
     return {
       subjects: [...state.shown, ...requested],
@@ -357,7 +398,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(explainTerms(reasonOf(entries, context), true), reasonPlace);
     // Once drawn it stays, open or not as the reader left it.
     hasDrawn ||= frames.length > 0;
-    render(hasDrawn ? panelButtons(context) : nothing, panelsPlace);
+    render(hasDrawn ? panelButtons(context, frames) : nothing, panelsPlace);
     const picture = pictureField(stage.choiceFor(frames), frames, stage.select);
     const more = html`${picture} ${generateControls(context, frames)}`;
     render(askBar(context, frames, nothing, more, false), askPlace);

@@ -2,14 +2,14 @@
 import { firstTokenWeights, usesRawWeights, type Frame } from '../frame';
 import {
   capitalize,
-  extraKeyHeads,
   firstName,
   formatPercent,
   listWords,
   headsWords,
   modelName,
   meanRowSum,
-  mustSpendWords,
+  slotShare,
+  sumWords,
   startsSpecial,
   haveOtherTexts,
   textsWords,
@@ -74,17 +74,20 @@ export function differsSentence(topics: readonly string[]): string {
   return topics.length === 1 ? `Only ${list} differs.` : `The models differ in ${list}.`;
 }
 
-/** Returns how many of a model's heads have a sink: "15 of 24"; "none"; as a mean over prompts "60% of 24". */
-export function countWords(frame: Frame): string {
-  const words = headsWords(frame, verdictOf(frame).sink);
-  return /^none/.test(words) ? 'none' : words.replace(' of the ', ' of ').replace(/ heads$/, '');
+/** Returns a share of a model's heads as "15 of 24"; as a mean over prompts "60% of 24". */
+function figuresOf(frame: Frame, share: number): string {
+  const { L, H } = frame.architecture;
+  const words = headsWords(frame, share)
+    .replace(' of the ', ' of ')
+    .replace(/ heads$/, '');
+  return /^none/.test(words) ? `0 of ${L * H}` : words;
 }
 
-/** Returns `countWords` in figures where no head has a sink: "0 of 24". */
-export function countFigures(frame: Frame): string {
-  const { L, H } = frame.architecture;
-  return countWords(frame).replace('none', `0 of ${L * H}`);
-}
+/** Returns how many of a model's heads have a sink: "15 of 24", "0 of 24". */
+export const countFigures = (frame: Frame): string => figuresOf(frame, verdictOf(frame).sink);
+
+/** Returns `countFigures`, or "none". */
+export const countWords = (frame: Frame): string => countFigures(frame).replace(/^0 of .*/, 'none');
 
 /** Why the models' heads are not counted, or not compared; empty if they are. */
 export function obstacleOf(frames: readonly Frame[]): string {
@@ -120,11 +123,16 @@ export const nearWords = (frames: readonly Frame[]): string =>
 const isUnbounded = (frame: Frame): boolean =>
   usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES;
 
-/** Counts the heads of a model in the heading: those that give an extra key as much, where no other does. */
+/** Returns how many of a model's heads give an extra slot over ε, as words like `countFigures`; empty without one. */
+export function slotFigures(frame: Frame): string {
+  const share = slotShare(frame);
+  return Number.isFinite(share) ? figuresOf(frame, share) : '';
+}
+
+/** Counts the heads of a model in the heading: those that give an extra slot as much, where no other does. */
 function clauseOf(frame: Frame): string {
-  const [count, extra] = [countWords(frame), extraKeyHeads(frame)];
-  if (count === 'none' && extra && !/^none/.test(extra))
-    return `the extra key has it: ${extra.replace(' of the ', ' of ')}`;
+  const [count, share] = [countWords(frame), slotShare(frame)];
+  if (count === 'none' && share > 0) return `the extra slot ∗ has it: ${slotFigures(frame)} heads`;
   return isUnbounded(frame) ? `${count} by raw weight` : count;
 }
 
@@ -168,61 +176,104 @@ export function headingOf(
   return `${capitalize(text)}.`;
 }
 
-/** Counts the heads with a sink of some models: "15 and 12 of 24"; of more than two models the range: "0 to 5 of 24". */
-export function rangeWords(frames: readonly Frame[]): string {
-  const sinkOf = (frame: Frame) => verdictOf(frame).sink;
-  const sorted = frames.toSorted((a, b) => sinkOf(a) - sinkOf(b));
-  const isRange = frames.length > 2;
-  const counts = (isRange ? [sorted[0]!, sorted.at(-1)!] : frames).map((frame) =>
-    countFigures(frame).split(' of '),
+/** Counts heads of some models: "12 to 15 of 24"; with the totals where they differ: "1 of 4 to 4 of 16". */
+export function rangeWords(
+  frames: readonly Frame[],
+  shareOf: (frame: Frame) => number = (frame) => verdictOf(frame).sink,
+): string {
+  const sorted = frames.toSorted((a, b) => shareOf(a) - shareOf(b));
+  const counts = [sorted[0]!, sorted.at(-1)!].map((frame) =>
+    figuresOf(frame, shareOf(frame)).split(' of '),
   );
-  const [[, heads] = [], ...others] = counts;
-  const isOneTotal = others.every(([, total]) => total === heads);
-  const numbers = counts.map(([count, total]) => (isOneTotal ? count! : `${count} of ${total}`));
-  const words = [...new Set(numbers)].join(isRange ? ' to ' : ' and ');
-  return isOneTotal ? `${words} of ${heads}` : words;
+  const [[, heads], [, others]] = counts as [string[], string[]];
+  const numbers = counts.map(([count, total]) =>
+    heads === others ? count! : `${count} of ${total}`,
+  );
+  const words = [...new Set(numbers)].join(' to ');
+  return heads === others ? `${words} of ${heads}` : words;
+}
+
+const sinksOf = ({ items }: Side<Frame>) => items.map((frame) => verdictOf(frame).sink);
+
+/** The models of the second side with an extra slot, if each has at least twice as many heads at the slot as with a sink. */
+function movedTo({ items }: Side<Frame>): readonly Frame[] {
+  const slots = items.filter((frame) => Number.isFinite(slotShare(frame)));
+  const isMoved = (frame: Frame) =>
+    slotShare(frame) > 0 && slotShare(frame) >= 2 * verdictOf(frame).sink;
+  return slots.every(isMoved) ? slots : [];
 }
 
 /**
- * Answers whether sinks need what the models of the first side share: here yes if the others have none, mostly if each has at
- * least twice the share of any other. Empty where heads are not counted.
- * @param otherwise introduces the counts of the second side
+ * Answers where sinks form: only on one side of a chapter, if the other has none; mostly, if each of its models has at least
+ * twice the share of any other; or on both. Where they are at an extra slot instead, they have moved. Empty where heads are
+ * not counted.
  */
-export function chapterAnswer([first, second]: readonly Side<Frame>[], otherwise: string): string {
-  const all = [...first!.items, ...second!.items];
-  if (obstacleOf(all)) return '';
-  const sinksOf = ({ items }: Side<Frame>) => items.map((frame) => verdictOf(frame).sink);
-  const [least, most] = [Math.min(...sinksOf(first!)), Math.max(...sinksOf(second!))];
-  if (!(Math.max(...sinksOf(first!), most) > 0))
-    return `No head of these models has a sink on ${textsWords(all[0]!)}.`;
-  const answer = most === 0 ? 'yes' : least >= 2 * most ? 'mostly' : 'no';
-  const counts = rangeWords(first!.items);
-  const others = most === 0 ? 'none' : rangeWords(second!.items);
-  const [, heads = ''] = /( of \d+)$/.exec(counts) ?? [];
-  return `Here, ${answer}: ${counts} heads ${/^1 of \d+$/.test(counts) ? 'has' : 'have'} a sink; ${otherwise} ${others.replace(heads, '')}.`;
+export function chapterHeading(
+  [first, second]: readonly Side<Frame>[],
+  [here, there]: readonly [string, string],
+): string {
+  const frames = [...first!.items, ...second!.items];
+  if (obstacleOf(frames)) return '';
+  const [own, others] = [sinksOf(first!), sinksOf(second!)];
+  if (!(Math.max(...own, ...others) > 0))
+    return `No head of these models has a sink on ${textsWords(frames[0]!)}`;
+  if (Math.min(...own) > 0 && movedTo(second!).length)
+    return 'Give heads an extra slot and the sink moves there';
+  const formsMostly = (sinks: readonly number[], rest: readonly number[]) =>
+    Math.min(...sinks) >= 2 * Math.max(...rest);
+  if (Math.max(...others) === 0) return `Sinks form only ${here}`;
+  if (Math.max(...own) === 0) return `Sinks form only ${there}`;
+  if (formsMostly(own, others)) return `Sinks form mostly ${here}`;
+  if (formsMostly(others, own)) return `Sinks form mostly ${there}`;
+  return `Sinks form ${here} and ${there}`;
 }
 
-/** Says in how many heads an extra key takes the sink's place; empty without such a key. */
-export function extraKeyWords(frames: readonly Frame[]): string {
-  const frame = frames.find(({ architecture }) => architecture.bias_key);
-  const heads = frame && extraKeyHeads(frame);
-  return heads
-    ? `The extra key ∗, no token, gets over ${formatPercent(frame!.eps, 0)} in ${heads}.`
-    : '';
+/** Counts the heads with a sink on both sides of a chapter, after its heading. */
+export function chapterCounts(
+  [first, second]: readonly Side<Frame>[],
+  [here, there]: readonly [string, string],
+  heading: string,
+): string {
+  const own = rangeWords(first!.items);
+  const [, heads = ''] = /( of \d+)$/.exec(own) ?? [];
+  const figures = (...counted: Parameters<typeof rangeWords>) =>
+    rangeWords(...counted).replace(heads, '');
+  const orNone = (counted: readonly Frame[]) => figures(counted).replace(/^0$/, 'none');
+  const slots = movedTo(second!);
+  const verb = /^1 of \d+$/.test(own) ? 'has' : 'have';
+  const others = slots.length
+    ? `with an extra slot, ${orNone(slots)}, but ${figures(slots, slotShare)} give the slot as much`
+    : `${there}, ${orNone(second!.items)}`;
+  const place = heading.endsWith(` ${here}`) ? 'There' : capitalize(here);
+  return `${place}, ${own} heads ${verb} a sink; ${others}.`;
 }
 
-/** Says why softmax makes a sink; empty unless the first alone is a softmax model, with a sink. */
-export function spendWords([first, ...others]: readonly Frame[]): string {
-  const isOnly = others.every(({ operation }) => operation.name !== 'softmax');
-  return first?.operation.name === 'softmax' && isOnly && verdictOf(first).sink > 0
-    ? mustSpendWords(first, '')
-    : '';
-}
-
-/** Says what counts as a sink. */
-export function sinkWords(frames: readonly Frame[]): string {
+/** Names the first token of all models, if it is one; with `isIntroduced` also what it is. */
+function firstNameOfAll(frames: readonly Frame[], isIntroduced = false): string {
   const [name, ...others] = new Set(frames.map(firstName));
-  const isStart = !others.length && frames.every(startsSpecial);
-  const first = isStart ? `${name}, the start token,` : 'the first token';
-  return `Sink: mean attention on ${first} over ${formatPercent(frames[0]!.eps, 0)}.`;
+  if (others.length || !frames.every(startsSpecial)) return 'the first token';
+  return isIntroduced ? `${name}, the start token` : name!;
+}
+
+/** Says what counts as a sink, as the title of the counts. */
+export const countTitle = (frames: readonly Frame[]): string =>
+  frames.length
+    ? `heads over ${formatPercent(frames[0]!.eps, 0)} on ${firstNameOfAll(frames)}`
+    : 'heads with a sink';
+
+/** Says what may make sinks in a chapter, of the texts that these models have read. */
+export const premiseWords = (premise: string, frames: readonly Frame[]): string =>
+  premise.replace('{first}', frames.length ? firstNameOfAll(frames, true) : 'the first token');
+
+/** Says why the second of two models has fewer sinks than softmax, or where they are; empty where its kind does not say. */
+export function wayWords([first, second, ...others]: readonly Frame[], name: string): string {
+  if (!second || others.length || first!.operation.name !== 'softmax') return '';
+  const slots = slotFigures(second);
+  if (slots)
+    return `In ${slots} heads the slot ∗, which is no token, gets over ${formatPercent(second.eps, 0)}.`;
+  const { normalizes, name: operation } = second.operation;
+  if (operation === 'softmax') return '';
+  return normalizes
+    ? `With ${name}, too, each row must sum to 100%.`
+    : `With ${name}, rows sum to ${sumWords(meanRowSum(second))} on average.`;
 }

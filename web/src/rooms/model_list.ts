@@ -1,23 +1,23 @@
 /**
- * Compare's list of models, which is also their picker: one row a model, with what it is in a few words, how many of its heads
- * have a sink on the reader's text, as a bar and a number, the same of its trained runs as dots, and how well it predicts. A
- * press shows the model's map beside the baseline's.
+ * Compare's list of models, which is also their picker: one row a model, with what it is in a few words and how many of its
+ * heads have a sink on the reader's text, as a bar and a number. A press shows the model's map beside the baseline's. What
+ * its trained runs show, and how well it predicts, is said below.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';
 import { mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
 import { SMALL_CHANGE, worseWords } from '../views/settings';
-import { extraKeyHeads, formatPercent, verdictOf } from '../words';
-import { countFigures, obstacleOf } from './compared';
+import { capitalize, formatPercent, listWords, slotShare, verdictOf } from '../words';
+import { countFigures, countTitle, obstacleOf, slotFigures } from './compared';
 
-const AS_GOOD = 'equally';
+const AS_GOOD = 'as well as';
 
 /**
- * Says how much worse than the first model of its chapter a model predicts the passages, by the mean loss of its
- * trainings. Empty for the first, and if the losses are means over other tokens.
+ * Says how well a model predicts the passages beside the first of its chapter, by the mean loss of its trainings. Empty for
+ * the first, and if the losses are means over other tokens.
  */
-export function lossBeside(card: Card | undefined, first: Card | undefined): string {
+export function lossWords(card: Card | undefined, first: Card | undefined): string {
   if (!card || !first || card === first) return '';
   const [loss, baseline] = [card, first].map((one) =>
     mean(seedsOf(one).all.map((run) => run.loss)),
@@ -27,13 +27,20 @@ export function lossBeside(card: Card | undefined, first: Card | undefined): str
   const rise = loss! - baseline!;
   if (Math.abs(rise) < SMALL_CHANGE) return AS_GOOD;
   // Among more than twice as many tokens it guesses.
-  return rise > Math.LN2 ? 'far worse' : worseWords(rise);
+  return `${rise > Math.LN2 ? 'far worse' : worseWords(rise)} than`;
 }
 
-/** Returns the share of heads with a sink of each trained run over the passages of the zoo; none of a single run. */
-export function runShares(card: Card | undefined): readonly number[] {
-  const { all } = card ? seedsOf(card) : { all: [] };
-  return all.length > 1 ? all.map(({ sink_1 }) => sink_1 / 100) : [];
+/** Says in how many heads each of several trained runs has a sink over the passages of the zoo, and which runs have few. */
+export function runsWords(card: Card | undefined, name: string, headCount: number): string {
+  const shares = card ? seedsOf(card).all.map(({ sink_1 }) => sink_1 / 100) : [];
+  if (shares.length < 2) return '';
+  const most = Math.max(...shares);
+  const few = shares.filter((share) => share < most / 2 && most > eps);
+  const list = listWords(shares.map((share) => formatPercent(share, 0)));
+  const rest = few.length
+    ? ` The run${few.length > 1 ? 's' : ''} with ${listWords(few.map((share) => formatPercent(share, 0)))}: about ${listWords(few.map((share) => String(Math.round(share * headCount))))} of ${headCount} heads.`
+    : '';
+  return `${capitalize(name)} in ${shares.length} trainings: ${list} of heads have a sink on 100 other texts.${rest}`;
 }
 
 export interface ModelRow {
@@ -41,10 +48,6 @@ export interface ModelRow {
   readonly name: string;
   /** What the model is, in a few words. */
   readonly what: string;
-  /** How well it predicts, beside the first of its chapter. */
-  readonly loss: string;
-  /** The share of heads with a sink of each trained run. */
-  readonly runs: readonly number[];
   readonly frame: Frame | undefined;
   readonly isStale: boolean;
   /** Whether the model is measured only if the reader presses its row. */
@@ -63,34 +66,37 @@ export interface ModelGroup {
 const isCounted = ({ frame, isStale }: ModelRow): boolean =>
   frame !== undefined && !isStale && !obstacleOf([frame]);
 
-const bar = (share: number, kind = '', words = '') =>
-  html`<i class="amount ${kind}" style="--share: ${share}">${words}</i>`;
-
-/** Draws how many heads have a sink, or give an extra key as much, and the trained runs on the same axis. */
+/** Draws how many heads have a sink, and how many give an extra slot as much. */
 function barTemplate(row: ModelRow): TemplateResult {
-  const { frame, runs, waits } = row;
-  const counted = isCounted(row) ? frame : undefined;
-  const extra = counted ? (counted.tensors.sink_ratio_bias?.data[0] ?? NaN) : NaN;
-  const count = extra > 0 && extraKeyHeads(counted!).replace(/ of .*/, '');
+  const counted = isCounted(row) ? row.frame! : undefined;
+  const bar = (share: number, kind = '', words = '') =>
+    html`<i class="amount ${kind}" style="--share: ${share}">${words}</i>`;
+  const slots = counted ? slotShare(counted) : NaN;
   return html`<span class="bar">
+    ${slots > 0 ? bar(slots, 'slot', 'on the slot ∗') : nothing}
     ${counted ? bar(verdictOf(counted).sink) : nothing}
-    ${count ? bar(extra, 'extra', `${count} on the extra key`) : nothing}
-    ${waits && !frame ? html`<i class="hint">press to measure</i>` : nothing}
-    ${runs.map((share) => html`<i class="run" style="--share: ${share}"></i>`)}
+    ${row.waits && !row.frame ? html`<i class="hint">press to measure</i>` : nothing}
   </span>`;
+}
+
+/** Returns the counts of a row: heads with a sink, or heads that give an extra slot as much, or both. */
+function countTemplate(row: ModelRow, heads: number | undefined) {
+  if (!isCounted(row)) return nothing;
+  const own = (figures: string) => (heads ? figures.replace(` of ${heads}`, '') : figures);
+  const [sink, slots] = [countFigures(row.frame!), slotFigures(row.frame!)].map(own);
+  const hasSlots = slotShare(row.frame!) > 0;
+  return html`${hasSlots && verdictOf(row.frame!).sink === 0 ? nothing : sink}
+  ${hasSlots ? html`<span class="slot">${slots} ∗</span>` : nothing}`;
 }
 
 /** @param heads how many heads each model has; undefined if they differ in that */
 function rowTemplate(row: ModelRow, heads: number | undefined): TemplateResult {
-  const { subject, name, what, loss, runs, frame, isStale, color, press } = row;
-  const count = isCounted(row) ? countFigures(frame!) : '';
+  const { subject, name, what, isStale, color, press } = row;
   const words = html`<b>${name}</b> ${what}`;
-  const runWords = runs.map((share) => formatPercent(share, 0)).join(', ');
   return html`<div
     class="model ${color ? 'shown' : ''} ${isStale ? 'stale' : ''}"
     data-subject=${subject}
     style="--own: var(${color ?? '--ink-3'})"
-    title=${runWords ? `Heads with a sink in each trained run: ${runWords}` : nothing}
   >
     ${
       press
@@ -105,42 +111,33 @@ function rowTemplate(row: ModelRow, heads: number | undefined): TemplateResult {
         : html`<span class="name">${words}</span>`
     }
     ${barTemplate(row)}
-    <b class="count">${heads ? count.replace(` of ${heads}`, '') : count}</b>
-    <span class="loss">${loss}</span>
+    <b class="count">${countTemplate(row, heads)}</b>
   </div>`;
 }
 
-/** Draws how many heads of a published model have a sink, if the page counts by the same threshold. */
-const publishedModel = (threshold: number): TemplateResult | typeof nothing =>
+/** Draws how many heads of a published model have a sink, if the page counts by the same threshold, with a link to its text. */
+const publishedModel = (threshold: number, href: string): TemplateResult | typeof nothing =>
   threshold === eps
     ? html`<h2>A published model, on another text</h2>
         <div class="model" style="--own: var(--ink-3)">
-          <span class="name"><b>${model}</b></span>
-          <span class="bar">${bar(sinks / heads)}</span>
+          <a class="name" href=${href}><b>${model}</b></a>
+          <span class="bar"><i class="amount" style="--share: ${sinks / heads}"></i></span>
           <b class="count">${sinks} of ${heads}</b>
         </div>`
     : nothing;
 
-/** Draws the list. @param hasPublished whether a published model follows the last group */
-export function modelList(groups: readonly ModelGroup[], hasPublished = false): TemplateResult {
+/** Draws the list. @param published the link to a published model, which then follows the last group */
+export function modelList(groups: readonly ModelGroup[], published = ''): TemplateResult {
   const rows = groups.flatMap((group) => group.rows);
   const frames = rows.flatMap(({ frame }) => frame ?? []);
   const totals = new Set(frames.map(({ architecture: { L, H } }) => L * H));
-  const heads = totals.size === 1 && !hasPublished ? [...totals][0] : undefined;
-  const runCount = Math.max(...rows.map(({ runs }) => runs.length));
+  const heads = totals.size === 1 && !published ? [...totals][0] : undefined;
+  const isPicker = rows.some(({ press }) => press);
   return html`<div class="models" role="group" aria-label="Models">
     <p class="columns">
-      <span>heads with a sink</span>
-      ${rows.some(({ loss }) => loss) ? html`<span>predicts, beside ${rows[0]!.name}</span>` : nothing}
+      <span>${isPicker ? 'press for its map' : nothing}</span> <span>${countTitle(frames)}</span>
     </p>
     ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads))}`)}
-    ${hasPublished && frames[0] ? publishedModel(frames[0].eps) : nothing}
-    ${
-      runCount > 1
-        ? html`<p class="hint">
-            bar: this text <i class="run"></i> ${runCount} trained runs, 100 texts
-          </p>`
-        : nothing
-    }
+    ${published && frames[0] ? publishedModel(frames[0].eps, published) : nothing}
   </div>`;
 }

@@ -11,6 +11,7 @@ import {
   largestMagnitude,
   mapsOf,
   rowSumOf,
+  slotWeights,
   usesRawWeights,
   visibleKeyEnd,
   type ExactCells,
@@ -18,7 +19,6 @@ import {
   type Head,
   type Maps,
   mean,
-  ofHead,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
 import { type Claim, claimOf, disagrees, hasSink, laterSink, spanOf } from '../claims';
@@ -381,7 +381,7 @@ const drawnAttention = ({ column, attention }: Claim): number => column?.alpha ?
 
 /**
  * Returns the label inside a map, which is about its first column and its rows: the same in every room.
- * @param isShort for a small map: only how much the first column or an extra key gets
+ * @param isShort for a small map: only how much the first column or an extra slot gets
  */
 export function labelOf(
   frame: Frame,
@@ -400,9 +400,9 @@ export function labelOf(
     isShare && usesRawWeights(frame) ? drawnAttention(claimOf(frame, at)) : attention;
   const isOtherByWeight = hasSink(frame, attention) !== hasSink(frame, byWeight);
   const isSink = hasSink(frame, attention) && !isOtherByWeight;
-  const extra = extraKeyWeights(frame);
-  if (extra && !isSink)
-    return { kind: 'none', text: `${wholePercent(mean(ofHead(extra, at)))} on the extra key ∗ ▶` };
+  const slot = isShort || extraKeyWeights(frame) ? slotWeights(frame, at) : undefined;
+  if (slot && !isSink)
+    return { kind: 'slot', text: `${wholePercent(mean(slot))} on the slot ∗ ▶` };
   const maps = mapsOf(frame);
   const end = maps && ownEnd(cellsOf(maps, state), maps.rows);
   if (end) {
@@ -443,9 +443,9 @@ export function labelOf(
 
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
-/** Draws the weights that the rows give to an extra key, right of their map. */
+/** Draws the weights that the rows give to an extra slot, right of their map, with its name below. */
 export const columnOf = (weights: Float32Array, scale: Scale): TemplateResult =>
-  html`<b>∗ ${wholePercent(mean(weights))}</b
+  html`<b>∗ extra slot</b
     >${Array.from(weights, (weight) => html`<i style="background: ${cssColor(scale, weight)}"></i>`)}`;
 
 export const attention: View = {
@@ -548,10 +548,10 @@ export const attention: View = {
       const [rowTitle = '', colTitle = ''] =
         isUnlabeled && !frame.queries ? plainTitles : axisTitles(frame, hasBlocks ? maps.block : 1);
       const shownSpan = map.span.update(frame, state);
-      // A key without a token has its own column, right of the map.
-      const extra = isUnlabeled && extraKeyWeights(frame);
-      extraKey.hidden = !extra;
-      render(extra ? columnOf(ofHead(extra, at), scale) : nothing, extraKey);
+      // What goes to no token has its own column, right of the map.
+      const slot = isUnlabeled ? slotWeights(frame, at) : undefined;
+      extraKey.hidden = !slot;
+      render(slot ? columnOf(slot, scale) : nothing, extraKey);
       const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       map.heatmap.draw({
         rows: grid.rows,
