@@ -401,8 +401,7 @@ export function labelOf(
   const isOtherByWeight = hasSink(frame, attention) !== hasSink(frame, byWeight);
   const isSink = hasSink(frame, attention) && !isOtherByWeight;
   const slot = isShort || extraKeyWeights(frame) ? slotWeights(frame, at) : undefined;
-  if (slot && !isSink)
-    return { kind: 'slot', text: `${wholePercent(mean(slot))} on the slot ∗ ▶` };
+  if (slot && !isSink) return { kind: 'slot', text: `${wholePercent(mean(slot))} on the slot ∗ ▶` };
   const maps = mapsOf(frame);
   const end = maps && ownEnd(cellsOf(maps, state), maps.rows);
   if (end) {
