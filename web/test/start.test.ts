@@ -234,14 +234,22 @@ describe('the saved picture of Start', () => {
     expect(room.root.querySelector('.start-saved')).toBeNull();
   });
 
-  it('gives way to an error, and promises no model that cannot load', () => {
+  it('stays beside an error, and promises no model that cannot load', () => {
     const room = savedRoom();
+    const before = words(room);
     failure.value = 'No engine.';
     expect(line(room)).toBe('Recorded; the model has not loaded.');
     failure.value = '';
     room.entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
-    expect(room.text('.trouble')).toMatch(/softmax: no such file\. Try again/);
-    expect(room.text('.twin-0')).toBe('');
+    expect(room.text('.trouble')).toMatch(/Softmax model: no such file\. Try again/);
+    expect([words(room), line(room)]).toEqual([before, 'Recorded; the model has not loaded.']);
+    const entries = [
+      ['softmax', { frame: softmax() }],
+      ['sigmoid', { error: 'no such file' }],
+    ];
+    room.entries.value = new Map(entries as never);
+    expect(line(room)).toBe('Sigmoid model: recorded; it has not loaded.');
+    expect(words(room)).toEqual(before);
   });
 
   it('has the second model only on request where data are saved', () => {

@@ -449,8 +449,8 @@ function drawRoom(
         </div>
         <div class="start-ask">
           <button type="button" class="primary" @click=${openStory}>Why?</button>
-          ${savedLine(entries, context)}
         </div>
+        ${savedLine(entries, context)}
         <div class="start-facts">${detailsTemplate(shown)}</div>
         ${STEP_TITLES.map((title, i) => stepTemplate(shown, title, i))}
         <section class="start-deeper">

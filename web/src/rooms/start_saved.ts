@@ -9,7 +9,7 @@ import { loadWords } from '../run/progress';
 
 /**
  * Returns a function that adds the saved frames to entries without one: only to a question that the saved frames answer,
- * or as stale where the reader has changed it and no model has answered yet.
+ * or as stale where the reader has changed it and no model has answered yet. They stay beside a model's error.
  * @param isDue whether the model of the entry with this index is requested
  */
 export function savedEntries({ state, saved = [] }: Context, isDue: (index: number) => boolean) {
@@ -24,7 +24,7 @@ export function savedEntries({ state, saved = [] }: Context, isDue: (index: numb
     if (!isAnswered && (!wasShown || framesOf(entries).length)) return entries;
     return entries.map((entry, i) => {
       const frame = saved.find(({ subject }) => subject === entry.subject);
-      const isShown = frame && !entry.frame && !entry.error && isDue(i);
+      const isShown = frame && !entry.frame && isDue(i);
       return isShown ? { ...entry, frame, isStale: !isAnswered } : entry;
     });
   };
@@ -35,14 +35,15 @@ export function savedLine(
   entries: readonly SubjectEntry[],
   { fetched }: Context,
 ): TemplateResult | typeof nothing {
-  const savedFrames = framesOf(entries).filter(({ isSaved }) => isSaved);
-  const [frame] = savedFrames;
+  const shownFrames = framesOf(entries);
+  const [frame, ...others] = shownFrames.filter(({ isSaved }) => isSaved);
   if (!frame) return nothing;
-  const isPart = savedFrames.length < framesOf(entries).length;
+  const isPart = others.length + 1 < shownFrames.length;
+  const hasFailed = failure.value || entries.find((entry) => entry.frame === frame)!.error;
   const subject = isPart ? `${frame.title}: recorded; it` : 'Recorded; the model';
   const progress = fetched?.value[frame.model.id];
-  const words = failure.value
+  const words = hasFailed
     ? `${subject} has not loaded.`
     : `${subject} is loading${progress ? `: ${loadWords(progress)}` : ''}`;
-  return html`<p class="start-saved">${words}${failure.value ? nothing : elapsed(words)}</p>`;
+  return html`<p class="start-saved">${words}${hasFailed ? nothing : elapsed(words)}</p>`;
 }
