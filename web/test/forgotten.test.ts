@@ -80,6 +80,27 @@ describe('recorded texts', () => {
     }
   });
 
+  it('have bars of one scale on both cards, broken for the huge number alone', () => {
+    const barsOf = (experiment: State['experiment']) =>
+      openAt(experiment)
+        .all('.forgotten-card .bar')
+        .map((bar) => ({
+          size: Number(/[\d,]+/.exec(bar.textContent!)![0].replace(',', '')),
+          share: Number(bar.style.getPropertyValue('--share')),
+          isBroken: bar.classList.contains('broken'),
+        }));
+    for (const experiment of ['quantization', 'fragility'] as const) {
+      const bars = barsOf(experiment);
+      const isHuge = ({ size }: { size: number }) => size === 22552;
+      expect(bars.filter(({ isBroken }) => isBroken)).toEqual(bars.filter(isHuge));
+      const units = bars
+        .filter((bar) => bar.size > 50 && !isHuge(bar))
+        .map(({ size, share }) => share / size);
+      expect(units.length).toBeGreaterThan(1);
+      for (const unit of units) expect(unit).toBeCloseTo(units[0]!, 3);
+    }
+  });
+
   it('give way to a sentence where the reader chooses what is not recorded', () => {
     const room = openAt('cache');
     choose(room, 'random');

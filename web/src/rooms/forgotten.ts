@@ -80,8 +80,9 @@ const keptIn = ({ kept }: Recorded, condition: Condition) =>
   (kept as Partial<Record<Condition, readonly number[]>>)[condition];
 const wholeWords = (x: number) => Math.round(x).toLocaleString('en');
 const NUMBERS = `${model}, a real model, turns each word into {D} numbers.`;
-const SPENDS = 'Softmax makes each token spend 100% of attention';
-const WITHOUT = 'Without {first}, that falls on other words and mixes them in.';
+const sinkWords = (percent: string) =>
+  `Softmax makes each token spend 100% of attention: ${percent} on {first}, a sink. ` +
+  `Without {first}, that ${percent} falls on other words and mixes them in.`;
 
 export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   streaming: {
@@ -89,7 +90,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
     cases: { '': ['Forget the first word', 'last', 'first'] },
     presses: [2, 'keep it'],
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
-    causeOf: (text) => `${SPENDS}: ${percentOf(text, 'first')} on {first}, a sink. ${WITHOUT}`,
+    causeOf: (text) => sinkWords(percentOf(text, 'first')),
   },
   cache: {
     intro: `The memory of ${model}, a real model, holds ${budget} tokens here. A rule decides which of them stay.`,
@@ -121,8 +122,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
       tova: `The ${budget} attended last`,
       lru: `The ${budget} recently used`,
     },
-    causeOf: (text, [, , repaired]) =>
-      `${SPENDS}: ${percentOf(text, repaired)} on {first}, a sink. ${WITHOUT}`,
+    causeOf: (text, [, , repaired]) => sinkWords(percentOf(text, repaired)),
   },
   quantization: {
     intro: `${NUMBERS} After layer {state} of ${recorded.layers} they are rounded to 8 bits, to save memory.`,
