@@ -22,6 +22,7 @@ import {
   guessWords,
   leadWords,
   questionWords,
+  readingWords,
   remarkWords,
   rowMarks,
   rowNotes,
@@ -372,6 +373,22 @@ describe('sentences of a lab', () => {
     // A model without a sink at the first token may have one at another.
     const [strong, other] = [labWith([0.6, 0.1, 0.3]), labWith([0.1, 0.6, 0.3])];
     expect(findingWords([strong, other], { leftRun: '', rightRun: 'seed:2' })).toMatchSnapshot();
+  });
+
+  it('say above the maps that untrained rows look everywhere, if they do', () => {
+    const labOf = (first: number, steps = 0) => {
+      const lab = sampleLab('', first, first);
+      const T = 4;
+      const data = new Float32Array(T * T);
+      for (let t = 0; t < T; t++)
+        for (let s = 0; s <= t; s++) data[t * T + s] = (s || !t ? 1 : first) / (t + first);
+      const picture = { data, shape: [1, 1, T, T] };
+      return withName({ ...lab, picture, log: lab.log.slice(0, steps) } as unknown as Lab, 'a');
+    };
+    const everywhere = 'Before training, each token (row) looks everywhere';
+    expect(readingWords([labOf(1), labOf(1.4)])).toBe(everywhere);
+    expect(readingWords([labOf(1), labOf(0.3)])).not.toBe(everywhere);
+    expect(readingWords([labOf(1), labOf(1, 3)])).toBe('Each row: where one token looks');
   });
 
   it('say which models learn to copy', () => {

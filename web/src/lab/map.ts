@@ -14,6 +14,7 @@ import {
   captionWords,
   labelsOf,
   mapNumber,
+  readingWords,
   remarkWords,
   rowMarks,
   shownHead,
@@ -76,11 +77,7 @@ export function createLegend(grid: HTMLElement): (labs: readonly NamedLab[], the
   const scale = addElement(place, 'scale-place', 'span');
   addElement(place, '', 'span').textContent = 'gray: later tokens';
   return (labs, theme) => {
-    const isUntrained = labs.every(({ lab }) => !lab.log.length);
-    setText(
-      reading,
-      `${isUntrained ? 'Before training, each' : 'Each'} row: where one token looks`,
-    );
+    setText(reading, readingWords(labs));
     drawScale(scale, scaleOf(labs, theme));
   };
 }

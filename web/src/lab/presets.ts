@@ -23,9 +23,9 @@ export const PRESETS: readonly Preset[] = [
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
     claim:
-      'Two models learn one task. Softmax makes each token spend 100% of its attention; with sigmoid it may spend less.',
+      'Two models learn one task. Softmax makes each token spend 100% of its attention; sigmoid may spend less.',
     answers: {
-      left: 'Softmax makes each token spend 100% of its attention. One with nothing to copy can spend it on <s>, the start token, which every token sees.',
+      left: 'Softmax makes each token spend 100% of its attention: one with nothing to copy can spend it on <s>, the start token, which all see. Sigmoid may spend less.',
     },
   },
   {
@@ -85,7 +85,7 @@ export const PRESETS: readonly Preset[] = [
   },
   {
     title: 'AdamW or SGD',
-    action: 'train one with another optimizer (SGD)',
+    action: 'use another optimizer (SGD)',
     leftRun: defaults.leftRun,
     rightRun: `width:32,optimizer:sgd,learning_rate:0.5,${FAST}`,
     claim:

@@ -47,8 +47,7 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
   const [rule, reason] = asks.split(': ');
   const where = `Where does “${ordinary.token}” look?`;
   const isShared = other.lab.settings.first === lab.settings.first;
-  const start =
-    tokens[0] === START ? (isShared ? ['start', 'token'] : ['right: any', 'left:']) : [];
+  const start = tokens[0] === START ? (isShared ? ['start', 'token'] : ['left', 'only']) : [];
   return html`<svg
     role="img"
     aria-label="${says} ${asks} ${where}"
@@ -64,6 +63,6 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
     })}
     ${text(says, WIDTH / 2, 16, 15, 700, found)} ${text(`${rule}:`, WIDTH / 2, HEIGHT - 30, 15)}
     ${text(`${reason} ${where}`, WIDTH / 2, HEIGHT - 9, 15)}
-    ${start.map((word, i) => text(word, x(0) + (isShared ? 0 : 9 - 9 * i), TOP - 22 + 15 * i, 13, 400))}
+    ${start.map((word, i) => text(word, x(0), TOP - 22 + 15 * i, 13, 400))}
   </svg>`;
 }

@@ -156,10 +156,9 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const extra = extraKeyWeight(lab, headShown);
   const isChosen = Number(lab.settings.head ?? -1) >= 0;
   const notes = [
-    ...(lab.log.length ? [] : ['before training']),
     `mean of ${rowsOf(lab)}, which sum to ${formatPercent(meanRowSum(lab, headShown), 0)}`,
     ...(L * H > 1 ? [`${isChosen ? '' : 'strongest '}head ${modelHeadName(headShown)}`] : []),
-    ...(isOdd(lab, headShown) && !lab.isRunning
+    ...(isOdd(lab, headShown) && lab.log.length && !lab.isRunning
       ? [`over the last batches: ${weightWords(recentMean(lab, 'first_most'))}`]
       : []),
   ];
@@ -181,6 +180,23 @@ export function allRowsWords({ lab }: NamedLab): string {
 
 const rivalWords = (lab: Lab, { key, weight }: NonNullable<ShownHead['rival']>, verb: string) =>
   `token ${key} (${labelsOf(lab)[key]}) ${verb} ${weightWords(weight)}`;
+
+/** Whether each row of a map gives each token that it sees at least half of an even share of the row. */
+function looksEverywhere({ shares }: ShownHead, T: number): boolean {
+  for (let t = 0; t < T; t++)
+    for (let s = 0; s <= t; s++) if (!(shares[t * T + s]! >= 0.5 / (t + 1))) return false;
+  return true;
+}
+
+/** Says above both maps how to read them, and of untrained models what they show. */
+export function readingWords(labs: readonly NamedLab[]): string {
+  if (labs.some(({ lab }) => lab.log.length)) return 'Each row: where one token looks';
+  const isEven = labs.every(({ lab }) => {
+    const headShown = shownHead(lab);
+    return headShown && looksEverywhere(headShown, lab.picture!.shape[2]!);
+  });
+  return `Before training, each ${isEven ? 'token (row) looks everywhere' : 'row: where one token looks'}`;
+}
 
 /** The remark on a lab's map: where its attention gathers; undefined if there is nothing to say, as before training. */
 export function remarkWords(
@@ -386,13 +402,11 @@ export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly [], ru
 function sinkTitle(pair: readonly [NamedLab, NamedLab], isOver: boolean): string {
   const outcome = outcomeOf(pair);
   if (outcome === 'neither') return sinkWords(pair, isOver).slice(0, -1);
-  const subject =
-    outcome === 'both'
-      ? 'both models have'
-      : `only ${subjectOf(pair[outcome === 'left' ? 0 : 1], pair)} has`;
-  const looks = outcome === 'both' ? 'they look' : 'it looks';
+  const only = outcome !== 'both' && pair[outcome === 'left' ? 0 : 1];
+  const subject = only ? `only ${subjectOf(only, pair)} has` : 'both models have';
+  const looks = only ? `it looks at ${sharedFirst([only])}` : `they look at ${sharedFirst(pair)}`;
   const reading = pair.every(({ lab }) => hasCopies(lab))
-    ? `: ${looks} at ${sharedFirst(pair)} when there is nothing to copy`
+    ? `: ${looks} when there is nothing to copy`
     : '';
   const words = `${subject} a sink${reading}`;
   return isOver ? capitalize(words) : `So far ${words}`;

@@ -37,6 +37,9 @@ import '../plot/chart.css';
 import './panes.css';
 import './lab.css';
 
+/** Parts of settings whose task has no picture. */
+const OTHER_TASKS = /(^|,)(from:|task:conditional)/;
+
 /** Adds the fold with everything but the next step. Returns its places, which have headings but for the first. */
 function addMore(root: HTMLElement) {
   const fold = addFold(root, 'More experiments and settings');
@@ -93,6 +96,12 @@ function headTemplate({ state }: Context, pair: Pair): TemplateResult {
     <p class="lead">
       <span data-finding role="status" ?hidden=${!isShown}>${explainTerms(lead)}</span>
     </p>`;
+}
+
+/** Marks a room before the first step. A task without a picture leaves its place to the maps. */
+function markStage(place: HTMLElement, isUntrained: boolean, { state }: Context): void {
+  place.classList.toggle('lab-new', isUntrained);
+  place.classList.toggle('lab-asks', isUntrained && !OTHER_TASKS.test(state.value.leftRun));
 }
 
 /** Trains, steps and resets by keys, while the focus is in the lab but in no field. */
@@ -161,7 +170,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // Reset opens the labs again after a failure.
     const isUntrained = pair.isUntrained && !hasFailed;
     if (isUntrained && pair.canTrain) keepGuess(context.state.value, undefined);
-    place.classList.toggle('lab-new', isUntrained);
+    markStage(place, isUntrained, context);
     render(trainBar(pair), places.buttons);
     render(moreTrainBar(context, pair, reset), places.moreButtons);
     render(headTemplate(context, pair), places.heading);

@@ -704,7 +704,7 @@ const { leftRun, rightRun } = PRESETS[0]!;
 const labStep: Build = (place, { context, scope }) => {
   addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
   addElement(place, '', 'p').textContent =
-    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1). The number above a map is a mean over all rows with nothing to copy of the batches, the sum in it over those drawn.';
+    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1). The number above a map is a mean over its rows with nothing to copy; the curve is one over those of the batches.';
   const picture = addElement(place, 'step-lab');
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
