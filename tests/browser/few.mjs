@@ -68,7 +68,7 @@ export const few = {
     return JSON.stringify(counts);
   },
 
-  async '“Why?” is on Start’s first screen, whatever its text and the notes about it'(stage) {
+  async 'the button is on Start’s first screen, whatever its text and the notes about it'(stage) {
     const texts = {
       '': '',
       'a text of bytes': '注意力机制为什么总是看第一个词？',

@@ -276,7 +276,7 @@ export const recording = {
     await settled(page);
     assert.match(
       await text(page, '.start-head'),
-      /SmolLM2-135M-Instruct read this text.*means over 98 such texts\. Almost every token attends to the first one: “Up”/,
+      /SmolLM2-135M-Instruct read this text.*the first of 98 such texts\. In this softmax head, almost every token attends to the first one, “Up”/,
     );
     assert.match(await text(page, '.start-facts'), /mean over all 270 heads is 49%/);
     assert.equal(await page.locator('textarea').count(), 0);

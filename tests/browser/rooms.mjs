@@ -82,19 +82,27 @@ const start = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^In this softmax head, almost every token attends to the first one: the start token <s>, which begins this model’s texts\. Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything\.$/,
+      /^In this softmax head, almost every token attends to <s>, the start token\. Softmax makes each token spend exactly 100% of its attention\. A head that needs no other token must still spend it: it can go to <s>, which every token sees\. Sigmoid has no such rule\.$/,
     );
     const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
       caption.replace(/\s+/g, ' ').trim(),
     );
+    assert.match(sides[0], /^Softmax model strongest head “his” spends 9\d% on <s>, 100% in all$/);
     assert.match(
-      sides[0],
-      /^Softmax model Highest of 24 heads: L1H3 \(layer 1, head 3\) gives <s> 93% on average\.$/,
+      sides[1],
+      /^Sigmoid model strongest head “his” spends 0\.\d% on <s>, [5-6]\d% in all$/,
     );
-    assert.match(sides[1], /^Sigmoid model Highest of 24: L4H0 gives <s> [12]% on average\.$/);
+    const headNotes = [];
+    for (const term of await page.locator('.twin .term').all()) {
+      await term.click();
+      headNotes.push(await page.locator('.note').textContent());
+      await page.keyboard.press('Escape');
+    }
+    assert.match(headNotes[0], /^Of 24 heads, L1H3 \(layer 1, head 3\) gives <s> most: 93% of /);
+    assert.match(headNotes[1], /^Of 24 heads, L4H0 .* gives <s> most: [12]% on average\.$/);
     const [sink, otherRemark] = await page.locator('.remark:visible').allTextContents();
-    assert.equal(sink, '◀ attention sink: 93% on <s>; rows sum to 100%');
-    assert.match(otherRemark, /^no strong first column; rows sum to \d+% on average$/);
+    assert.equal(sink, '◀ 93% on <s> on average: an attention sink (over 30%)');
+    assert.match(otherRemark, /^◀ [12]% on <s> on average: no sink$/);
     // Both maps have many colors: the sigmoid model shows the head with the largest weight, not the largest share.
     for (const nth of [1, 2])
       assert.ok((await countColors(page, `.cell:nth-child(${nth}) canvas`)) > 30);
@@ -279,6 +287,42 @@ const start = {
       assert.ok(x >= 0 && x + width <= 320, `${x} to ${x + width}`);
       await page.keyboard.press('Escape');
     }
+  },
+
+  async 'a pressed row is read above both maps, by mouse, by keyboard and by touch'(stage) {
+    const page = await stage.open();
+    const rows = () => page.locator('[data-row]').allTextContents();
+    const bold = () => page.locator('.row-words .bold').allTextContents();
+    const { height } = await mapOf(page).boundingBox();
+    const press = (row) => ({ position: { x: 5, y: ((row + 0.5) / 26) * height } });
+    await mapOf(page).click(press(12));
+    await page.locator('[data-row]', { hasText: '“water”' }).nth(1).waitFor();
+    assert.match((await rows())[0], /^“water” spends\s+9\d% on <s>, 100% in all$/);
+    assert.deepEqual(await bold(), ['water', 'water']);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.locator('[data-row]', { hasText: '“He”' }).nth(1).waitFor();
+    // The frame ends with the token itself, and is in both maps.
+    const ends = await page.locator('.mark.chosen:visible').evaluateAll((marks) =>
+      marks.map((mark) => {
+        const [{ right }, map] = [mark, mark.parentElement].map((one) =>
+          one.getBoundingClientRect(),
+        );
+        return Math.round((26 * (right - map.left)) / map.width);
+      }),
+    );
+    assert.deepEqual(ends, [15, 15]);
+    const touch = await stage.browser.newContext({ hasTouch: true, serviceWorkers: 'block' });
+    const phone = await touch.newPage();
+    await phone.setViewportSize({ width: 390, height: 844 });
+    await phone.goto(`${stage.origin}/index.html`);
+    await phone.locator('[data-row]').nth(1).waitFor({ state: 'attached' });
+    const box = await mapOf(phone).boundingBox();
+    await mapOf(phone).tap({ position: { x: 5, y: (12.5 / 26) * box.height } });
+    await phone.locator('[data-row]', { hasText: '“water”' }).first().waitFor();
+    await touch.close();
+    assert.deepEqual(page.troubles, []);
   },
 
   async 'a hovered token is marked in both maps'(stage) {

@@ -58,7 +58,7 @@ export const story = {
     stage,
   ) {
     const page = await stage.open();
-    await page.getByRole('button', { name: 'Why?' }).click();
+    await page.getByRole('button', { name: 'Test it in 6 steps' }).click();
     await page.waitForFunction(
       () => Math.abs(document.querySelector('.step-1').getBoundingClientRect().top) < 2,
     );

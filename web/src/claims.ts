@@ -9,6 +9,7 @@ import {
   attentionOf,
   cellsOf,
   comparableKeyCount,
+  drawnMap,
   firstKey,
   firstTokenWeights,
   headAt,
@@ -227,6 +228,61 @@ export function claimOf(
           )
         : !weights.some((other) => other > weight),
   };
+}
+
+/** What one row of the drawn map gives to the first token, and to all tokens together. */
+export interface RowClaim {
+  readonly query: number;
+  readonly attention: number;
+  readonly sum: number;
+}
+
+/** Claims something about each drawn row that sees the first token; nothing about means over blocks or signed weights. */
+function rowClaims(frame: Frame, state: Parameters<typeof cellsOf>[1]): RowClaim[] {
+  const { T, operation } = frame;
+  const cells = T > 1 && operation.proxy !== 'share_abs' ? drawnMap(frame, state) : undefined;
+  return Array.from({ length: (cells?.length ?? 0) / T }, (_, query) => {
+    const row = cells!.subarray(query * T, (query + 1) * T);
+    const sum = row.reduce((total, weight) => total + (weight || 0), 0);
+    return { query, attention: row[firstKey(frame)]!, sum };
+  }).filter(({ attention }) => Number.isFinite(attention));
+}
+
+/**
+ * Returns the row that stands for a map: of its last two thirds the row whose attention on the first token is nearest to
+ * the mean over all rows. A row of a word that occurs once comes before one of another word, and that before a sign.
+ */
+function typicalRow(frame: Frame, rows: readonly RowClaim[]): RowClaim | undefined {
+  const tokens = frame.queries ?? frame.tokens;
+  const attention = mean(rows.map((row) => row.attention));
+  const rank = ({ query }: RowClaim): number => {
+    const { text = '', special } = tokens[query] ?? {};
+    if (special || !/\p{L}/u.test(text)) return 2;
+    return tokens.filter((token) => token.text.trim() === text.trim()).length > 1 ? 1 : 0;
+  };
+  return rows
+    .filter(({ query }) => query > firstKey(frame) && 3 * query >= tokens.length)
+    .toSorted(
+      (a, b) =>
+        rank(a) - rank(b) || Math.abs(a.attention - attention) - Math.abs(b.attention - attention),
+    )[0];
+}
+
+/**
+ * Returns the row of a map that is read to the reader: the chosen one, or the typical row of the first map, which is that
+ * of the other maps, too, where they have the same token there.
+ */
+export function rowToRead(
+  frame: Frame,
+  state: Pick<State, 'normalize' | 'query'>,
+  first = frame,
+): RowClaim | undefined {
+  const rows = rowClaims(frame, state);
+  const typical = first === frame ? undefined : rowToRead(first, state)?.query;
+  const isShared =
+    typical !== undefined && frame.tokens[typical]?.text === first.tokens[typical]?.text;
+  const query = isShared ? typical : state.query;
+  return rows.find((row) => row.query === query) ?? typicalRow(frame, rows);
 }
 
 /** What several keys receive together, in the drawn cells. */

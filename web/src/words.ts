@@ -321,16 +321,25 @@ export const isFirstHidden = (frame: Pick<Frame, 'edits' | 'firstAt'>): boolean 
 
 const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];
 
+/** Whether windows or edits hide keys from queries that the mask would let see them. */
+function hidesKeys({
+  architecture: { windows = [] },
+  edits,
+  T,
+}: Pick<Frame, 'architecture' | 'edits' | 'T'>): boolean {
+  return (
+    windows.some((size) => size !== null && size < T) ||
+    edits.some(({ kind }) => HIDING_EDITS.includes(kind))
+  );
+}
+
 /** Says over which tokens uniform attention is spread. Its definition ignores windows and edits that hide keys. */
 export function spreadWords(
   frame: Pick<Frame, 'architecture' | 'edits' | 'T' | 'recording'>,
 ): string {
   if (frame.recording?.cross) return `over the ${frame.T} ${keyUnit(frame)}s`;
-  const { windows = [], bias_key } = frame.architecture;
-  const hidesKeys =
-    windows.some((size) => size !== null && size < frame.T) ||
-    frame.edits.some(({ kind }) => HIDING_EDITS.includes(kind));
-  const tokens = hidesKeys
+  const { bias_key } = frame.architecture;
+  const tokens = hidesKeys(frame)
     ? `all ${isBidirectional(frame) ? '' : 'earlier '}tokens, seen or not`
     : 'the tokens that each row sees';
   return `over ${tokens}${bias_key ? ', and the bias key' : ''}`;
@@ -454,12 +463,20 @@ export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
 /** Says why softmax gives the first token attention that is of no use elsewhere. */
-export function mustSpendWords(frame: Frame, why = ', which every row sees'): string {
-  return `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}${why}.`;
-}
+export const mustSpendWords = (frame: Frame): string =>
+  `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}.`;
 
-export const SIGMOID_WEIGHS =
-  'Sigmoid, trained alike, weighs each by its own score: rows may sum to anything.';
+/** The same in whole sentences; empty where rows need not sum to 100%, or an extra key takes a part. */
+export function spendSentences(frame: Frame): string {
+  const { operation, architecture, recording } = frame;
+  const isSoftmax = operation.name === 'softmax' && operation.normalizes;
+  if (!isSoftmax || architecture.bias_key || recording?.cross) return '';
+  const why = hidesKeys(frame) ? '' : ', which every token sees';
+  return (
+    'Softmax makes each token spend exactly 100% of its attention. A head that needs no other ' +
+    `token must still spend it: it can go to ${firstName(frame)}${why}.`
+  );
+}
 
 /** Says how to read the attention maps of these models. */
 export const mapWords = (frames: readonly Frame[]): string =>

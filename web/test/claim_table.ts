@@ -21,6 +21,8 @@ export function truthOf(cells: ArrayLike<number>, T: number) {
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
     largest: Math.max(...rows.flat()),
+    rowSums: sums,
+    column,
     sums: [Math.min(...sums), Math.max(...sums)] as const,
     strong: laterColumn.filter((x) => x > 0.5).length,
     rows: T - 1,
@@ -44,6 +46,8 @@ export interface Truth {
   readonly sums: number;
   readonly sumsOfHeads: readonly number[];
   readonly normalizes: boolean;
+  /** The texts of the tokens; '' of those that the page writes with signs. */
+  readonly texts: readonly string[];
 }
 
 /** The names of the first token in sentences. */
@@ -53,7 +57,10 @@ export const CLAIMS: Readonly<
   Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
 > = {
   'the share of a head': [
-    new RegExp(`gives ${TOKEN} (?:about )?(<?[\\d.]+)% of its (?:attention|row sums)`, 'g'),
+    new RegExp(
+      `gives ${TOKEN} (?:most: )?(?:about )?(<?[\\d.]+)% of its (?:attention|row sums)`,
+      'g',
+    ),
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'the weight of a head': [
@@ -61,8 +68,26 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.given),
   ],
   'the highest head': [
-    /Highest of \d+(?: heads)?: L\d+H\d+ (?:\(.*?\) )?gives (?:“.*?”|\S+) (<?[\d.]+)% on average/g,
-    ({ shown }, n) => isWritten(n!, shown.given),
+    new RegExp(
+      `Of (\\d+) heads, L\\d+H\\d+ \\(.*?\\) gives (?:${TOKEN}|“.*?”) most: (<?[\\d.]+)% (of its|on average)`,
+      'g',
+    ),
+    ({ map, shown, raw, alphas }, count, n, measure) =>
+      raw.length === Number(count) &&
+      isWritten(n!, shown.given) &&
+      (measure === 'of its'
+        ? map.share >= Math.max(...alphas) - 1e-6
+        : map.given >= Math.max(...raw) - 1e-6),
+  ],
+  'a row that is read': [
+    /(?:“(.*?)”|<\S+>) spends (<?[\d.]+)% on .+?, (<?[\d.]+)% in all/g,
+    ({ shown, texts }, name, n, sum) =>
+      texts.some(
+        (text, t) =>
+          (!name || !text || name === text) &&
+          isWritten(n!, shown.column[t]!) &&
+          isWritten(sum!, shown.rowSums[t]!),
+      ),
   ],
   'a bound on all heads': [
     new RegExp(`No head gives ${TOKEN} more than ([\\d.]+)%`, 'g'),
@@ -80,12 +105,15 @@ export const CLAIMS: Readonly<
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'the number inside a map': [
-    /^(?:◀ (?:attention sink: )?|no strong first column: )?(<?[\d.]+)% on /g,
+    /^(?:◀ )?(<?[\d.]+)% on /g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
-  'a sink inside a map': [/^◀ \S+ on \S+: a sink$/g, ({ map, eps }) => map.given > eps],
+  'a sink inside a map': [
+    /^◀ \S+ on .+?: an? (?:attention )?sink(?: \(over (\d+)%\))?$/g,
+    ({ map, eps }, threshold) => map.given > eps && (!threshold || isWritten(threshold, eps)),
+  ],
   'no sink inside a map': [
-    /^◀ \S+ on \S+(?: \(|$)/g,
+    /^◀ \S+ on (?:\S+(?: \(|$)|.+?: no sink$)/g,
     // The heads of a short text are not counted.
     ({ T, map, eps }) => map.given <= eps || uniformOf(T) > eps,
   ],
@@ -157,7 +185,7 @@ export const CLAIMS: Readonly<
     ({ map }, n) => isWritten(n!, map.rowSum),
   ],
   'what goes to the token of its rows': [
-    /(?:; as a share of each row, \S.*? gets (<?[\d.]+)% on average|: the mean share of a row is (<?[\d.]+)%, the mean sum (<?[\d.]+)%)/g,
+    /(?:; as a share of each row, \S.*? gets (<?[\d.]+)% on average|; the mean share of a row is (<?[\d.]+)%, the mean sum (<?[\d.]+)%)/g,
     ({ map, eps }, n, m, sum) =>
       isWritten((n ?? m)!, map.share) &&
       (!sum || isWritten(sum, map.rowSum)) &&
@@ -173,16 +201,16 @@ export const CLAIMS: Readonly<
   ],
   'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
   'almost every token': [
-    /Almost every token attends/g,
+    /[Aa]lmost every token attends/g,
     ({ shown }) => shown.strong >= 0.75 * shown.rows,
   ],
-  'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
+  'many tokens': [/[Mm]any tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
   'an even spread': [
     /spread evenly over the tokens that each row sees, would give ([\d.]+)%/g,
     ({ T }, n) => isWritten(n!, uniformOf(T)),
   ],
   'more than an even share': [
-    /More attention than an even share goes/g,
+    /[Mm]ore attention than an even share goes/g,
     ({ shown }) => shown.after > shown.even,
   ],
   'no token singled out': [
@@ -220,6 +248,9 @@ export function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Tru
     raw: measuredMaps.map(({ given }) => given),
     sums: mean(measuredMaps.map(({ rowSum }) => rowSum)),
     sumsOfHeads: measuredMaps.map(({ rowSum }) => rowSum),
+    texts: frame.tokens.map(({ text }) =>
+      /^ ?[\p{L}\p{N}\p{P}]+$/u.test(text) ? text.trim() : '',
+    ),
   };
 }
 

@@ -3,7 +3,7 @@
  * The page's claims agree with its pictures: on forty texts and five kinds of subjects, the test reads claims and
  * numbers from the sentences of rooms and views and compares them with the cells of the pictures.
  */
-import { render, type TemplateResult } from 'lit';
+import { render } from 'lit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { labConfig, labTokenizer, openTokenizer } from 'sinkscope';
 import { selectedHead, type Frame, type Head } from '../src/frame';
@@ -11,12 +11,13 @@ import { hasNumbersOf } from '../src/page/view';
 import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { build as figure } from '../src/rooms/figure';
-import { leadSentence, sideWords } from '../src/rooms/start';
+import { headSentence, leadSentence } from '../src/rooms/start';
+import { rowWords } from '../src/rooms/start_words';
 import { drawStrips, row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
 import { findingWords, modelName, rowsWords } from '../src/words';
-import { claimOf } from '../src/claims';
+import { claimOf, rowToRead } from '../src/claims';
 import { labelOf } from '../src/views/attention';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
@@ -226,12 +227,6 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   return differences;
 }
 
-function textOf(template: TemplateResult): string {
-  const place = document.createElement('p');
-  render(template, place);
-  return place.textContent!.replace(/\s+/g, ' ').trim();
-}
-
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((paragraph) => paragraph.textContent!.replace(/\s+/g, ' '));
 const mapsLabeled = (root: Element, start: RegExp) =>
@@ -272,13 +267,15 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
           const head = selectedHead(frame, at);
           const truth = truthFrom(frame, head, map!.data.data);
           const claim = claimOf(frame, head, room.state.value);
+          const read = rowToRead(frame, { ...room.state.value, query: n - 20 }, frames[0]);
           const sentences = [
             ...paragraphs(room.root),
             map!.data.label,
             findingWords(frame, head),
             leadSentence([frame], [claim]),
             rowsWords(claim),
-            textOf(sideWords(claim, frame)),
+            headSentence(claim, frame),
+            ...(read ? [rowWords(frame, read).join(' ')] : []),
             labelOf(frame, head, room.state.value)?.text ?? '',
           ];
           for (const one of new Set(sentences))

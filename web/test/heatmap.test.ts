@@ -170,6 +170,12 @@ describe('a heatmap', () => {
     const column = { ...base, rows: 90, cols: 1, data: new Float32Array(90) };
     map.draw({ ...column, rowWords: bytes, colWords: ['w0'] });
     expect(words('.row-words').flatMap(([word]) => word || [])).toEqual(Array(30).fill('字'));
+    // The word of the read row is there, in bold; its neighbors leave it room.
+    const names = Array.from({ length: 90 }, (_, i) => `w${i}`);
+    map.draw({ ...column, rowWords: names, colWords: ['w0'], boldRow: 31 });
+    const labels = words('.row-words').flatMap(([word]) => word || []);
+    expect([labels.length, labels.slice(9, 12)]).toEqual([30, ['w28', 'w31', 'w34']]);
+    expect(one('.row-words .bold').textContent).toBe('w31');
     map.draw({
       ...base,
       rows: 3,
@@ -208,7 +214,10 @@ describe('a heatmap', () => {
     ];
     expect(said()).toEqual(['◀ here', 'remark sink', false]);
     map.draw(base);
-    expect(said()).toEqual(['', 'remark ', true]);
+    expect(said()).toEqual(['', 'remark', true]);
+    // On a map without a gray corner the remark is on cells.
+    map.draw({ ...base, data: Float32Array.of(0, 0, 0, 0, 1, 0, 0, 0), remark });
+    expect(said()).toEqual(['◀ here', 'remark sink covering', false]);
   });
 
   it('marks the chosen cell, row or column, and outlines others', () => {

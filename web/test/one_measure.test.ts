@@ -5,13 +5,13 @@
  */
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { render, type TemplateResult } from 'lit';
 import { defaults } from '../src/ask/state';
 import { answerOf } from '../src/answers';
-import { canCount, claimOf, hasSink } from '../src/claims';
+import { canCount, claimOf, hasSink, rowToRead } from '../src/claims';
 import { selectedHead, type Frame } from '../src/frame';
 import { chapterCounts, chapterHeading, headingOf } from '../src/rooms/compared';
-import { leadSentence, sideWords } from '../src/rooms/start';
+import { headSentence, leadSentence } from '../src/rooms/start';
+import { rowWords as readingWords } from '../src/rooms/start_words';
 import { sinkCountWords } from '../src/rooms/story';
 import { row, rowAnswer, rowTitle, workOutRow } from '../src/rooms/worked_row';
 import { numbersSentence } from '../src/rooms/training';
@@ -131,14 +131,18 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
       /^Its (?:strongest )?sink is at a later token: |; its (?:strongest )?sink is later: /,
       (t, frame) => Boolean(laterOf(t, frame, indexOf(frame))),
     ],
-    'a strong remark': [/^◀ attention sink/, ({ shown, eps }) => shown.given > eps],
+    'a strong remark': [/^◀ .*: an attention sink/, ({ shown, eps }) => shown.given > eps],
     'a weak remark': [
       /^◀ .*, not over/,
       ({ shown, eps }) => shown.given <= eps && shown.after > 0.05,
     ],
     'no strong first column': [
-      /^no strong first column/,
+      /^◀ .*: no sink$/,
       ({ shown, eps }) => shown.strong < 0.4 * shown.rows && shown.given <= eps,
+    ],
+    'rows of exactly 100%': [
+      /^Softmax makes each token spend exactly 100%/,
+      ({ shown }) => shown.rowSums.every((sum) => Math.abs(sum - 1) < 1e-3),
     ],
     'raw weights': [/^rows sum to [\d.]+ times 100%/, ({ shown }) => shown.rowSum > 1.5],
     'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
@@ -248,8 +252,7 @@ const ONE_NUMBER = [
 /** Sentences that define or explain, and claim nothing about this text. */
 const DEFINITIONS = [
   /^A model has many heads, each with a map of its own/,
-  /^Softmax must hand out 100%/,
-  /^Sigmoid, trained alike, weighs/,
+  /^A head that needs no other token must still spend it/,
   /^Attention weights of (?:a )?head/,
   /^This text has a single token/,
   /^It is the only head/,
@@ -259,16 +262,9 @@ const DEFINITIONS = [
   /^(?:Red heads write|The red head writes)/,
   /^This text is too short to (?:tell|count)/,
   /^Sinks: k = |^No key has a sink|^Which keys/,
-  /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives (?:“.*?”|\S+) (?:<?[\d.]+%|a mean weight of|below)/,
   /^Head L\d+H\d+ gives/,
   /^How do scores become attention\?/,
 ];
-
-const plain = (template: TemplateResult): string => {
-  const place = document.createElement('p');
-  render(template, place);
-  return place.textContent!.replace(/\s+/g, ' ').trim();
-};
 
 const sentencesOf = (text: string) =>
   text
@@ -280,6 +276,10 @@ const sentencesOf = (text: string) =>
 function screenOf(frame: Frame, state: { layer: number; head: number }): string[] {
   const at = selectedHead(frame, state);
   const claim = claimOf(frame, at);
+  // The row that Start reads, and one that the reader may choose.
+  const readings = [-1, frame.T >> 1].flatMap(
+    (query) => rowToRead(frame, { normalize: 'no', query }) ?? [],
+  );
   const choice = (name: string, question = 'where') =>
     ({ question: { name: question }, views: [viewNamed(name)] }) as never;
   const answers = ['attention', 'sinks', 'scores'].map((name) => {
@@ -288,7 +288,8 @@ function screenOf(frame: Frame, state: { layer: number; head: number }): string[
   });
   return [
     leadSentence([frame], [claim]),
-    frame.T > 1 ? plain(sideWords(claim, frame)) : '',
+    frame.T > 1 ? headSentence(claim, frame) : '',
+    ...readings.map((row) => readingWords(frame, row).join(' ')),
     findingWords(frame, at),
     sinkCountWords(frame),
     labelOf(frame, at, defaults)?.text ?? '',

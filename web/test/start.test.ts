@@ -10,7 +10,7 @@ import { build, leadSentence } from '../src/rooms/start';
 import { PATIENCE, frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
-type Extra = (frame: Frame) => { remark?: object };
+type Extra = (frame: Frame) => { remark?: object; readRow?: number };
 const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
 const entriesShown = vi.hoisted(() => [] as object[]);
@@ -84,14 +84,22 @@ function startRoom(
 const pair = () => [softmax(), sigmoid()];
 const shown = ['softmax', 'sigmoid'];
 
+/** Returns what the word opens that names the head of a side. happy-dom has no popovers. */
+function headNote({ all }: ReturnType<typeof startRoom>, side: number): string {
+  HTMLElement.prototype.showPopover = vi.fn();
+  all(`.twin-${side} .term`)[0]!.click();
+  return document.querySelector('.note')!.textContent!;
+}
+
 describe('the lead of Start', () => {
-  it('has no number: each model has its own, and the rest is behind More', () => {
+  it('says why, and each map reads one row; the rest is behind a word and More', () => {
     updates.length = 0;
-    const { text, root } = startRoom({ shown }, pair());
+    const room = startRoom({ shown }, pair());
+    const { text, texts, root } = room;
     expect(text('.lead')).toMatchSnapshot();
     expect(updates).toContain('softmax,sigmoid');
-    expect(text('.twin-0')).toMatchSnapshot();
-    expect(text('.twin-1')).toMatchSnapshot();
+    expect(texts('.twin, .start-how')).toMatchSnapshot();
+    expect([0, 1].map((side) => headNote(room, side))).toMatchSnapshot();
     expect(text('.facts p')).toMatchSnapshot();
     expect(
       root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' '),
@@ -99,6 +107,33 @@ describe('the lead of Start', () => {
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
     expect(root.classList).not.toContain('coming');
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
+  });
+
+  it('reads the row that the reader presses, as a strip of 100% or of what the longest row sums to', () => {
+    const long = {
+      ...sigmoid(),
+      head: { ...head, tensors: { att: tensor([3, 3], [0.1, 0, 0, 0.2, 0.3, 0, 0.5, 0.5, 1]) } },
+    } as Frame;
+    const { texts, all, set, extra } = startRoom({ shown }, [softmax(), long]);
+    const parts = () =>
+      all('.row-strip > *').map((part) => part.getAttribute('style')!.replace(/[^\d.]/g, ''));
+    expect(texts('[data-row]')).toEqual([
+      '“a” spends 90% on <s>, 100% in all',
+      '“a” spends 20% on <s>, 50% in all',
+    ]);
+    expect(parts().map(Number)).toEqual(
+      [100, 100, 90, 100, 50, 20].map((n) => expect.closeTo(n, 3)),
+    );
+    expect(extra(long).readRow).toBe(1);
+    set({ query: 2, key: 0 });
+    expect(texts('[data-row]')).toEqual([
+      '“=1,"x"↵” spends 80% on <s>, 100% in all',
+      '“=1,"x"↵” spends 50% on <s>, 200% in all',
+    ]);
+    expect(parts().map(Number)).toEqual([50, 50, 40, 50, 100, 25].map((n) => expect.closeTo(n, 3)));
+    expect([softmax(), long].map((frame) => extra(frame).readRow)).toEqual([2, 2]);
+    set({ query: 0 });
+    expect(texts('[data-row]')[0]).toBe('“<s>” spends 100% on itself, 100% in all');
   });
 
   it('states the number of the highest head, also if no head attends much to the first token', () => {
@@ -110,14 +145,15 @@ describe('the lead of Start', () => {
       { ...sigmoid(), head: headWith([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
       { ...rowSums, alpha_raw: tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]) },
     );
-    const { text, set, all } = startRoom({ shown }, [softmax(), frame]);
+    const room = startRoom({ shown }, [softmax(), frame]);
+    const { text, set, all } = room;
     expect(text('.lead')).toMatch(
-      /^In this softmax head, almost .* Softmax must hand out 100% per row: what is unused can go to <s>, which every row sees\. Sigmoid, trained alike, weighs each by its own score: rows may sum to anything\.$/,
+      /^In this softmax head, almost .* which every token sees\. Sigmoid has no such rule\.$/,
     );
-    expect(text('.twin-1')).toMatchSnapshot();
+    expect(headNote(room, 1)).toMatchSnapshot();
     set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(
-      /Highest of 4 heads: L1H0 \(layer 1, head 0\) gives <s> 35% of its row sums\.$/,
+    expect(headNote(room, 1)).toBe(
+      'Of 4 heads, L1H0 (layer 1, head 0) gives <s> most: 35% of its row sums.',
     );
     // The mean is of the same shares: those of the four heads' alpha on the first token.
     const shares = Array.from({ length: 4 }, (_, i) => frame.tensors.alpha!.data[3 * i]!);
@@ -132,15 +168,23 @@ describe('the lead of Start', () => {
     const alpha_raw = tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]);
     const twin = sigmoid();
     const frame = { ...twin, tensors: { ...twin.tensors, alpha, alpha_raw } };
-    const { text, set } = startRoom({ shown }, [softmax(), frame]);
-    expect(text('.twin-1')).toMatch(/Highest of 4: L1H0/);
-    set({ normalize: 'yes' });
-    expect(text('.twin-1')).toMatch(/^[^.]*Head L1H0 gives <s>/);
+    const room = startRoom({ shown }, [softmax(), frame]);
+    expect([room.text('.twin-1 .term'), headNote(room, 1)]).toEqual([
+      'strongest head',
+      expect.stringMatching(/^Of 4 heads, L1H0 \(layer 1, head 0\) gives <s> most: /),
+    ]);
+    room.set({ normalize: 'yes' });
+    expect([room.text('.twin-1 .term'), headNote(room, 1)]).toEqual([
+      'head L1H0',
+      expect.stringMatching(/^Head L1H0 \(layer 1, head 0\) gives <s>/),
+    ]);
   });
 
   it('says that the reader has chosen the head', () => {
-    const { text } = startRoom({ shown, layer: 0, head: 1 }, pair());
-    expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
+    const room = startRoom({ shown, layer: 0, head: 1 }, pair());
+    const { text } = room;
+    expect(text('.twin-0 .term')).toBe('head L0H1');
+    expect(headNote(room, 0)).toBe('Head L0H1 (layer 0, head 1) gives <s> 40% of its attention.');
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is drawn\./);
   });
 
@@ -149,19 +193,20 @@ describe('the lead of Start', () => {
       leadSentence(
         pair(),
         kinds.map((kind) => ({ kind, at: head }) as never),
-      ).replace(/^.*this model’s texts\./, '…');
+      ).replace(/^.*?\. /, '');
     const twinClause = 'In a sigmoid model trained alike';
     const explanation = leadOf('all', 'none');
     expect(explanation).toMatchSnapshot();
-    expect(leadOf('weak', 'weak')).toBe(`… ${twinClause}, it does, too.`);
+    const why = explanation.replace(' Sigmoid has no such rule.', '');
+    expect(leadOf('weak', 'weak')).toBe(`${twinClause}, it does, too. ${why}`);
     expect(leadOf('weak', 'none')).toBe(explanation);
     // The sentence gives no reason for an operation other than softmax, or for another pair of kinds.
     const sigmoidFrame = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind, at: head }) as never);
     expect(leadSentence([sigmoidFrame, sigmoid()], kinds)).toMatch(
-      /this model’s texts\. In .*, they do not\.$/,
+      /, the start token\. In .*, they do not\.$/,
     );
-    expect(leadOf('all', 'weak')).toBe('…');
+    expect(leadOf('all', 'weak')).toBe(why);
     for (const otherKind of ['none', 'all'] as const)
       expect(leadOf('none', otherKind)).toMatchSnapshot();
   });
@@ -169,7 +214,9 @@ describe('the lead of Start', () => {
   it('waits for the second model, which is requested after the first', () => {
     const oneModel = startRoom({ shown }, [softmax()]);
     expect(oneModel.text('.twin-1')).toBe('Loading the second model …');
-    expect(oneModel.text('.lead')).toMatch(/^Almost every token .* this model’s texts\.$/);
+    expect(oneModel.text('.lead')).toMatch(
+      /^In this softmax head, almost every token .* which every token sees\.$/,
+    );
     expect(oneModel.ask.mock.lastCall![0].subjects).toEqual(shown);
     const noModel = startRoom({ shown }, []);
     expect(noModel.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
@@ -344,14 +391,14 @@ describe('the rest of Start', () => {
       ]);
     const { text, root } = recordingRoom();
     expect(text('.lead')).toMatch(
-      /^owner\/name read this text, and the page shows what was recorded\. Almost every token/,
+      /^owner\/name read this text, and the page shows what was recorded\. In this softmax head, almost every token/,
     );
     expect(root.querySelector('textarea')).toBeNull();
     expect(text('.recorded-text')).toBe('<s> a=1,"x"');
     expect(recordingRoom({ sequences: 9 }).text('.lead')).toMatchSnapshot();
     const pooledRoom = recordingRoom({ pooled: 2 });
     expect(pooledRoom.text('.lead')).toMatchSnapshot();
-    expect(text('.lead')).not.toContain('means over');
+    expect(text('.lead')).not.toContain('the first of');
   });
 
   it('brings the map in the corner to the front when it is tapped', () => {
@@ -382,20 +429,23 @@ describe('the rest of Start', () => {
       [1, 5, 6],
     ];
     const several = { ...softmax(), sequences: 2, ids };
-    expect(startRoom({ shown: ['softmax'] }, [several]).text('.twin-0')).toMatch(
-      /gives the first token 90% on average over 2 prompts\.$/,
+    expect(headNote(startRoom({ shown: ['softmax'] }, [several]), 0)).toMatch(
+      /gives the first token most: 90% of its attention on average over 2 prompts\.$/,
     );
   });
 
   it('says which numbers are means over prompts, and which are of the first prompt', () => {
     const several = pair().map((frame) => ({ ...frame, sequences: 5 }));
-    const { text, root } = startRoom({ shown }, several);
-    expect(text('.lead')).toMatch(/^On the first prompt, almost every token attends/);
+    const room = startRoom({ shown }, several);
+    const { text, root } = room;
+    expect(text('.lead')).toMatch(
+      /^On the first prompt, in this softmax head, almost every token attends/,
+    );
     const kinds = ['all', 'none'].map((kind) => ({ kind, at: head }) as never);
     expect(leadSentence(several, kinds)).toMatch(
       /^On the first prompt, in this softmax head, almost every token attends/,
     );
-    expect(text('.twin-0')).toMatch(/gives .* 90% on average over 5 prompts\.$/);
+    expect(headNote(room, 0)).toMatch(/: 90% of its attention on average over 5 prompts\.$/);
     const [softmaxWords, sigmoidWords] = [...root.querySelectorAll('.facts p')].map((p) =>
       p.textContent!.replace(/\s+/g, ' '),
     );
@@ -407,6 +457,7 @@ describe('the rest of Start', () => {
     );
     const pooled = startRoom({ shown }, [{ ...several[0]!, pooled: 2 } as Frame]);
     expect(pooled.text('.lead')).toBe('');
+    expect(pooled.text('.twin-0')).toMatch(/strongest head Of 4 heads, L1H0 .* over 5 prompts\.$/);
   });
 
   it('says what the models read if that is not the text in the field', () => {
@@ -431,7 +482,7 @@ describe('the rest of Start', () => {
       model: { id: 'b', title: 'B' },
     };
     const { text } = startRoom({ shown: ['softmax', 'b'] }, [softmax(), otherFrame as never]);
-    expect(text('.lead')).toMatch(/In B at step 1,400, they do, too\.$/);
+    expect(text('.lead')).toMatch(/ In B at step 1,400, they do, too\. Softmax makes/);
     expect(text('.twin-1')).toMatch(/^B at step 1,400 /);
     const untrained = { ...sigmoid(), model: { ...sigmoid().model, step: { step: 0, of: 4000 } } };
     expect(
@@ -554,7 +605,7 @@ describe('the story on Start', () => {
     );
   });
 
-  it('scrolls into view on “Why?”, and by a link that names a step', async () => {
+  it('scrolls into view on “Test it”, and by a link that names a step', async () => {
     const scrolledSteps: [string | undefined, object][] = [];
     vi.spyOn(HTMLElement.prototype, 'scrollIntoView').mockImplementation(function (
       this: HTMLElement,
@@ -563,7 +614,7 @@ describe('the story on Start', () => {
       scrolledSteps.push([this.dataset.step, how as object]);
     });
     const { click, set } = startRoom({ shown }, pair());
-    click('Why?');
+    click('Test it in 6 steps');
     expect(scrolledSteps).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
     expect(document.activeElement!.textContent).toMatch(/is it only this head/);
     const waitForScroll = () => vi.waitFor(() => expect(scrolledSteps).toHaveLength(1), PATIENCE);

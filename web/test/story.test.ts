@@ -612,11 +612,12 @@ describe('the story', () => {
     showsPage(...all('.answer, .step-words'));
     expect(text('section:nth-of-type(2) .step-title')).toMatchSnapshot();
     expect(needs().views.map(({ name }) => name)).toEqual(['row', 'arrows']);
-    expect(text('.query-range')).toBe('Row of token 2: “=1,"x"↵”');
+    // The row that the first screen reads.
+    expect(text('.query-range')).toBe('Row of token 1: “a”');
     const input = all('.query-range input')[0] as HTMLInputElement;
-    input.value = '1';
+    input.value = '2';
     input.dispatchEvent(new Event('input'));
-    expect([state.value.query, text('.query-range')]).toEqual([1, 'Row of token 1: “a”']);
+    expect([state.value.query, text('.query-range')]).toEqual([2, 'Row of token 2: “=1,"x"↵”']);
     const singleToken = renderStory(2, [{ ...withKeys(), T: 1 } as Frame]);
     await turn();
     expect(singleToken.text('.answer')).toMatchSnapshot();

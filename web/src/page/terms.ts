@@ -27,6 +27,23 @@ function openDefinition(event: Event, meaning: string): void {
   note.style.top = `${above >= 8 ? above : Math.min(bottom + 4, innerHeight - note.offsetHeight - 8)}px`;
 }
 
+/** Makes a word a button that opens its definition. */
+export const explainWord = (
+  word: string,
+  meaning: string,
+  [tabindex, onKey]: readonly [0 | -1, unknown] = [0, nothing],
+): TemplateResult =>
+  html`<button
+    type="button"
+    class="term"
+    .textContent=${word}
+    tabindex=${tabindex}
+    @click=${(event: Event) => openDefinition(event, meaning)}
+    @mouseenter=${(event: Event) => openDefinition(event, meaning)}
+    @mouseleave=${leaveWord}
+    @keydown=${onKey}
+  ></button>`;
+
 function leaveWord(): void {
   if (!isPinned) note?.hidePopover();
 }
@@ -48,18 +65,9 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
   for (const match of sentence.matchAll(ANY_TERM)) {
     const { meaning } = PAGE_TERMS[match.slice(1).findIndex((group) => group !== undefined)]!;
     if (explainedTerms.has(meaning)) continue;
-    const isTabStop = !isOneStop || !explainedTerms.size;
+    const tabindex = isOneStop && explainedTerms.size ? -1 : 0;
     explainedTerms.add(meaning);
-    const word = html`<button
-      type="button"
-      class="term"
-      .textContent=${match[0]}
-      tabindex=${isTabStop ? 0 : -1}
-      @click=${(event: Event) => openDefinition(event, meaning)}
-      @mouseenter=${(event: Event) => openDefinition(event, meaning)}
-      @mouseleave=${leaveWord}
-      @keydown=${isOneStop ? moveFocus : nothing}
-    ></button>`;
+    const word = explainWord(match[0], meaning, [tabindex, isOneStop ? moveFocus : nothing]);
     parts.push(sentence.slice(partStart, match.index), word);
     partStart = match.index + match[0].length;
   }

@@ -37,6 +37,8 @@ export interface DrawOptions {
   readonly isAnswered?: boolean;
   /** The height of the chart in CSS pixels, if the room has room for a tall one. */
   readonly height?: number;
+  /** The row of the map that the room reads, which has a frame in place of the selected cell. */
+  readonly readRow?: number | undefined;
   /** Cells, rows and columns of the map that have a frame. */
   readonly outlined?: readonly Cell[];
   /** A remark beside the column of the map that it describes; `kind` is a CSS class. */

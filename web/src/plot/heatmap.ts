@@ -18,6 +18,8 @@ interface HeatmapData {
   /** The chosen cell, which is marked; a negative index marks a whole row or column. */
   readonly chosen?: Cell;
   readonly chosenCols?: number;
+  /** The row whose word is bold, and always there. */
+  readonly boldRow?: number | undefined;
   /** Cells that are outlined for their values. */
   readonly outlined?: readonly Cell[];
   /** Notes beside the last cells of rows, where later tokens are not visible. */
@@ -139,11 +141,13 @@ export function distinctLabels(words: readonly string[]): string[] {
 }
 
 /** Writes the labels of rows or columns; '' means none. */
-function writeLabels(container: HTMLElement, words: readonly string[] = []): void {
+function writeLabels(container: HTMLElement, words: readonly string[] = [], bold = -1): void {
   // Style sheets truncate a label that is too long; the title has the whole word.
   const spans = distinctLabels(words).map(
     (label, i) =>
-      html`<span class=${label.trim().length > 1 ? '' : 'letter'} title=${words[i]!}
+      html`<span
+        class=${`${label.trim().length > 1 ? '' : 'letter'} ${i === bold ? 'bold' : ''}`.trim()}
+        title=${words[i]!}
         >${label}</span
       >`,
   );
@@ -280,28 +284,28 @@ class DrawnHeatmap implements Heatmap {
 
   #labelAxes(): void {
     if (!this.#data) return;
-    const { rows, cols, rowWords = [], colWords = [], wordPx = WORD_PX } = this.#data;
+    const { rows, cols, rowWords = [], colWords = [], wordPx = WORD_PX, boldRow } = this.#data;
     const side = Math.max(rows, cols);
     const cell = Math.min(this.#size.height / rows, this.#size.width / cols);
     const cellsPerWord = cell ? wordPx / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
-    const thinOut = (words: readonly string[]) => {
-      let next = 0;
+    const thinOut = (words: readonly string[], kept = 0) => {
+      let next = kept % stride;
       return words.map((word, i) => {
         // Where not all words fit, a character whose bytes are tokens has one label.
         const { character = word, part = 1 } = (stride > 1 && partOf(word)) || {};
-        if (i < next || part > 1) return '';
+        if (i !== kept && (i < next || part > 1 || (i < kept && i + stride > kept))) return '';
         next = i + stride;
         return character;
       });
     };
     const [rowNames, colNames] = rowWords.length
-      ? [thinOut(rowWords), thinOut(colWords)]
+      ? [thinOut(rowWords, boldRow), thinOut(colWords)]
       : [[], []];
     const maxLabelLength = Math.max(0, ...colNames.map(({ length }) => length));
     this.#inner.style.setProperty('--longest', String(maxLabelLength));
     this.#inner.style.setProperty('--every', String(stride));
-    writeLabels(this.#rowLabels, rowNames);
+    writeLabels(this.#rowLabels, rowNames, boldRow);
     writeLabels(this.#colLabels, colNames);
   }
 
@@ -337,6 +341,8 @@ class DrawnHeatmap implements Heatmap {
     this.#drawRowMarks(data);
     this.#remark.hidden = !remark;
     this.#remark.className = `remark ${remark?.kind ?? ''}`;
+    // Without a gray corner the remark is on cells.
+    this.#remark.classList.toggle('covering', !Number.isNaN(data.data[cols - 1]));
     if (this.#remark.textContent !== remark?.text) this.#remark.textContent = remark?.text ?? '';
     mark(this.#chosenMark, data.chosen, data, data.chosenCols);
     this.#drawPointed(data);

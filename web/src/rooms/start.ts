@@ -6,11 +6,13 @@ import { signal, type Signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import {
   attendsToFirst,
+  rowToRead,
   claimOf,
   disagrees,
   kindSentence,
   type Claim,
   type Kind,
+  type RowClaim,
   canCount,
 } from '../claims';
 import { lessonLink } from '../page/lessons';
@@ -47,8 +49,8 @@ import { INPUTS } from '../ask/question';
 import { savesData } from '../base';
 import { shorten, type State } from '../ask/state';
 import { NO_WEIGHTS } from '../run/recordings';
-import { explainTerms } from '../page/terms';
-import { drawScale } from '../plot/legend';
+import { explainTerms, explainWord } from '../page/terms';
+import { drawScale, scaleName } from '../plot/legend';
 import { attention, labelOf, weightScale } from '../views/attention';
 import {
   firstName,
@@ -62,19 +64,18 @@ import {
   headName,
   introduce,
   laterSinkSentence,
-  isBelowUniform,
   isFirstHidden,
   meanAttention,
-  meanWords,
-  mustSpendWords,
+  spendSentences,
   formatPercent,
+  tokenWord,
   rowsWords,
   axesClause,
   firstTokenText,
   recordedText,
   startRole,
   shareWords,
-  SIGMOID_WEIGHS,
+  meanWords,
   spreadWords,
   stampWords,
   sumWords,
@@ -84,7 +85,7 @@ import {
 } from '../words';
 import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
-import { areTwins } from './start_words';
+import { areTwins, rowWords } from './start_words';
 import { savedEntries, savedLine } from './start_saved';
 import type { createStory } from './story';
 
@@ -99,25 +100,24 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
   const blocksNote = pooled
     ? ` Each row is a block of ${gridOf({ pooled, T: frame.T }).block} tokens, and each cell the mean of its weights; the strongest cell has the darkest color.`
     : '';
-  const meansNote =
-    sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
+  const unit = recording!.cross ? 'prompts' : 'such texts';
+  const firstNote = sequences > 1 ? ` The maps show the first of ${sequences} ${unit}.` : '';
   const name = shorten(recording!.model.id, 120);
   if (recording!.cross)
-    return `Cross-attention of ${name}, as recorded: ${axesClause({ ...frame, recording })}.${sequences > 1 ? ` The shares below are means over ${sequences} prompts.` : ''}`;
-  return `${name} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
+    return `Cross-attention of ${name}, as recorded: ${axesClause({ ...frame, recording })}.${firstNote}`;
+  return `${name} read this text, and the page shows what was recorded.${firstNote}${blocksNote}`;
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
 const answerWords = (kind: Kind, frame: Frame, at: Head) =>
   attendsToFirst(kind) && !frame.queries
-    ? kindSentence(kind, `the first one: ${introduced(frame)}`)
+    ? kindSentence(kind, introduced(frame))
     : `${kindSentence(kind, firstTokenName(frame), frame.queries && 'decoder token')}${laterSinkSentence(frame, at)}`;
 
 const introduced = (frame: Frame) => {
+  const text = firstTokenText(frame);
   const isSpecial = frame.tokens[firstKey(frame)]?.special;
-  return isSpecial
-    ? `${startRole(frame)} ${firstTokenText(frame)}, which begins this model’s ${frame.image ? 'inputs' : 'texts'}`
-    : firstTokenText(frame);
+  return isSpecial ? `${text}, ${startRole(frame)}` : `the first one, ${text}`;
 };
 
 /** Whether a softmax model attends to its first token and its sigmoid twin does not. */
@@ -125,7 +125,8 @@ function isContrast(
   [frame, otherFrame]: readonly Frame[],
   [claim, otherClaim]: readonly Claim[],
 ): boolean {
-  if (!frame?.operation.normalizes || !otherFrame || !areTwins(frame, otherFrame)) return false;
+  if (!frame || !otherFrame || !areTwins(frame, otherFrame)) return false;
+  if (!spendSentences(frame) || otherFrame.operation.normalizes) return false;
   return attendsToFirst(claim?.kind) && isWithout(otherClaim?.kind);
 }
 
@@ -136,13 +137,13 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   const [frame, otherFrame] = frames;
   const [claim, otherClaim] = claims;
   if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
-  if (isContrast(frames, claims)) return ` ${mustSpendWords(frame)} ${SIGMOID_WEIGHS}`;
+  if (isContrast(frames, claims)) return '';
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);
   const clause = `In ${otherName}, ${claim.kind === 'weak' ? 'it does' : 'they do'}`;
-  if (isWithout(otherClaim.kind)) return ` ${clause} not.`;
-  return otherClaim.kind === claim.kind ? ` ${clause}, too.` : '';
+  if (isWithout(otherClaim.kind)) return `${clause} not.`;
+  return otherClaim.kind === claim.kind ? `${clause}, too.` : '';
 }
 
 /**
@@ -157,16 +158,24 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
     return `${recordingNote}This text has a single token, which can only attend to itself: type more.`;
   const [claim] = claims;
   const answer = claim?.kind ? answerWords(claim.kind, frame, claim.at) : '';
+  const reason = attendsToFirst(claim?.kind) ? spendSentences(frame) : '';
   // The note about a recording has already named its text.
   const openings = [
     recordingNote ? '' : firstPromptWords(frame).trim(),
-    isContrast(frames, claims) ? 'in this softmax head' : '',
+    reason ? 'in this softmax head' : '',
   ].filter(Boolean);
   const statement = introduce(openings.join(', '), answer);
-  return `${recordingNote}${statement}${secondModelWords(frames, claims)}`.trim();
+  const sentences = [
+    statement,
+    secondModelWords(frames, claims),
+    reason,
+    isContrast(frames, claims) ? 'Sigmoid has no such rule.' : '',
+  ];
+  return `${recordingNote}${sentences.filter(Boolean).join(' ')}`.trim();
 }
 
-export function sideWords(claim: Claim, frame: Frame): TemplateResult {
+/** Says which head a map is of, and what it gives to the first token on average. */
+export function headSentence(claim: Claim, frame: Frame): string {
   // The lead has introduced the token; the number may be a mean over prompts that begin differently.
   const firstToken =
     isCommonToken(frame, firstKey(frame)) && !frame.queries
@@ -174,27 +183,27 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
       : firstName(frame);
   // One sentence has both facts where a small weight is a large share of its row, or the other way round.
   const rowsNote = disagrees(claim, frame)
-    ? `: the mean share of a row is ${formatPercent(claim.share, 0)}, the mean sum ${sumWords(claim.rowSum)}`
+    ? `; the mean share of a row is ${formatPercent(claim.share, 0)}, the mean sum ${sumWords(claim.rowSum)}`
     : '';
-  const shareText = html`<strong>${amountOf(claim)}</strong>`;
-  const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
+  const { layer, head } = claim.at;
+  const name = `${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head})`;
+  const isOneOf = claim.isStrongest && L * H > 1;
+  const subject = isOneOf
+    ? `Of ${L * H} heads, ${name} gives ${firstToken} most:`
+    : `Head ${name} gives ${firstToken}`;
   const quantity = claim.isShare
-    ? html`${shareText} ${shareWords(frame)}${averageWords(frame)}`
-    : html`a mean weight of ${shareText}${averageWords(frame)}`;
-  if (!claim.isStrongest || L * H === 1)
-    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}${rowsNote}.`;
-  const amount = isBelowUniform(claim)
-    ? html`${shareText}${meanWords(frame)}`
-    : claim.isShare && frame.operation.normalizes
-      ? html`${shareText}${meanWords(frame)}`
-      : quantity;
-  // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
-  if (!claim.isShare)
-    return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}${rowsNote}.`;
-  const fullName = ` (layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head})`;
-  return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)}${fullName}
-  gives ${firstToken} ${amount}.`;
+    ? `${amountOf(claim)} ${shareWords(frame)}${averageWords(frame)}`
+    : isOneOf
+      ? `${amountOf(claim)}${meanWords(frame)}`
+      : `a mean weight of ${amountOf(claim)}${averageWords(frame)}`;
+  return `${subject} ${quantity}${rowsNote}.`;
+}
+
+/** Names the head of a map in a word that explains it. */
+function headWord(claim: Claim, frame: Frame): TemplateResult {
+  const name = claim.isStrongest ? 'strongest head' : `head ${headName(claim.at, frame)}`;
+  return explainWord(name, headSentence(claim, frame));
 }
 
 function detailsWords(frame: Frame, claim: Claim): string {
@@ -289,6 +298,8 @@ interface Shown {
   readonly entries: readonly SubjectEntry[];
   readonly frames: readonly Frame[];
   readonly claims: readonly Claim[];
+  /** The row of each frame's map that is read to the reader. */
+  readonly rows: readonly (RowClaim | undefined)[];
   readonly hasError: boolean;
   /** Loads the second model; absent once it is requested. */
   readonly loadTwin: (() => void) | undefined;
@@ -323,7 +334,8 @@ function headTemplate({ context, entries, frames, claims }: Shown): TemplateResu
     </div>
     ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
     <p class="lead">
-      <span data-finding>${leadSentence(frames, claims)}</span> ${noStartNote(frames[0], context)}
+      <span data-finding>${explainTerms(leadSentence(frames, claims))}</span>
+      ${noStartNote(frames[0], context)}
     </p>
     ${troubleNotes(entries, context)}`;
 }
@@ -337,20 +349,41 @@ function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof 
     : nothing;
 }
 
-const captionTemplate = (
-  { frames, claims, hasError, loadTwin }: Shown,
-  entry: SubjectEntry,
-  i: number,
-) => {
+/** Draws a row as a strip on the scale of all strips: what it gives to the first token, and to the others. */
+function stripTemplate(frame: Frame, { query, attention, sum }: RowClaim, end: number) {
+  const partOf = (share: number) => `--part: ${(100 * share) / end}%`;
+  return html`<span
+    class="row-strip"
+    aria-hidden="true"
+    data-word=${tokenWord((frame.queries ?? frame.tokens)[query]!.text)}
+  >
+    <span style=${partOf(1)}></span>
+    <i style=${partOf(sum)}></i>
+    <b style=${partOf(attention)}></b>
+  </span>`;
+}
+
+/** Reads one row of a map; where no row can be read, says what its head gives on average. */
+function readingTemplate({ frames, claims, rows }: Shown, i: number): TemplateResult {
+  const [frame, row] = [frames[i]!, rows[i]];
+  if (!row) return html`<span>${frame.T < 2 ? '' : headSentence(claims[i]!, frame)}</span>`;
+  const [subject, amount, rest] = rowWords(frame, row);
+  const end = Math.max(1, ...rows.map((other) => other?.sum ?? 0));
+  return html`<span data-row>${subject} <strong>${amount}</strong> ${rest}</span>
+    ${stripTemplate(frame, row, end)}`;
+}
+
+const captionTemplate = (shown: Shown, entry: SubjectEntry, i: number) => {
+  const { frames, claims, hasError, loadTwin } = shown;
   const { frame } = entry;
-  const claim = claims[frames.findIndex(({ subject }) => subject === entry.subject)];
+  const index = frames.findIndex(({ subject }) => subject === entry.subject);
   if (i && !frame && loadTwin)
     return html`<p class="twin twin-${i}">
       <button type="button" @click=${loadTwin}>Load the second model</button>
       <span class="hint">It waits, since your browser saves data.</span>
     </p>`;
   return html`<p class="twin twin-${i}">
-    ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at, frame)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
+    ${frame ? html`<strong>${capitalize(frame.title)}</strong> ${frame.T < 2 ? `head ${headName(claims[index]!.at, frame)}` : headWord(claims[index]!, frame)} ${readingTemplate(shown, index)}` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
   </p>`;
 };
 
@@ -405,8 +438,13 @@ function drawRoom(
   const figure = new Figure(document.createElement('div'), attention, context, scope, {
     isBare: true,
     extra: (frame) => {
-      const remark = labelOf(frame, headOf(frame), context.state.peek());
-      return { isPlain: true, remark };
+      const state = context.state.peek();
+      const [first] = framesOf(currentEntries());
+      return {
+        isPlain: true,
+        remark: labelOf(frame, headOf(frame), state),
+        readRow: rowToRead(frame, state, first)?.query,
+      };
     },
   });
   const legendScale = document.createElement('span');
@@ -420,16 +458,27 @@ function drawRoom(
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     const hasError = entries.some(({ error }) => error);
     const loadTwin = isTwinDue.value ? undefined : () => void (isTwinDue.value = true);
-    const shown: Shown = { context, state, entries, frames, claims, hasError, loadTwin };
+    const rows = frames.map((frame) => rowToRead(frame, state, frames[0]));
+    const shown: Shown = { context, state, entries, frames, claims, rows, hasError, loadTwin };
     root.classList.toggle('coming', !frames.length && !hasError);
     root.classList.toggle('failed', !frames.length && hasError && !waitingWords(frames, state));
     root.classList.toggle('waiting', waitingWords(frames, state) !== '');
     const areBidirectional = frames.every(isBidirectional);
     // A phone shows the second map above the diagonal of the first.
     const nesting = frames.some(isBidirectional) ? '' : ' nesting';
-    drawScale(legendScale, weightScale({ frames, state, theme }));
+    const scale = weightScale({ frames, state, theme });
+    drawScale(legendScale, scale);
+    legendScale.title = scaleName(scale, 'attention weight');
+    const isPooled = frames.some(({ pooled }) => pooled);
     render(
       html`<div class="start-head">${headTemplate(shown)}</div>
+        <p class="start-how" ?hidden=${isPooled}>
+          Each row: where one token looks. Press one to read it.
+        </p>
+        <div class="start-legend" ?hidden=${isPooled}>
+          ${legendScale}
+          ${areBidirectional ? nothing : html`<span><span class="later"></span> later tokens</span>`}
+        </div>
         <div class="start-stage${nesting}" data-at=${sideIndex(state)} @click=${onTap}>
           <div class="start-pictures">
             <div class="start-tabs">${modelTabs(shown)}</div>
@@ -439,19 +488,11 @@ function drawRoom(
             ${figure.root}
           </div>
         </div>
-        <div class="start-legend" ?hidden=${frames.some(({ pooled }) => pooled)}>
-          <span class="scale-name"
-            >${state.scale === 'root' ? 'attention (√ scale)' : 'attention'}</span
-          >${legendScale}<span class="map-key"
-            >rows attend to columns
-            ${areBidirectional ? nothing : html`· <span class="later"></span> later tokens: not visible`}</span
-          >
-        </div>
+        <div class="start-facts">${detailsTemplate(shown)}</div>
         <div class="start-ask">
-          <button type="button" class="primary" @click=${openStory}>Why?</button>
+          <button type="button" class="primary" @click=${openStory}>Test it in 6 steps</button>
         </div>
         ${savedLine(entries, context)}
-        <div class="start-facts">${detailsTemplate(shown)}</div>
         ${STEP_TITLES.map((title, i) => stepTemplate(shown, title, i))}
         <section class="start-deeper">
           <h2>What to remember</h2>

@@ -1,15 +1,27 @@
 /** Sentences about frames that the first screen and the story below it share. */
 import { idWithoutStep, LOG_SEQUENCES } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
-import type { Frame } from '../frame';
+import type { RowClaim } from '../claims';
+import { firstKey, type Frame } from '../frame';
 import { cardOf, type Context } from '../page/context';
-import { listWords } from '../words';
+import { firstName, listWords, quoteQuery, sumWords, wholePercent } from '../words';
 
 /** Whether two models differ only in the attention operation: both are trained, or both at one step of training. */
 export function areTwins(frame: Frame, otherFrame: Frame): boolean {
   const ids = [frame, otherFrame].map(({ model: { id } }) => idWithoutStep(id));
   const [step, otherStep] = [frame, otherFrame].map(({ model: { step } }) => step?.step);
   return ids.join() === 'softmax,sigmoid' && step === otherStep;
+}
+
+/** Reads one row of a map: the words before its number, the number, and those after it. */
+export function rowWords(frame: Frame, { query, attention, sum }: RowClaim) {
+  const isOwn = query === firstKey(frame) && !frame.queries;
+  const on = isOwn ? 'itself' : firstName(frame);
+  return [
+    `${quoteQuery(frame, query)} spends`,
+    wholePercent(attention),
+    `on ${on}, ${sumWords(sum)} in all`,
+  ] as const;
 }
 
 /** Says what begins the passages on which the numbers of a model's card are measured; empty if nothing does. */

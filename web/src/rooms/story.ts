@@ -8,7 +8,7 @@ import { questionKey, questionOf } from '../ask/question';
 import { defaults, type State } from '../ask/state';
 import { stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
-import { canCount, claimOf, hasSink, kindSentence, laterSinks } from '../claims';
+import { canCount, claimOf, hasSink, kindSentence, laterSinks, rowToRead } from '../claims';
 import {
   lossOf,
   layerNumber,
@@ -230,11 +230,11 @@ const allHeadsStep: Build = (place, { context, scope }) => {
 /** Step 2: one row of both models as strips; a folded section has its numbers, and shows where its scores come from. */
 const rowStep: Build = (place, { context, scope, currentEntries }) => {
   const words = addElement(place, 'step-words');
-  // Until the reader selects a row, this is the last one.
+  // Until the reader selects a row, this is the one that the first screen reads.
   const state = computed(() => {
-    const { query, ...otherState } = context.state.value;
-    const last = (framesOf(currentEntries())[0]?.T ?? 1) - 1;
-    return { ...otherState, query: query < 0 ? last : query };
+    const [frame] = framesOf(currentEntries());
+    const read = frame && rowToRead(frame, context.state.value);
+    return { ...context.state.value, query: read?.query ?? context.state.value.query };
   });
   const rowContext: Context = { ...context, state };
   const numbers = addFold(place, 'Where do these numbers come from?');

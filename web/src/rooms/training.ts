@@ -139,7 +139,7 @@ function reasonWords(frames: readonly Frame[], state: State): string {
   if (!frame || !canCount(frame)) return '';
   const isSink = (one: Frame) => claimOf(one, selectedHead(one, state), state).attention > one.eps;
   return other && areTwins(frame, other) && isSink(frame) && !isSink(other)
-    ? `Why? ${mustSpendWords(frame, '')} Sigmoid weighs each token by its own score.`
+    ? `Why? ${mustSpendWords(frame)} Sigmoid weighs each token by its own score.`
     : sinkDefinition(frame);
 }
 

@@ -426,18 +426,11 @@ export function labelOf(
   // Beside a large share of small rows, the weight is said instead.
   if (kind === 'none' && disagrees(claim, frame)) return { kind: 'none', text: `${amount}${sum}` };
   if (kind === 'none')
-    return { kind: 'none', text: `no strong first column${laterText || sum || `: ${amount}`}` };
-  const [least, most] = claim.sums;
-  const sumsTo100 = frame.operation.normalizes && least > 0.995 && most < 1.005;
+    return { kind: 'none', text: `◀ ${amount} on average${laterText || ': no sink'}` };
+  const threshold = `over ${formatPercent(frame.eps, 0)}`;
   return isSink
-    ? {
-        kind: 'sink',
-        text: `◀ attention sink: ${amount}${sumsTo100 ? '; rows sum to 100%' : sum}`,
-      }
-    : {
-        kind: 'weak',
-        text: `◀ ${amount}, not over ${formatPercent(frame.eps, 0)}${laterText || sum}`,
-      };
+    ? { kind: 'sink', text: `◀ ${amount} on average: an attention sink (${threshold})` }
+    : { kind: 'weak', text: `◀ ${amount} on average, not ${threshold}${laterText}` };
 }
 
 const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
@@ -569,7 +562,13 @@ export const attention: View = {
           options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
         outlined: hasBlocks ? undefined : options.outlined,
         label: `${attention.says(frame, at, state)}${exactNote}${shownSpan?.note ?? ''}`,
-        chosen: cellIn(grid, state.query, state.key),
+        ...(options.readRow === undefined || hasBlocks
+          ? { chosen: cellIn(grid, state.query, state.key) }
+          : {
+              chosen: { row: options.readRow, col: 0 },
+              chosenCols: visibleKeyEnd(frame, options.readRow),
+              boldRow: options.readRow,
+            }),
         ...shownSpan?.marked,
         describe: (cell) =>
           hasBlocks
