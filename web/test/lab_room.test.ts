@@ -203,7 +203,7 @@ describe('the room of the lab', () => {
     const levels = (chart: typeof error) =>
       chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
     expect(levels(attention)).toEqual([
-      ['even share', (1 / 2 + 1 / 3 + 1 / 4) / 3],
+      ['spread evenly', (1 / 2 + 1 / 3 + 1 / 4) / 3],
       ['sink: over 30%', 0.3],
     ]);
     expect(levels(error)).toEqual([

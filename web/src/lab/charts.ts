@@ -48,7 +48,7 @@ const CHARTS: readonly Chart[] = [
     title: 'Attention on the first token, elsewhere',
     lines: [{ column: 'first_most' }],
     levels: {
-      'even share': ({ settings }) => uniformShare(settings),
+      'spread evenly': ({ settings }) => uniformShare(settings),
       [`sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
     },
     domain: [0, 1],
