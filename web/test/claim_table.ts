@@ -323,11 +323,16 @@ export function falseAnswer(
   const [own, other] = where === 'a' ? [first, rest] : [second, most];
   const isMostly = (most > 0 && Math.min(...first) >= 2 * rest) || Math.min(...second) >= 2 * most;
   const isTrue = how
-    ? Math.max(...own) > 0 &&
+    ? Math.min(...own) > 0 &&
       (how === 'only' ? other === 0 : other > 0 && Math.min(...own) >= 2 * other)
     : {
         'Sinks form at a and at b': most > 0 && rest > 0 && !isMostly,
         'Give heads an extra slot and the sink moves there': areMoved && Math.min(...first) > 0,
+        'On this text, only some models form sinks':
+          Math.min(most, rest) === 0 &&
+          most + rest > 0 &&
+          Math.min(...first, ...second) === 0 &&
+          ![first, second].some((counts) => Math.min(...counts) > 0),
         'No head of these models has a sink on this text': most === 0 && rest === 0,
         'No head of these models has a sink on these texts': most === 0 && rest === 0,
       }[heading];
@@ -336,13 +341,14 @@ export function falseAnswer(
     return said.join() === [...new Set([Math.min(...counts), Math.max(...counts)])].join();
   };
   const [, place, numbers, of, others, onTokens, onSlot] =
-    /^(At a|There), (.+) of (\d+) heads ha(?:s|ve) a sink; (?:at b, (.+)|with an extra slot, (.+), but (.+) give the slot as much)\.$/.exec(
+    /^(At a|There), (.+) of (\d+) heads ha(?:s|ve) a sink; (?:(?:at b|elsewhere), (.+)|with an extra slot, (.+), but (.+) give the slot as much)\.$/.exec(
       lead,
     ) ?? [];
   const areCounted =
     Number(of) === heads &&
     isCounted(numbers!, first) &&
     (place === 'There') === (where === 'a') &&
+    /elsewhere/.test(lead) === (where === 'a') &&
     (others
       ? isCounted(others, second) && !areMoved
       : areMoved &&

@@ -116,6 +116,7 @@ describe('the answer of a chapter', () => {
     expect([...kinds].sort()).toEqual([
       'Give heads an extra slot and the sink moves there',
       'No head of these models has a sink on this text',
+      'On this text, only some models form sinks',
       'Sinks form at a and at b',
       'Sinks form mostly at a',
       'Sinks form mostly at b',
@@ -127,7 +128,7 @@ describe('the answer of a chapter', () => {
     const [heading, lead] = answer(sides);
     expect([heading, lead]).toEqual([
       'Sinks form mostly at a',
-      'There, 2 of 4 heads have a sink; at b, 1.',
+      'There, 2 of 4 heads have a sink; elsewhere, 1.',
     ]);
     for (const wrong of [
       ['Sinks form only at a', lead],
@@ -135,9 +136,10 @@ describe('the answer of a chapter', () => {
       ['Sinks form at a and at b', lead.replace('There', 'At a')],
       ['Give heads an extra slot and the sink moves there', lead.replace('There', 'At a')],
       ['No head of these models has a sink on this text', lead.replace('There', 'At a')],
+      ['On this text, only some models form sinks', lead.replace('There', 'At a')],
       [heading, 'At a, 2 of 4 heads have a sink; at b, 1.'],
-      [heading, 'There, 1 of 4 heads has a sink; at b, 1.'],
-      [heading, 'There, 2 of 4 heads have a sink; at b, none.'],
+      [heading, 'There, 1 of 4 heads has a sink; elsewhere, 1.'],
+      [heading, 'There, 2 of 4 heads have a sink; elsewhere, none.'],
     ] as const)
       expect(falseAnswer(wrong[0], wrong[1], sides, 4), wrong.join()).toHaveLength(1);
   });

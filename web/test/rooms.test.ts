@@ -991,7 +991,7 @@ describe('Compare', () => {
     };
     expect([await countsOf(0, 0.75), await countsOf(0.25, 0.75), await countsOf(0, 0)]).toEqual([
       ['on the slot ∗', '3 ∗'],
-      ['on the slot ∗', '1 3 ∗'],
+      ['on the slot ∗', '1 · 3 ∗'],
       ['', '0'],
     ]);
   });

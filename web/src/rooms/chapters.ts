@@ -25,23 +25,23 @@ export interface Chapter {
   readonly members: readonly Member[];
 }
 
-const SPENDS = 'Softmax makes each token spend exactly 100% of its attention.';
+const SPENDS = 'Softmax makes each token spend 100% of its attention.';
 
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     question: 'Must attention sum to 100% for sinks to form?',
-    premise: `${SPENDS} If a head needs no other token, it can go to {first}, which all see.`,
+    premise: `${SPENDS} A head that needs no other token can spend it on {first}, which all see.`,
     places: ['where attention must sum to 100%', 'where attention is free'],
     sides: ['Must sum to 100%', 'Free'],
     count: 2,
     members: [
       ['softmax', 'softmax', 'tokens share 100%'],
       ['sigmoid-norm', 'normalized sigmoid', 'scaled to 100%'],
-      ['sigmoid', 'sigmoid', 'each token alone'],
+      ['sigmoid', 'sigmoid', 'weighs each token alone'],
       ['softpick', 'softpick', 'rows may be empty'],
-      ['elu1', 'ELU+1', 'no upper limit'],
-      ['relu', 'ReLU', 'negatives become 0'],
+      ['elu1', 'ELU+1', 'weights grow without limit'],
+      ['relu', 'ReLU', 'negative scores become 0'],
     ],
   },
   {

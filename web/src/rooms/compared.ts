@@ -204,8 +204,8 @@ function movedTo({ items }: Side<Frame>): readonly Frame[] {
 }
 
 /**
- * Answers where sinks form: only on one side of a chapter, if the other has none; mostly, if each of its models has at least
- * twice the share of any other; or on both. Where they are at an extra slot instead, they have moved. Empty where heads are
+ * Answers where sinks form: only on one side of a chapter, if all of its models have some and no other has; mostly, if each
+ * of its models has at least twice the share of any other; or on both. Where they are at an extra slot instead, they have moved. Empty where heads are
  * not counted.
  */
 export function chapterHeading(
@@ -221,8 +221,11 @@ export function chapterHeading(
     return 'Give heads an extra slot and the sink moves there';
   const formsMostly = (sinks: readonly number[], rest: readonly number[]) =>
     Math.min(...sinks) >= 2 * Math.max(...rest);
-  if (Math.max(...others) === 0) return `Sinks form only ${here}`;
-  if (Math.max(...own) === 0) return `Sinks form only ${there}`;
+  if (Math.max(...own) === 0 || Math.max(...others) === 0) {
+    if (Math.min(...own) > 0) return `Sinks form only ${here}`;
+    if (Math.min(...others) > 0) return `Sinks form only ${there}`;
+    return `On ${textsWords(frames[0]!)}, only some models form sinks`;
+  }
   if (formsMostly(own, others)) return `Sinks form mostly ${here}`;
   if (formsMostly(others, own)) return `Sinks form mostly ${there}`;
   return `Sinks form ${here} and ${there}`;
@@ -241,11 +244,11 @@ export function chapterCounts(
   const orNone = (counted: readonly Frame[]) => figures(counted).replace(/^0$/, 'none');
   const slots = movedTo(second!);
   const verb = /^1 of \d+$/.test(own) ? 'has' : 'have';
+  const isThere = heading.endsWith(` ${here}`);
   const others = slots.length
     ? `with an extra slot, ${orNone(slots)}, but ${figures(slots, slotShare)} give the slot as much`
-    : `${there}, ${orNone(second!.items)}`;
-  const place = heading.endsWith(` ${here}`) ? 'There' : capitalize(here);
-  return `${place}, ${own} heads ${verb} a sink; ${others}.`;
+    : `${isThere ? 'elsewhere' : there}, ${orNone(second!.items)}`;
+  return `${isThere ? 'There' : capitalize(here)}, ${own} heads ${verb} a sink; ${others}.`;
 }
 
 /** Names the first token of all models, if it is one; with `isIntroduced` also what it is. */
@@ -273,7 +276,8 @@ export function wayWords([first, second, ...others]: readonly Frame[], name: str
     return `In ${slots} heads the slot ∗, which is no token, gets over ${formatPercent(second.eps, 0)}.`;
   const { normalizes, name: operation } = second.operation;
   if (operation === 'softmax') return '';
+  const sum = sumWords(meanRowSum(second));
   return normalizes
     ? `With ${name}, too, each row must sum to 100%.`
-    : `With ${name}, rows sum to ${sumWords(meanRowSum(second))} on average.`;
+    : `With ${name}, rows sum to ${sum} on average${sum === '100%' ? '' : ', not 100%'}.`;
 }

@@ -37,10 +37,11 @@ export function runsWords(card: Card | undefined, name: string, headCount: numbe
   const most = Math.max(...shares);
   const few = shares.filter((share) => share < most / 2 && most > eps);
   const list = listWords(shares.map((share) => formatPercent(share, 0)));
-  const rest = few.length
-    ? ` The run${few.length > 1 ? 's' : ''} with ${listWords(few.map((share) => formatPercent(share, 0)))}: about ${listWords(few.map((share) => String(Math.round(share * headCount))))} of ${headCount} heads.`
-    : '';
-  return `${capitalize(name)} in ${shares.length} trainings: ${list} of heads have a sink on 100 other texts.${rest}`;
+  const rest = few.map(
+    (share) =>
+      ` The run with ${formatPercent(share, 0)} has only about ${Math.round(share * headCount)} of ${headCount} such heads.`,
+  );
+  return `${capitalize(name)} in ${shares.length} trainings: ${list} of heads have a sink on 100 other texts.${rest.join('')}`;
 }
 
 export interface ModelRow {
@@ -85,7 +86,7 @@ function countTemplate(row: ModelRow, heads: number | undefined) {
   const own = (figures: string) => (heads ? figures.replace(` of ${heads}`, '') : figures);
   const [sink, slots] = [countFigures(row.frame!), slotFigures(row.frame!)].map(own);
   const hasSlots = slotShare(row.frame!) > 0;
-  return html`${hasSlots && verdictOf(row.frame!).sink === 0 ? nothing : sink}
+  return html`${hasSlots ? (verdictOf(row.frame!).sink > 0 ? `${sink} · ` : nothing) : sink}
   ${hasSlots ? html`<span class="slot">${slots} ∗</span>` : nothing}`;
 }
 

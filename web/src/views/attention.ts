@@ -437,7 +437,7 @@ const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' }
 
 /** Draws the weights that the rows give to an extra slot, right of their map, with its name below. */
 export const columnOf = (weights: Float32Array, scale: Scale): TemplateResult =>
-  html`<b>∗ extra slot</b
+  html`<b>∗ slot</b
     >${Array.from(weights, (weight) => html`<i style="background: ${cssColor(scale, weight)}"></i>`)}`;
 
 export const attention: View = {
