@@ -137,7 +137,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
     presses: [1, 'keep it exact'],
     headings: { round8: 'All words rounded', exact8: 'All words but {first} rounded' },
     causeOf: () =>
-      `8 bits have ${STEPS} equal steps up to the largest number. {first}, the sink, has a huge one: the steps become too coarse for all others.`,
+      `8 bits are ${STEPS} steps up to the largest number. {first}, the most attended word (a sink), has a huge one: steps get too coarse for all others.`,
   },
   fragility: {
     intro: `${NUMBERS} Here one of them is set to 0 in all words, after every layer.`,
