@@ -770,7 +770,7 @@ const training = {
     await settled(page);
     assert.match(
       await findingOf(page),
-      /^Before training, on this text, no heads have a sink with softmax, none with sigmoid/,
+      /^Here, before training, no heads have a sink with softmax, none with sigmoid/,
     );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
@@ -782,11 +782,11 @@ const training = {
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
     await settled(page);
     assert.equal(await findingOf(page), trainedFinding);
-    // Each model has a map before training and one at the chosen step.
+    // Each model has a map at the chosen step, and in its corner one before training.
     const subjects = await page
       .locator('.maps .cell:not(.stale)')
       .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject));
-    assert.deepEqual(subjects, ['softmax@0', 'softmax', 'sigmoid@0', 'sigmoid']);
+    assert.deepEqual(subjects, ['softmax', 'softmax@0', 'sigmoid', 'sigmoid@0']);
     // The thumb of the slider is below the line of the shown step, at both ends and between them.
     const alignments = [];
     for (const keys of [['End'], ['ArrowLeft', 'ArrowLeft', 'ArrowLeft'], ['Home']]) {
@@ -808,33 +808,58 @@ const training = {
     // An emptied text leaves the last good result.
     const heading = () => text(page, '.room-training h1');
     const answer = await heading();
-    assert.match(answer, /appear\? Here by step/);
+    assert.equal(answer, 'A softmax head learns to look at <s>; a sigmoid head never does');
     const typed = await page.locator('.text-place textarea').inputValue();
     await page.locator('.text-place textarea').fill('');
     await page.waitForSelector('.trouble');
     await settled(page);
     assert.equal(await heading(), answer);
-    assert.doesNotMatch(await text(page, '.maps'), /counting/);
     await page.locator('.text-place textarea').fill(typed);
     await page.waitForSelector('.trouble', { state: 'detached' });
     await settled(page);
-    const [first] = await page.locator('.ring-words').allTextContents();
-    assert.equal(
-      await text(page, 'h1'),
-      `When does the sink appear? Here by ${/step [\d,]+$/.exec(first)[0]} of 4,000 (softmax); never (sigmoid).`,
+    assert.equal(await heading(), answer);
+    // The head of the curve, the map and the ring is one, and it is not the first head with a sink.
+    const [ring] = await page.locator('.ring-words').allTextContents();
+    const [, own] = /^a sink by step ([\d,]+)$/.exec(ring);
+    assert.match(
+      await text(page, '.counts .first'),
+      new RegExp(
+        `^The first softmax head .* by step 400, the one followed here by step ${own}\\.$`,
+      ),
     );
-    // Each map has what its model writes then, first nonsense, then words of its books.
-    const written = await page.locator('.maps .writing').allTextContents();
-    assert.equal(written.length, 4);
-    assert.match(written[0], /TheThe/);
-    assert.match(written[1], /\bI am\b/);
-    assert.doesNotMatch(written.join(), /\uFFFD/);
+    const remark = await page.locator('.maps .remark:visible').first().textContent();
+    const labelOfChart = await page.locator('.chart-picture').first().getAttribute('aria-label');
+    const [, atEnd] = /Softmax model: .*?, (\d+%) at step 4000/.exec(labelOfChart);
+    assert.equal(remark, `◀ ${atEnd} on <s>: a sink`);
+    // Small maps are where the large ones have no cells.
+    const overlaps = await page.locator('.maps .cell.before').evaluateAll((cells) =>
+      cells.map((cell) => {
+        const [small, large] = [cell, cell.previousElementSibling].map((one) =>
+          one.querySelector('.heatmap').getBoundingClientRect(),
+        );
+        const diagonal = ((small.bottom - large.top) / large.height) * large.width + large.left;
+        return Math.round(diagonal - small.left);
+      }),
+    );
+    assert.ok(overlaps.length === 2 && Math.max(...overlaps) <= 0, `${overlaps}`);
+    // Each model writes on in the fold: words of its books, and nonsense before training.
+    await page.locator('.counts .more summary').click();
+    await settled(page);
+    const writing = async () => (await page.locator('.writing').allTextContents()).join();
+    await page.waitForFunction(() => document.querySelectorAll('.writing').length === 2);
+    assert.match(await writing(), /\bI am\b/);
     await page
       .locator('.chart-picture.choosable')
       .first()
       .click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
+    await slider.focus();
+    await page.keyboard.press('Home');
+    await page.waitForFunction(() =>
+      /TheThe/.test(document.querySelector('.writing')?.textContent),
+    );
     await settled(page);
+    assert.doesNotMatch(await writing(), /\uFFFD/);
     // The lines of the menu are one below another.
     await page.locator('.maps .how summary').click();
     const tops = await page
@@ -846,7 +871,7 @@ const training = {
     await page.evaluate(() => (location.hash += '&layer=2&head=1'));
     await settled(page);
     const heads = await page.locator('.maps .cell .hint').allTextContents();
-    assert.deepEqual(heads, Array(4).fill('layer 2, head 1'));
+    assert.deepEqual(heads, Array(2).fill('layer 2, head 1'));
     assert.deepEqual(page.troubles, []);
   },
 

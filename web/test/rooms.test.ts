@@ -11,7 +11,7 @@ import { build as explore } from '../src/rooms/explore';
 import { capitalize, sinkDefinition, SOFTMAX_AND_SIGMOID } from '../src/words';
 import { choiceOf, QUESTIONS as QUESTIONS_, tabsOf, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
-import { build as training, headingOf } from '../src/rooms/training';
+import { build as training, firstWords, headingOf } from '../src/rooms/training';
 import { chartsIn, mapsIn } from './drawn';
 import { frameOf, tensor } from './fixture';
 import { pageOf, roomOf, servesZoo, mount } from './page';
@@ -380,7 +380,10 @@ describe('Training', () => {
     return softmax({ subject: `${id}@0`, model, head: own } as never, { alpha, sink_ratio });
   };
 
-  /** A frame of a checkpoint of which a share of the heads has a sink. */
+  /**
+   * A frame of a checkpoint of which a share of the four heads has a sink: first L1H0, which the fixture's map is of, then
+   * the others from the first on.
+   */
   const at = (subject: string, share: number, tensors: Frame['tensors'] = {}) => {
     const [id = '', step] = subject.split('@');
     const model = {
@@ -392,10 +395,17 @@ describe('Training', () => {
       ...(step ? { step: { step: Number(step), of: 4000 } } : {}),
     };
     const operation = { ...softmax().operation, name: id };
-    const measured = {
-      sink_ratio: tensor([3], [share, 0, 0]),
-    };
-    return softmax({ subject, model, operation } as never, { ...measured, ...tensors });
+    const order = [1, 2, 0, 3];
+    const firsts = order.map((place) => (place < 4 * share ? 0.9 : 0.1) - place / 1000);
+    const alpha = tensor(
+      [2, 2, 3],
+      firsts.flatMap((first) => [first, 0, 0]),
+    );
+    const given = firsts[2]!;
+    const att = tensor([3, 3], [given, 0, 0, given, 1 - given, 0, given, 0, 1 - given]);
+    const measured = { alpha, alpha_raw: alpha, sink_ratio: tensor([3], [share, 0, 0]) };
+    const own = { subject, model, operation, head: { ...head, tensors: { att } } };
+    return softmax(own as never, { ...measured, ...tensors });
   };
   const course = (id: string, ...shares: number[]) =>
     ['@0', '@40', ''].map((step, i) => at(`${id}${step}`, shares[i]!));
@@ -403,60 +413,65 @@ describe('Training', () => {
   const mapsOf = (room: Awaited<ReturnType<typeof trainingRoom>>) =>
     room.texts('.view-attention .cell-head');
 
-  it('shows the strongest head of each model, before training and at the step of the slider', async () => {
+  it('follows the head that is strongest in the end, with its map before training in a corner', async () => {
     const room = await trainingRoom();
     expect(room.asked()).toMatchObject({ ahead: ['softmax@0', 'sigmoid@0'] });
     expect(room.asked().subjects).toEqual(['softmax', 'sigmoid', 'softmax@0', 'sigmoid@0']);
+    const followed = { layer: 1, head: 0 };
+    expect(room.asked().heads).toMatchObject({ 'softmax@0': followed, 'sigmoid@0': followed });
     expect(mapsOf(room)).toMatchSnapshot();
-    expect(room.texts('h1, .lead, [data-finding]')).toMatchSnapshot();
+    expect(room.texts('h1, .lead, .finding')).toMatchSnapshot();
     room.click('Other models');
     expect(room.calls.pickModels).toHaveBeenCalled();
     room.know([...course('softmax', 0, 0.25, 0.5), ...course('sigmoid', 0, 0, 0)]);
     expect(mapsOf(room)).toMatchSnapshot();
     const places = () =>
-      room.all('.maps .cell').map(({ style, className }) => `${style.gridRow} ${className}`);
-    expect(places()).toEqual(['1 cell', '1 cell shown', '2 cell', '2 cell shown']);
+      room
+        .all('.maps .cell')
+        .map(({ style, className }) => `${style.getPropertyValue('--at')} ${className}`);
+    expect(places()).toEqual(['1 cell shown', '1 cell before', '2 cell shown', '2 cell before']);
+    const subjects = () => room.all('.maps .cell').map(({ dataset }) => dataset.subject);
+    // At step 0 the map is not repeated in its corner.
     room.state.value = { ...room.state.value, shown: ['softmax@40', 'sigmoid@0'] };
-    expect(room.all('.maps .cell').map(({ dataset }) => dataset.subject)).toEqual([
-      ...['softmax@0', 'softmax@40', 'sigmoid@0', 'sigmoid@0'],
-    ]);
+    expect(subjects()).toEqual(['softmax@40', 'softmax@0', 'sigmoid@0']);
     // Another text: what was drawn stays, faint, until it is measured on the new one.
     room.know({});
     room.state.value = { ...room.state.value, shown: ['softmax'], prompt: 'Another.' };
     room.know([at('softmax', 0.5)]);
-    expect(room.all('.maps .cell.stale')).toHaveLength(1);
-  });
-
-  it('shows the places of maps to come, and says where a model has no checkpoints', async () => {
-    const room = await trainingRoom({}, [softmax()]);
-    const places = () => room.texts('.places p');
-    expect([places(), room.all('.maps .cell:not(.absent)').length]).toEqual([
-      ['counting …', 'counting …'],
+    expect([subjects(), room.all('.maps .cell.stale').length]).toEqual([
+      ['softmax', 'softmax@0'],
       1,
     ]);
-    room.know([...course('softmax', 0, 0.25, 0.5), ...course('sigmoid', 0, 0, 0)]);
-    expect(places()).toEqual([]);
-    room.state.value = { ...room.state.value, shown: ['softmax', 'other'] };
-    room.know([...course('softmax', 0, 0.25, 0.5), at('other', 0.5)]);
-    expect(places()).toEqual(['No checkpoints of this model are stored: its end alone is shown.']);
   });
 
-  it('writes what each model writes then: the first words, up to bytes that are no text', async () => {
+  it('says what the map before training shows: an even spread, or what the first token gets', async () => {
+    const before = (att: Frame['tensors'][string]) => ({
+      ...at('softmax@0', 0),
+      head: { ...head, tensors: { att } },
+    });
+    const wordsOf = async (frame: Frame) => {
+      const room = await trainingRoom({ shown: ['softmax'] }, [frame, at('softmax', 0.5)]);
+      return mapsIn(room.root).map(({ data }) => data.remark?.text)[1];
+    };
+    const even = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.4, 0.3, 0.3]);
+    expect(await wordsOf(before(even))).toBe('at step 0: spread evenly');
+    const uneven = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.51, 0.25, 0.24]);
+    expect(await wordsOf(before(uneven))).toBe('at step 0: 67% on <s>');
+  });
+
+  it('writes what each model writes then, once its fold is open', async () => {
     const soft = course('softmax', 0, 0.25, 0.5);
     const writes = ['TheThe', '', '\n "They is\u0001 the\uFFFD bir'];
     const written = soft.map((frame, i) => ({ ...frame, writes: writes[i]! }));
     const room = await trainingRoom({}, [...written, ...course('sigmoid', 0, 0, 0)]);
+    expect(room.asked().writes).toBeUndefined();
+    const fold = room.all<HTMLDetailsElement>('.more')[0]!;
+    fold.open = true;
+    fold.dispatchEvent(new Event('toggle'));
     expect(room.asked().writes).toBe(12);
-    expect(room.texts('.writing')).toEqual(['writes: TheThe …', 'writes: "They is …', '', '']);
-    // Another text: the words of the old one are not left in their places.
-    room.know(
-      Object.fromEntries(written.map((frame) => [frame.subject, { frame, isStale: true }])),
-    );
-    room.state.value = { ...room.state.value, prompt: 'Another.' };
-    room.know(
-      Object.fromEntries(written.map((frame) => [frame.subject, { frame, isStale: true }])),
-    );
-    expect(new Set(room.texts('.stale .text-strip'))).toEqual(new Set(['…']));
+    expect(room.texts('.writing')).toEqual(['Softmax after training writes next: "They is …']);
+    room.state.value = { ...room.state.value, shown: ['softmax@0'] };
+    expect(room.texts('.writing')).toEqual(['Softmax before training writes next: TheThe …']);
   });
 
   it('embeds the chosen step', async () => {
@@ -465,31 +480,30 @@ describe('Training', () => {
     expect(room.calls.embed.mock.lastCall![2]).toMatchObject({ shown: ['softmax', 'sigmoid'] });
   });
 
-  it('says why softmax makes a sink only where it has one and its twin has none', async () => {
-    const none = tensor([2, 2, 3], new Float32Array(12).fill(0.1));
-    const twin = sigmoid(
-      {
-        head: { ...head, tensors: { att: tensor([3, 3], new Float32Array(9).fill(0.1)) } },
-      } as never,
-      { alpha: none, alpha_raw: none, sink_ratio: tensor([3], [0, 0, 0]) },
-    );
+  it('says why a softmax head looks at the first token, where it does', async () => {
     const lead = async (frames: Frame[]) => (await trainingRoom({}, frames)).text('.lead');
-    expect(await lead([softmax(), twin])).toMatchSnapshot();
-    expect(await lead([softmax(), sigmoid()])).toBe(sinkDefinition(softmax()));
+    const [soft, none] = [at('softmax', 0.5), at('sigmoid', 0)];
+    expect(await lead([soft, none])).toMatchSnapshot();
+    expect(await lead([soft, at('sigmoid', 0.5)])).not.toMatch(/Sigmoid may spend less/);
+    expect(await lead([at('softmax', 0), none])).toBe(sinkDefinition(soft));
+    const architecture = (change: object, frame = soft) => ({
+      ...frame,
+      architecture: { ...frame.architecture, ...change },
+    });
+    // A model with an extra key has another place for what it need not give to tokens.
+    const keyed = at('softmax', 0, { sink_ratio_bias: tensor([1], [0.75]) });
+    const withKey = architecture({ bias_key: 'head' }, keyed) as never;
+    expect(await lead([withKey, none])).toBe(
+      'The softmax model has an extra key ∗ besides the tokens: 3 of the 4 heads give it over 30%.',
+    );
+    expect(await lead([architecture({ bias_key: 'head' }) as never, none])).toBe(
+      sinkDefinition(soft),
+    );
   });
 
   it('plays once by itself, outside the address, until the end or a press', async () => {
     isScreenWide = false;
-    const frames = ['softmax@0', 'sigmoid@0', 'softmax@40', 'sigmoid@40', 'softmax', 'sigmoid'].map(
-      (subject) => {
-        const [id, step] = subject.split('@');
-        const model = {
-          ...{ id: subject, title: `The ${id} model`, source: 'zoo' },
-          ...(step ? { step: { step: Number(step), of: 4000 } } : {}),
-        };
-        return softmax({ subject, model } as never);
-      },
-    );
+    const frames = [...course('softmax', 0, 0.5, 0.5), ...course('sigmoid', 0, 0, 0)];
     const linked = await trainingRoom({ shown: ['softmax@40', 'sigmoid@40'] }, frames);
     expect(linked.text('.walk-play')).toMatch(/Play/);
     linked.scope.end();
@@ -498,10 +512,23 @@ describe('Training', () => {
     expect(steps()).toEqual(['step 0 of 4,000', 'softmax,sigmoid']);
     expect(room.asked().ahead).toEqual(['softmax@40', 'sigmoid@40']);
     expect(room.all('[role=status]')[0]!.getAttribute('aria-live')).toBe('off');
-    await vi.advanceTimersByTimeAsync(370);
+    await vi.advanceTimersByTimeAsync(450);
     expect(steps()).toEqual(['step 40 of 4,000', 'softmax,sigmoid']);
+    // It stays longer where a followed head gets its sink. Another text goes into the play.
+    await vi.advanceTimersByTimeAsync(1900);
+    expect(steps()[0]).toBe('step 40 of 4,000');
+    const field = room.all<HTMLTextAreaElement>('textarea')[0]!;
+    for (const kind of ['pointerdown', 'keydown'])
+      field.dispatchEvent(new Event(kind, { bubbles: true }));
+    field.value = 'Another.';
+    field.dispatchEvent(new Event('input'));
+    expect(room.state.value.prompt).toBe('Another.');
+    expect([room.text('.walk-play'), room.state.value.shown.join()]).toEqual([
+      expect.stringMatching(/Pause/),
+      'softmax,sigmoid',
+    ]);
     // A link leaves the room with the trained models; another press makes the step the reader's.
-    room.all('.after a')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
+    room.all('.next a')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
     expect(room.text('.walk-play')).toMatch(/Pause/);
     room.all('h1')[0]!.dispatchEvent(new Event('pointerdown', { bubbles: true }));
     expect(steps()).toEqual(['step 40 of 4,000', 'softmax@40,sigmoid@40']);
@@ -512,13 +539,19 @@ describe('Training', () => {
     expect(again.text('.range span')).toBe('step 4,000 of 4,000');
   });
 
-  it('writes into a map what the first column gets, and uniform attention where it is no sink', async () => {
+  it('writes into a map what the first column of its followed head gets', async () => {
     const remarks = async (frame: Frame) => {
-      const room = await trainingRoom({ shown: ['softmax@0'] }, [frame, softmax()]);
+      const room = await trainingRoom({ shown: ['softmax@40'] }, [frame, at('softmax', 0.5)]);
       return mapsIn(room.root).map(({ data }) => data.remark?.text ?? '');
     };
-    expect(await remarks(early('softmax'))).toMatchSnapshot();
-    expect(await remarks(at('softmax@0', 0.5))).toMatchSnapshot();
+    expect(await remarks(at('softmax@40', 0))).toEqual(['◀ 10% on <s>']);
+    expect(await remarks(at('softmax@40', 0.5))).toEqual(['◀ 90% on <s>: a sink']);
+    const even = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.4, 0.3, 0.3]);
+    const spread = { ...at('softmax@40', 0), head: { ...head, tensors: { att: even } }, eps: 0.7 };
+    expect(await remarks(spread)).toEqual(['◀ 63% on <s>: spread evenly']);
+    // The map of another head, until that of the followed one is read.
+    const other = { ...at('softmax@40', 0.5), head: { ...head, head: 1 } } as Frame;
+    expect((await remarks(other))[0]).not.toMatch(/on <s>/);
   });
 
   it('shows one map of a model without checkpoints', async () => {
@@ -526,11 +559,11 @@ describe('Training', () => {
     const frame = softmax({ subject: 'hub:a/b', title: 'b', model } as never);
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
     expect(mapsOf(room)).toMatchSnapshot();
-    expect(room.all('.maps.single .cell')).toHaveLength(1);
+    expect(room.all('.maps .cell')).toHaveLength(1);
     const pythia = 'hub:EleutherAI/pythia-14m@step1000';
     const checkpoint = softmax({ subject: pythia, model: { ...model, id: pythia } } as never);
     const visited = await trainingRoom({ shown: [pythia] }, [checkpoint]);
-    expect(visited.text('[data-finding]')).toMatch(/^At step 1,000, /);
+    expect(visited.text('[data-finding]')).toMatch(/^Here, at step 1,000, /);
     // All that is known of it are averages over other texts.
     expect([viewsOf(visited), visited.all('.averages[hidden]').length]).toEqual([
       ['training', 'attention'],
@@ -539,14 +572,10 @@ describe('Training', () => {
     expect(visited.asked().ahead).toEqual([]);
   });
 
-  it('says when the sink was learned on the text, once each checkpoint is counted', async () => {
-    const shown = ['softmax', 'sigmoid'];
+  it('says in the title what became of the followed heads, once each checkpoint is measured', async () => {
     const titleOf = async (...frames: Frame[][]) => {
-      const ids = frames.map(([frame]) => frame!.subject.replace('@0', ''));
-      const page = createPage({ shown: ids.length ? ids : shown }, frames.flat(), {
-        zoo,
-        timelines,
-      });
+      const shown = frames.map((own) => own.at(-1)!.subject);
+      const page = createPage({ shown }, frames.flat(), { zoo, timelines });
       const room = roomOf(training, page);
       await vi.advanceTimersByTimeAsync(0);
       return room.text('h1');
@@ -559,7 +588,7 @@ describe('Training', () => {
       await titleOf(course('softmax', 0, 0, 0), course('sigmoid', 0, 0, 0.5)),
       await titleOf(learned, course('sigmoid', 0, 0, 0.25)),
       await titleOf(never, course('softmax', 0, 0, 0)),
-      // A sink before training, one that goes, a checkpoint that is not counted, and a short text.
+      // A sink before training, one that goes, a checkpoint that is not measured, and a short text.
       await titleOf(course('softmax', 0.25, 0.5, 0.5)),
       await titleOf(course('softmax', 0, 0.5, 0)),
       await titleOf(learned.slice(1), never),
@@ -570,20 +599,41 @@ describe('Training', () => {
     expect(titles).toMatchSnapshot();
   });
 
-  it('answers in the title with the first stored step at which a head has a sink, for any counts', () => {
-    // Three checkpoints of four heads each have every combination of counts.
-    for (let n = 0; n < 125; n++) {
-      const counts = [n % 5, Math.floor(n / 5) % 5, Math.floor(n / 25)];
-      const frames = course('softmax', ...counts.map((count) => count / 4));
-      const points = frames.map((frame, i) => ({
-        ...{ step: [0, 40, 4000][i]!, subject: frame.subject, frame },
-      }));
-      const title = headingOf([{ id: 'softmax', title: 'Softmax model', points }]);
-      const [answer] = /(?<=\? ).*/.exec(title)!;
-      if (counts[0]) expect(answer, `${counts}`).toBe('Here already before training.');
-      else if (!counts[1] && !counts[2]) expect(answer, `${counts}`).toBe('Here never.');
-      else if (!counts[2]) expect(answer, `${counts}`).toBe('Here only for a time.');
-      else expect(answer, `${counts}`).toBe(`Here by step ${counts[1] ? '40' : '4,000'} of 4,000.`);
+  it('says what became of a followed head and of all heads, for any of their numbers', () => {
+    // Three checkpoints: the followed head and the share of heads have every combination of values around the threshold.
+    const [attentions, shares] = [
+      [0.1, 0.2, 0.4],
+      [0, 0.25, 0.5],
+    ];
+    for (let n = 0; n < 27 * 27; n++) {
+      const digits = Array.from({ length: 6 }, (_, i) => Math.floor(n / 3 ** i) % 3);
+      const given = digits.slice(0, 3).map((digit) => attentions[digit]!);
+      const counts = digits.slice(3).map((digit) => shares[digit]!);
+      const points = counts.map((share, i) => {
+        const frame = at(['softmax@0', 'softmax@40', 'softmax'][i]!, share);
+        return { step: [0, 40, 4000][i]!, subject: frame.subject, frame, attention: given[i]! };
+      });
+      const courses = [{ id: 'softmax', title: 'Softmax model', points }];
+      const [before, between, end] = given.map((weight) => weight > 0.3);
+      const answer =
+        before && end
+          ? 'looks at <s> even before training'
+          : end
+            ? 'learns to look at <s>'
+            : (before ?? between) || between
+              ? 'looks at <s> only for a time'
+              : Math.max(...given) > 0.15
+                ? 'never gives <s> over 30%'
+                : 'never looks at <s>';
+      expect(headingOf(courses), `${given}`).toBe(`A softmax head ${answer}`);
+      const firsts = [counts, given.map((weight) => Number(weight > 0.3))].map((values) =>
+        !values[0] && values[2] ? (values[1] ? '40' : '4,000') : '',
+      );
+      const [any, own] = firsts as [string, string];
+      const followed = own && own !== any ? `, the one followed here by step ${own}` : '';
+      expect(firstWords(courses), `${counts} ${given}`).toBe(
+        any && `The first softmax head with a sink comes by step ${any}${followed}.`,
+      );
     }
   });
 
@@ -591,10 +641,12 @@ describe('Training', () => {
     const trained = [at('softmax', 0.5), at('sigmoid', 0)];
     const room = await trainingRoom({}, trained);
     const chart = () => chartsIn(room.all('.chart')[0]!)[0]!;
-    const values = () => chart().series.map((line) => Array.from(line.values));
+    const values = () =>
+      chart().series.map((line) => Array.from(line.values, (value) => Number(value.toFixed(3))));
     expect(values()).toEqual([
-      [NaN, NaN, 2],
-      [NaN, NaN, 0],
+      [NaN, NaN, 0.9],
+      [NaN, NaN, 0.1],
+      [0.3, 0.3],
     ]);
     expect(chart().yLabel).toMatchSnapshot();
     expect(room.asked().ahead).toEqual(['softmax@0', 'sigmoid@0']);
@@ -611,18 +663,18 @@ describe('Training', () => {
     room.know([...trained, at('softmax@40', 0.5)]);
     expect(room.asked().ahead).toEqual([]);
     expect(values()).toEqual([
-      [0, 2, 2],
-      [0, 0, 0],
+      [0.1, 0.9, 0.9],
+      [0.1, 0.1, 0.1],
+      [0.3, 0.3],
     ]);
-    expect(chart()).toMatchObject({ domain: [0, 4], named: true, cursor: 2 });
-    expect(chart().xNames).toEqual(['0', '40', '4,000']);
+    expect(chart()).toMatchObject({ domain: [0, 1], named: true, cursor: 4000 });
     expect([chart().label, chart().marks]).toMatchSnapshot();
-    chart().onChoose!(0.8);
+    chart().onChoose!(50);
     expect(room.state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
-    // A short text has no counts.
+    // A head of a short text would pass the threshold without a sink.
     const short = at('softmax@40', 0.5, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
     room.know([...trained, short, at('sigmoid@40', 0)]);
-    expect(values()[0]).toEqual([0, NaN, 2]);
+    expect(values().at(-1)).toEqual([NaN, NaN]);
     expect(chart().marks).toEqual([]);
   });
 
@@ -638,9 +690,11 @@ describe('Training', () => {
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.cell:not(.absent) .hint');
-    expect(hints()).toEqual(['strongest: layer 1, head 0']);
+    expect(hints()).toEqual(['layer 1, head 0']);
+    expect(room.all('.cell .hint')[0]!.title).toMatch(/gives the first token most/);
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()[0]).toBe('layer 1, head 1');
+    expect(room.all('.cell .hint')[0]!.title).toBe('');
     expect(room.asked().head).toMatchObject({ layer: 1, head: 1 });
   });
 
@@ -670,7 +724,7 @@ describe('Training', () => {
 
   it('goes to the step that a reader selects in the curve', async () => {
     const { root, state, asked } = await trainingRoom();
-    chartsIn(root)[0]!.onChoose!(1.2);
+    chartsIn(root)[0]!.onChoose!(70);
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
     const subjects = ['softmax', 'sigmoid', 'softmax@40', 'sigmoid@40', 'softmax@0', 'sigmoid@0'];
     expect(asked().subjects).toEqual(subjects);

@@ -22,7 +22,12 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-async function renderSlider(shown: readonly string[], isReady?: () => boolean, play?: Play) {
+async function renderSlider(
+  shown: readonly string[],
+  isReady?: () => boolean,
+  play?: Play,
+  isScaled?: () => boolean,
+) {
   const state = signal<State>({ ...defaults, shown });
   const entries = signal(new Map<string, object>());
   const calls = { steps: 0, trusted: [] as string[], preloaded: [] as string[] };
@@ -46,7 +51,7 @@ async function renderSlider(shown: readonly string[], isReady?: () => boolean, p
   } as unknown as Context;
   const root = document.createElement('div');
   const scope = new Scope();
-  const go = addTrainingSlider(root, context, scope, isReady, play);
+  const go = addTrainingSlider(root, context, scope, isReady, play, isScaled);
   const textBefore = root.textContent!.trim();
   engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
   await vi.advanceTimersByTimeAsync(0);
@@ -159,6 +164,24 @@ describe('the slider', () => {
   });
 });
 
+it('is an axis of steps if its room draws one above it; arrow keys move by a checkpoint', async () => {
+  const { input, shown, go } = await renderSlider(['softmax'], undefined, undefined, () => true);
+  expect([input().max, input().value]).toEqual(['4000', '4000']);
+  input().value = '900';
+  input().dispatchEvent(new Event('input'));
+  expect([shown(), input().value]).toEqual(['softmax@1000', '1000']);
+  const press = (key: string) => {
+    const event = new KeyboardEvent('keydown', { key, cancelable: true });
+    input().dispatchEvent(event);
+    return [shown(), event.defaultPrevented];
+  };
+  expect(press('ArrowLeft')).toEqual(['softmax@40', true]);
+  expect(press('ArrowRight')).toEqual(['softmax@1000', true]);
+  expect(press('Home')).toEqual(['softmax@1000', false]);
+  go(0);
+  expect(press('ArrowDown')).toEqual(['softmax@0', true]);
+});
+
 describe('playing the slider', () => {
   it('begins at step 0, and shows each checkpoint for a while once it is drawn', async () => {
     const { button, shown, draw, calls } = await renderSlider(['softmax']);
@@ -187,7 +210,11 @@ describe('playing the slider', () => {
   });
 
   it('waits for each checkpoint that its room measures ahead, and leaves none out', async () => {
-    const play: Play = { isPlaying: signal(false), next: signal<readonly string[]>([]) };
+    let milliseconds = 370;
+    const play: Play = {
+      ...{ isPlaying: signal(false), next: signal<readonly string[]>([]) },
+      stay: () => milliseconds,
+    };
     const { button, shown, draw } = await renderSlider(['softmax'], undefined, play);
     expect(play.next.value).toEqual([]);
     button('Play').click();
@@ -201,7 +228,12 @@ describe('playing the slider', () => {
     await draw(drawn, ['softmax@40', 'softmax@1000']);
     await vi.advanceTimersByTimeAsync(369);
     expect(shown()).toBe('softmax@40');
+    // The room decides for how long a checkpoint stays.
+    milliseconds = 2000;
     await vi.advanceTimersByTimeAsync(1);
+    expect(shown()).toBe('softmax@1000');
+    await draw(drawn, ['softmax@1000', 'softmax']);
+    await vi.advanceTimersByTimeAsync(1999);
     expect(shown()).toBe('softmax@1000');
     button('Pause').click();
     expect(play.next.value).toEqual([]);
@@ -232,6 +264,17 @@ describe('playing the slider', () => {
     await draw();
     await vi.advanceTimersByTimeAsync(370);
     expect(shown()).toBe('softmax');
+  });
+
+  it('waits while a text is emptied to type another one', async () => {
+    const { button, draw, shown } = await renderSlider(['softmax@40']);
+    button('Play').click();
+    await draw({ error: 'Type a sentence: there is no text yet.' });
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@40', true]);
+    await draw();
+    await vi.advanceTimersByTimeAsync(370);
+    expect(shown()).toBe('softmax@1000');
   });
 
   it('ends if a checkpoint fails', async () => {

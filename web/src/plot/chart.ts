@@ -24,7 +24,7 @@ export interface ChartData {
   /** The x coordinate of the first value; 0 if absent. */
   readonly from?: number;
   readonly xLabel: string;
-  /** Labels of the x coordinates 0, 1 and so on, for an axis without numbers; of lines those that have room. */
+  /** Labels of the x coordinates 0, 1 and so on, for an axis without numbers. */
   readonly xNames?: readonly string[];
   readonly yLabel: string;
   /** One sentence that describes the picture. */
@@ -34,8 +34,6 @@ export interface ChartData {
   readonly steps?: boolean;
   /** The smallest range of the y axis; values may extend it. */
   readonly domain?: readonly [number, number];
-  /** Whether the y axis ends exactly there, with a tick, instead of at the next round number. */
-  readonly isExact?: boolean;
   /** The smallest range of the x axis; values may extend it. */
   readonly xDomain?: readonly [number, number];
   readonly percent?: boolean;
@@ -69,8 +67,6 @@ const TICK_ROOM = 13;
 const SIDE_ROOM = 20;
 /** The same for the ticks of training steps, with up to six digits. */
 const STEP_ROOM = 34;
-/** The width of a letter of a tick's name. */
-const NAME_TICK_WIDTH = 6;
 /** By how much a perplexity rises at the ticks of an axis of rises. */
 const WORSE = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000];
 /** The smallest span of the y axis relative to its largest value, so that rounding errors are drawn as a flat line. */
@@ -243,12 +239,9 @@ function axesOf(data: ChartData, width: number, height: number) {
     .range([LEFT + 4, width - RIGHT]);
   const range = [height - (data.xLabel ? BOTTOM : BOTTOM - 13), TOP];
   const tickCount = height < 110 ? 2 : 4;
-  const linear = scaleLinear(yDomain(ys, data), range);
   const y = log
     ? scaleLog(yDomain(ys, data), range)
-    : data.isExact
-      ? linear
-      : linear.nice(data.worse ? 20 : tickCount);
+    : scaleLinear(yDomain(ys, data), range).nice(data.worse ? 20 : tickCount);
   const xTicks = () => {
     const last = xDomain[1]!;
     const early = STEP_TICKS.filter((tick) => tick < last / 1.6);
@@ -259,12 +252,7 @@ function axesOf(data: ChartData, width: number, height: number) {
         x,
         SIDE_ROOM,
       );
-    if (xNames && kind !== 'lines') return [...xNames.keys()];
-    if (xNames) {
-      const room = NAME_TICK_WIDTH * Math.max(...xNames.map(({ length }) => length)) + 4;
-      const end = xNames.length - 1;
-      return [...apart([...xNames.keys()], x, room).filter((i) => x(end) - x(i) >= room), end];
-    }
+    if (xNames) return [...xNames.keys()];
     return x.ticks(Math.min(8, Math.max(2, width / 48))).filter(Number.isInteger);
   };
   const worseTicks = WORSE.map(Math.log1p).filter((tick) => tick <= y.domain()[1]!);
@@ -273,9 +261,6 @@ function axesOf(data: ChartData, width: number, height: number) {
     : data.worse
       ? apart(worseTicks, y, 22)
       : y.ticks(tickCount);
-  const top = y.domain()[1]!;
-  if (data.isExact && yTicks.at(-1)! < top)
-    yTicks.splice(y(yTicks.at(-1)!) - TOP < TICK_ROOM ? -1 : yTicks.length, 1, top);
   return { x, y, xTicks: xTicks(), yTicks, segments };
 }
 
@@ -306,6 +291,8 @@ function drawBand(
   return svg`<path class="band" style=${`fill: var(${color})`} d=${`${path(points)}Z`}></path>`;
 }
 
+const isLevel = ({ values }: Series): boolean => values.length === 2 && values[0] === values[1];
+
 function drawSeries(data: ChartData, axes: Axes, i: number) {
   const { x, y, segments } = axes;
   const series = data.series[i]!;
@@ -326,7 +313,11 @@ function drawSeries(data: ChartData, axes: Axes, i: number) {
     line.map(([a, b], j) => `${j ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const hasDots =
     points.length === 1 ||
-    (data.dots !== false && !band && segments.flat(2).length < 400 && points.length < 40);
+    (data.dots !== false &&
+      !band &&
+      !isLevel(series) &&
+      segments.flat(2).length < 400 &&
+      points.length < 40);
   const dots = hasDots ? points : [];
   return svg`${drawBand(series, data, path)}<path class=${faint ? 'line faint' : 'line'} style=${style}
       stroke-dasharray=${dash ?? nothing} d=${segments[i]!.map(path).join('') || 'M0,0'}></path>
@@ -409,11 +400,10 @@ function nameLines(
       return { left, y, room, score };
     });
     // A level, whose look is that of other levels, has its name beside it however little room there is.
-    const isLevel = one.values.length === 2 && one.values[0] === one.values[1];
     const free = scored.filter(({ room }) => room >= MIN_ROOM);
     const [best] = free.length
       ? free.sort((a, b) => b.score - a.score)
-      : scored.filter(() => isLevel).sort((a, b) => b.room - a.room);
+      : scored.filter(() => isLevel(one)).sort((a, b) => b.room - a.room);
     if (!best) return { one, text: undefined };
     const { left, y } = best;
     obstacles.push(
@@ -436,22 +426,26 @@ function nameLines(
     .map(drawName);
 }
 
-/** Draws the marks, with words at the left above a point, or else above it from the axis on; `words` are the ends of these. */
+/** Draws the marks, with words at the left above a point, or else at the right below it; `places` are what these and the rings take. */
 function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf }: Axes) {
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];
     const isLeft = cx - 10 - length > LEFT;
-    const textX = isLeft ? cx - 10 : LEFT + 4;
-    const textY = isLeft ? cy - 8 : Math.max(TOP + 10, cy - 16);
-    const ends = [textX + 8, textX + (isLeft ? -length : length)];
+    const side = isLeft ? -1 : 1;
+    const [textX, textY] = [cx + 10 * side, isLeft ? cy - 8 : cy + 17];
+    const ends = [textX - 8 * side, textX + length * side];
     // Names keep clear of the words' upper and lower side, and of the ring.
     const words = [-8, 0].flatMap((dy) => ends.map((end): Point => [end, textY + dy]));
     const style = `--own: var(${color})`;
     const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
       <text class="ring-words" x=${textX} y=${textY} text-anchor=${isLeft ? 'end' : 'start'}>${text}</text>`;
-    return { words, picture };
+    const ring = [-12, 12].map((dx): Point => [cx + dx, cy]);
+    return { places: [words, ring], picture };
   });
-  return { words: drawn.map(({ words }) => words), pictures: drawn.map(({ picture }) => picture) };
+  return {
+    places: drawn.flatMap(({ places }) => places),
+    pictures: drawn.map(({ picture }) => picture),
+  };
 }
 
 function legendTemplate(data: ChartData, unnamed: readonly Series[]) {
@@ -486,6 +480,9 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     if (event.buttons) chooseAt(event);
   };
   const yWords = yTickWords(data);
+  // Lengths that double have no room for all their digits.
+  const xWords = (tick: number) =>
+    data.xNames?.[tick] ?? (data.doubling ? shortLabel(tick) : tick.toLocaleString('en'));
   const cursorX = x(cursor ?? NaN);
   const hasCursor = Number.isFinite(cursorX);
   const isRight = cursorX > width / 2;
@@ -499,7 +496,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ? [ends(cursorX, cursorX, floor), ends(labelX, labelEnd, TOP)]
     : [];
   const marks = marksOf(data, axes);
-  const names = nameLines(data, axes, width, [...cursorPlaces, ...marks.words]);
+  const names = nameLines(data, axes, width, [...cursorPlaces, ...marks.places]);
   render(
     html`<svg
         class="chart-picture ${onChoose ? 'choosable' : ''}"
@@ -517,7 +514,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         )}
         ${axes.xTicks.map(
           (tick) =>
-            svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${data.xNames?.[tick] ?? (data.steps ? tick.toLocaleString('en') : shortLabel(tick))}</text>`,
+            svg`<text x=${x(tick)} y=${floor + 14} text-anchor="middle">${xWords(tick)}</text>`,
         )}
         ${data.series.map((_, i) => drawSeries(data, axes, i))} ${marks.pictures}
         ${names.map(({ text }) => text)}

@@ -12,10 +12,11 @@ let hasOpened = false;
 /**
  * Plays the training once when a reader comes to the room: from step 0, unless the link names a step or the reader wants
  * little motion or data. The play is no act of the reader, so the page's state, and its address, do not take part; a
- * press stops it, and then the step is the reader's.
+ * press stops it, and then the step is the reader's. Another text goes into the play.
+ * @param stay for how many milliseconds the shown checkpoint stays
  */
-export function openByPlaying(page: Context, scope: Scope) {
-  const play: Play = { isPlaying: signal(false), next: signal<readonly string[]>([]) };
+export function openByPlaying(page: Context, scope: Scope, stay: Play['stay']) {
+  const play: Play = { isPlaying: signal(false), next: signal<readonly string[]>([]), stay };
   const opening = signal<
     { readonly from: readonly string[]; readonly shown: readonly string[] } | undefined
   >(undefined);
@@ -32,10 +33,10 @@ export function openByPlaying(page: Context, scope: Scope) {
     }),
     set: (change, isStep) => {
       const { from } = opening.peek() ?? {};
-      if (from && change.shown && play.isPlaying.peek())
-        opening.value = { from, shown: change.shown };
+      const isPlayed = from && play.isPlaying.peek();
+      if (isPlayed && change.shown) opening.value = { from, shown: change.shown };
       else {
-        stop();
+        if (!isPlayed || change.prompt === undefined) stop();
         page.set(change, isStep);
       }
     },
@@ -57,8 +58,8 @@ export function openByPlaying(page: Context, scope: Scope) {
     if (!play.isPlaying.value) stop();
   });
   const onPress = ({ target }: Event) => {
-    // A link leaves the room, and the button of the play says itself what it does.
-    if (opening.peek() && !(target as Element).closest?.('a, .walk-play'))
+    // A link leaves the room, the button of the play says itself what it does, and the text may be another one.
+    if (opening.peek() && !(target as Element).closest?.('a, .walk-play, .text'))
       play.isPlaying.value = false;
   };
   for (const kind of ['pointerdown', 'keydown']) {

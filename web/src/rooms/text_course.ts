@@ -1,13 +1,14 @@
 /**
  * The stored checkpoints of the page's models on the reader's text: each is measured once, in the background, and its
- * frame is kept, so that maps, counts and curves have one number.
+ * frame is kept, so that maps, counts and curves have one number. Of each model one head is followed through all of them.
  */
 import { signal } from '@preact/signals-core';
 import { questionKey, questionOf } from '../ask/question';
 import { parseSubject } from '../ask/subject';
 import { savesData } from '../base';
-import { countedOn, firstName, formatPercent, verdictOf } from '../words';
-import { selectedHead, type Frame } from '../frame';
+import { canCount, claimOf, hasSink } from '../claims';
+import { firstName, formatPercent, verdictOf, wholePercent } from '../words';
+import type { Frame, Head } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { nearestStep } from '../ask/steps';
 import { drawChart } from '../plot/chart';
@@ -19,6 +20,8 @@ interface Point {
   readonly step: number;
   readonly subject: string;
   readonly frame: Frame | undefined;
+  /** What the followed head gives the first token; NaN until it is measured. */
+  readonly attention: number;
 }
 
 /** A model with stored checkpoints. */
@@ -31,8 +34,9 @@ export interface TextCourse {
 /**
  * Returns functions that return the courses of the shown models, and the subjects that are measured next. To save data,
  * only checkpoints are measured to which the reader has gone.
+ * @param headOf returns the head that is followed in a frame's model
  */
-export function keepCheckpoints(context: Context, scope: Scope) {
+export function keepCheckpoints(context: Context, scope: Scope, headOf: (frame: Frame) => Head) {
   const storedSteps = signal<ReadonlyMap<string, readonly number[]>>(new Map());
   const requestedSubjects = new Set<string>();
   /** The frames that answer a question, and the subjects that could not be measured. */
@@ -75,7 +79,11 @@ export function keepCheckpoints(context: Context, scope: Scope) {
       const steps = storedSteps.value.get(trainedSubject) ?? [];
       const points = steps.map((step): Point => {
         const subject = subjectsAtStep(models, [trainedSubject], step, steps.at(-1)!)[0]!;
-        return { step, subject, frame: kept.frames.get(subject) };
+        const frame = kept.frames.get(subject);
+        const attention = frame
+          ? claimOf(frame, headOf(frame), context.state.value).attention
+          : NaN;
+        return { step, subject, frame, attention };
       });
       const title = models.zoo.cards.find((card) => card.id === id)?.title ?? id;
       return points.length ? [{ id, title, points }] : [];
@@ -86,7 +94,7 @@ export function keepCheckpoints(context: Context, scope: Scope) {
   function next(): string[] {
     if (savesData()) return [];
     const isDue = ({ subject, frame }: Point) => {
-      const at = frame && selectedHead(frame, context.state.value);
+      const at = frame && headOf(frame);
       const isOther =
         frame?.head && (frame.head.layer !== at?.layer || frame.head.head !== at.head);
       return !kept.failed.has(subject) && (!frame || isOther);
@@ -102,37 +110,45 @@ export function keepCheckpoints(context: Context, scope: Scope) {
   return { courses, next, hasCourses };
 }
 
-/** The share of a frame's heads with a sink; NaN where they are not counted. */
-function sinkOf(frame: Frame | undefined): number {
-  const verdict = frame && verdictOf(frame);
-  return verdict?.conclusive ? verdict.sink : NaN;
+/** Whether the followed head has a sink; undefined where that is not measured, or the text is too short to tell. */
+const isSinkAt = ({ frame, attention }: Point): boolean | undefined =>
+  frame && canCount(frame) ? hasSink(frame, attention) : undefined;
+
+/**
+ * Returns what became of the followed head on the text, once all checkpoints are measured; and, if it had no sink before
+ * training and has one in the end, the first checkpoint with one, as far as those before it are measured.
+ */
+export function learnedOn({ points }: Pick<TextCourse, 'points'>) {
+  const sinks = points.map(isSinkAt);
+  const unmeasured = sinks.indexOf(undefined);
+  const measured = unmeasured < 0 ? sinks : sinks.slice(0, unmeasured);
+  const isLearned = sinks[0] === false && sinks.at(-1) === true;
+  const first = isLearned ? points[measured.indexOf(true)] : undefined;
+  const end = isLearned
+    ? 'learned'
+    : !sinks.includes(true)
+      ? 'never'
+      : sinks.at(-1)
+        ? 'always'
+        : 'lost';
+  return { outcome: unmeasured < 0 ? end : undefined, first } as const;
 }
 
 /**
- * Returns what became of the sink on the text, once all checkpoints are counted; and, if none had one before training,
- * the first checkpoint at which a head has a sink, as far as those before it are counted.
+ * Returns the first checkpoint at which any head of the model has a sink, if all before it are counted, none has one
+ * before training, and some have one in the end.
  */
-export function learnedOn({ points }: TextCourse) {
-  const sinks = points.map(({ frame }) => sinkOf(frame));
-  const last = sinks.at(-1)!;
-  const uncounted = sinks.findIndex((sink) => !Number.isFinite(sink));
-  const counted = uncounted < 0 ? sinks : sinks.slice(0, uncounted);
-  const isLearned = sinks[0] === 0 && last > 0;
-  const first = isLearned ? points[counted.findIndex((sink) => sink > 0)] : undefined;
-  const end = isLearned
-    ? 'learned'
-    : sinks[0]! > 0
-      ? 'already before training'
-      : sinks.every((sink) => sink === 0)
-        ? 'never'
-        : 'only for a time';
-  return { outcome: uncounted < 0 ? end : undefined, first } as const;
+export function firstSinkOf({ points }: Pick<TextCourse, 'points'>): Point | undefined {
+  const shares = points.map(({ frame }) => {
+    const verdict = frame && verdictOf(frame);
+    return verdict?.conclusive ? verdict.sink : NaN;
+  });
+  const first = shares.findIndex((share) => share !== 0);
+  return first > 0 && shares[first]! > 0 && shares.at(-1)! > 0 ? points[first] : undefined;
 }
 
-/** Is in the place of numbers that are not counted on this text yet. */
-export const COUNTING = 'counting …';
-
-const X_LABEL = 'training step, not evenly spaced';
+/** Is in the place of numbers that are not measured on this text yet. */
+const MEASURING = 'measuring …';
 
 /** The height of the chart without a style sheet. */
 const MIN_HEIGHT = 190;
@@ -143,10 +159,7 @@ const courseSteps = (courses: readonly TextCourse[]): number[] =>
     (a, b) => a - b,
   );
 
-/**
- * Draws the courses: a dot for each counted checkpoint, joined where their neighbors are counted. Checkpoints are evenly
- * spaced, as on the slider below.
- */
+/** Draws what the followed heads give the first token: a dot for each checkpoint, joined where its neighbors are measured. */
 export function drawTextCourses(
   place: HTMLElement,
   courses: readonly TextCourse[],
@@ -160,67 +173,53 @@ export function drawTextCourses(
     readonly onChoose: (step: number) => void;
   },
 ): void {
-  const counted = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
-  const headCounts = new Set(counted.map(({ architecture: { L, H } }) => L * H));
-  const [heads, ...others] = headCounts;
-  // What is drawn is of another text until a checkpoint is counted on this one.
-  place.classList.toggle('stale', !heads);
-  if (!heads) return;
-  const isPercent = others.length > 0;
-  // A count is whole on one text, where a share in 32 bits is not.
-  const isWhole = !isPercent && counted.every(({ sequences }) => sequences === 1);
-  const valueOf = (frame: Frame | undefined) => {
-    const value = sinkOf(frame) * (isPercent ? 1 : heads);
-    return isWhole ? Math.round(value) : value;
-  };
+  const frames = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
+  const [frame] = frames;
+  // What is drawn is of another text until a checkpoint is measured on this one.
+  place.classList.toggle('stale', !frame);
+  if (!frame) return;
   const steps = courseSteps(courses);
-  const cursor = steps.indexOf(nearestStep(steps, shownStep));
+  // In the play the curve grows with it.
+  const isShown = (step: number) => !isPlaying || step <= shownStep;
+  const end = steps.at(-1)!;
   const styles = courses.map(({ id }) =>
     styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
   );
   const series = courses.map(({ title, points }, i) => ({
-    ...{ ...styles[i]!, name: title },
-    places: points.map(({ step }) => steps.indexOf(step)),
-    values: points.map(({ frame }) => valueOf(frame)),
+    ...{ ...styles[i]!, name: title.replace(/ model$/, ' head') },
+    places: points.map(({ step }) => step),
+    values: points.map(({ step, attention }) => (isShown(step) ? attention : NaN)),
   }));
+  // A head of a short text would pass the threshold without a sink.
+  const threshold = frames.every(canCount) ? frame.eps : NaN;
+  const level = {
+    ...{ name: `a sink: over ${formatPercent(frame.eps, 0)}`, color: '--ink-3', dash: '3,3' },
+    ...{ places: [0, end], values: [threshold, threshold] },
+  };
   const marks = courses.flatMap((course, i) => {
     const { first } = learnedOn(course);
     const { color } = styles[i]!;
-    return first
-      ? {
-          ...{ x: steps.indexOf(first.step), y: valueOf(first.frame), color },
-          text: `first sink: step ${first.step.toLocaleString('en')}`,
-        }
-      : [];
+    if (!first || !isShown(first.step)) return [];
+    const text = `a sink by step ${first.step.toLocaleString('en')}`;
+    return { x: first.step, y: first.attention, color, text };
   });
-  const [frame] = counted;
-  const what = frame
-    ? ` (>${formatPercent(frame.eps, 0)} on ${firstName(frame)}) ${countedOn(frame)}`
-    : '';
-  // A text that is too short to count stays without counts.
-  const isComplete =
-    counted.some((frame) => !verdictOf(frame).conclusive) ||
-    courses.every(({ points }) => points.every(({ frame }) => frame));
-  const yLabel = `heads with a sink${what}${isPercent ? '' : `, of ${heads}`}${isComplete || isPlaying ? '' : ` · ${COUNTING}`}`;
+  const isComplete = courses.every(({ points }) => points.every((point) => point.frame));
+  const names = [...new Set(frames.map(firstName))];
+  const yLabel = `attention on ${names.length > 1 ? 'the first token' : names[0]!}: each model’s strongest head${isComplete || isPlaying ? '' : ` · ${MEASURING}`}`;
   const words = courses.flatMap(({ title, points }) => {
-    const ends = [points[0]!, points.at(-1)!].filter(({ frame }) =>
-      Number.isFinite(valueOf(frame)),
-    );
+    const ends = [points[0]!, points.at(-1)!].filter((point) => point.frame);
     return ends.length
-      ? [
-          `${title}: ${ends.map(({ step, frame }) => `${valueOf(frame)} at step ${step}`).join(', ')}`,
-        ]
+      ? `${title}: ${ends.map(({ step, attention }) => `${wholePercent(attention)} at step ${step}`).join(', ')}`
       : [];
   });
   drawChart(place, {
-    ...{ kind: 'lines', named: true, percent: isPercent, series, marks, yLabel, cursor },
-    ...{ xLabel: X_LABEL, xNames: steps.map((step) => step.toLocaleString('en')) },
-    onChoose: (x) => onChoose(steps[Math.max(0, Math.min(steps.length - 1, Math.round(x)))]!),
+    ...{ kind: 'lines', named: true, percent: true, series: [...series, level], marks, yLabel },
+    ...{ xLabel: 'training step', cursor: nearestStep(steps, shownStep) },
+    onChoose: (x) => onChoose(nearestStep(steps, x)),
     // The style sheet keeps the place of the chart before it is drawn.
     height: parseFloat(getComputedStyle(place).minHeight) || MIN_HEIGHT,
-    domain: [0, isPercent ? 1 : heads],
-    isExact: true,
-    xDomain: [0, steps.length - 1],
+    domain: [0, 1],
+    xDomain: [0, end],
     label: [`Through training, ${yLabel}`, ...words, ...marks.map(({ text }) => text), '']
       .join('. ')
       .trim(),

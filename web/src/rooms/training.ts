@@ -1,8 +1,9 @@
 /**
- * The room Training: the number of heads with a sink at each stored checkpoint, as curves, and below them a slider
- * through the checkpoints, which plays once by itself; beside them the map of the strongest head of each of two models,
- * before training and at the step of the slider.
+ * The room Training: one head of each of two models is followed through the stored checkpoints: the one that gives the
+ * first token most in the end. A curve shows what it gives there, above a slider that plays once by itself; beside them
+ * is its map at the step of the slider, with the map before training as an inset.
  */
+import { signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import {
   allows,
@@ -25,36 +26,39 @@ import { Figure, type FigureLook } from '../page/figure';
 import { checkpointOf } from '../ask/steps';
 import type { State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
-import { savesData } from '../base';
 import { canCount, claimOf, hasSink } from '../claims';
 import {
-  firstKey,
-  isCommonToken,
   isHeadNamed,
+  mapsOf,
   modelHead,
   selectedHead,
+  usesRawWeights,
   type Frame,
+  type Head,
 } from '../frame';
 import { colorsOf } from '../timeline/course';
-import { addMapLegend, attention } from '../views/attention';
+import { addMapLegend, attention, labelOf } from '../views/attention';
 import { training } from '../views/training';
 import { addElement, type DrawOptions } from '../page/view';
 import {
   capitalize,
   countedOn,
+  extraKeyHeads,
   firstName,
+  formatPercent,
   listWords,
   modelName,
-  mustSpendWords,
   sinkDefinition,
+  startRole,
+  startsSpecial,
   tooShortNote,
   verdictOf,
   wholePercent,
 } from '../words';
 import { countWords } from './compared';
 import {
-  COUNTING,
   drawTextCourses,
+  firstSinkOf,
   keepCheckpoints,
   learnedOn,
   type TextCourse,
@@ -64,6 +68,9 @@ import { areTwins } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
+
+const MUST_SPEND =
+  'Softmax makes each token spend exactly 100% of its attention. A head that needs no other token can spend it on';
 
 /** How many tokens each model writes after the text. */
 const WRITTEN = 12;
@@ -97,23 +104,67 @@ function inModel(frame: Frame): string {
 
 const QUESTION = 'When does the sink appear?';
 
-/** Returns the room's heading: a question, and, once all is counted, when heads of the shown models had a sink on the text. */
+/** Names a head of a model. */
+const headPhrase = (frame: Frame): string =>
+  shortName(frame) === frame.operation.name
+    ? `a ${frame.operation.name} head`
+    : `a head of ${shortName(frame)}`;
+
+/** What becomes of followed heads: the verbs of one and of several, with the name of the first token. */
+const OUTCOMES = {
+  learned: ['learns', 'learn', 'to look at {first}'],
+  always: ['looks', 'look', 'at {first} even before training'],
+  lost: ['looks', 'look', 'at {first} only for a time'],
+  never: ['never looks', 'never look', 'at {first}'],
+} as const;
+
+/** Returns what became of a followed head, once that is measured: the words after its name. */
+function outcomeOf(course: TextCourse): readonly [one: string, several: string] | undefined {
+  const { outcome } = learnedOn(course);
+  const frame = course.points.at(-1)?.frame;
+  if (!outcome || !frame) return undefined;
+  const most = Math.max(...course.points.map((point) => point.attention));
+  const amount = `give {first} over ${formatPercent(frame.eps, 0)}`;
+  const [one, several, rest] =
+    outcome === 'never' && most > frame.eps / 2
+      ? (['never', 'never', amount] as const)
+      : OUTCOMES[outcome];
+  const words = (verb: string) => `${verb} ${rest}`.replace('{first}', firstName(frame));
+  return [words(one).replace('never give', 'never gives'), words(several)];
+}
+
+/** Returns the room's heading: a question, and, once all is measured, what became of the followed heads. */
 export function headingOf(courses: readonly TextCourse[]): string {
-  const namesByAnswer = new Map<string, string[]>();
+  const heads = new Map<string, string[]>();
   for (const course of courses) {
-    const { outcome, first } = learnedOn(course);
-    if (!outcome) return QUESTION;
-    const [step, last] = [first, course.points.at(-1)].map((point) =>
-      point?.step.toLocaleString('en'),
-    );
-    const answer = outcome === 'learned' ? `by step ${step} of ${last}` : outcome;
-    const names = namesByAnswer.get(answer) ?? [];
-    namesByAnswer.set(answer, [...names, shortName(course.points[0]!.frame!)]);
+    const answers = outcomeOf(course);
+    if (!answers) return QUESTION;
+    const key = answers.join('|');
+    heads.set(key, [...(heads.get(key) ?? []), headPhrase(course.points.at(-1)!.frame!)]);
   }
-  const answers = [...namesByAnswer].map(([answer, names]) =>
-    courses.length > 1 ? `${answer} (${listWords(names)})` : answer,
-  );
-  return answers.length ? `${QUESTION} Here ${answers.join('; ')}.` : QUESTION;
+  const clauses = [...heads].map(([key, names]) => {
+    const [one = '', several = ''] = key.split('|');
+    return `${listWords(names)} ${names.length > 1 ? several : one}`;
+  });
+  const answer = clauses
+    .join('; ')
+    .replace(/(learns to look at (.*); .*) never looks at \2$/, '$1 never does');
+  return answer ? capitalize(answer) : QUESTION;
+}
+
+/** Says by which step a head of each model has a sink, and the followed one, as far as that is measured. */
+export function firstWords(courses: readonly TextCourse[]): string {
+  const step = ({ step: n }: { readonly step: number }) => `step ${n.toLocaleString('en')}`;
+  const sentences = courses.flatMap((course) => {
+    const first = firstSinkOf(course);
+    if (!first?.frame) return [];
+    const own = learnedOn(course).first;
+    const ownWords =
+      own && own.step !== first.step ? `, the one followed here by ${step(own)}` : '';
+    const head = headPhrase(first.frame).replace(/^a (head )?/, 'the first $1');
+    return `${capitalize(head)} with a sink comes by ${step(first)}${ownWords}.`;
+  });
+  return sentences.join(' ');
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -126,24 +177,35 @@ export function numbersSentence(frames: readonly Frame[]): string {
     const count = countWords(one);
     return `${i ? count : `${count.replace('none', 'no')} heads have a sink`} ${inModel(one)}`;
   });
-  return `${capitalize(placeOf(frame))}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
+  const scope = countedOn(frame).replace('on this text', 'here');
+  return `${capitalize(scope)}, ${placeOf(frame)}, ${clauses.join(', ')}.`;
 }
 
 /** Which of the shown models is drawn beside the first one. */
 const besideFirst = (at: number, shown: readonly unknown[]): number =>
   Math.min(Math.max(1, at), shown.length - 1);
 
-/** Says why a softmax model makes a sink, if it has one in the end and its twin has none; otherwise what a sink is. */
-function reasonWords(frames: readonly Frame[], state: State): string {
-  const [frame, other] = frames;
-  if (!frame || !canCount(frame)) return '';
-  const isSink = (one: Frame) => claimOf(one, selectedHead(one, state), state).attention > one.eps;
-  return other && areTwins(frame, other) && isSink(frame) && !isSink(other)
-    ? `Why? ${mustSpendWords(frame)} Sigmoid weighs each token by its own score.`
-    : sinkDefinition(frame);
+/** Says why a followed head looks at the first token in the end; otherwise what a sink is. */
+function reasonWords(
+  [frame, other]: readonly Frame[],
+  headOf: (frame: Frame) => Head,
+  state: State,
+): string {
+  if (!frame) return '';
+  const { bias_key } = frame.architecture;
+  const isSink = (one: Frame) => hasSink(one, claimOf(one, headOf(one), state).attention);
+  const [extra, name] = [extraKeyHeads(frame), firstName(frame)];
+  if (extra && !isSink(frame))
+    return `${capitalize(modelName({ title: titleOf(frame) }))} has an extra key ∗ besides the tokens: ${extra} give it over ${formatPercent(frame.eps, 0)}.`;
+  // A short text shows no sink, and says nothing against one.
+  const hasNone = canCount(frame) && !isSink(frame);
+  if (frame.operation.name !== 'softmax' || bias_key || hasNone) return sinkDefinition(frame);
+  const role = startsSpecial(frame) ? `${name}, ${startRole(frame)}` : name;
+  const twin = other && areTwins(frame, other) && !isSink(other) ? ' Sigmoid may spend less.' : '';
+  return `${MUST_SPEND} ${role}.${twin}`;
 }
 
-/** A map: that of a model before training, or at the step of the slider. */
+/** A map: that of a model at the step of the slider, or, in its corner, before training. */
 interface MapCell {
   readonly entry: SubjectEntry;
   readonly row: number;
@@ -152,7 +214,7 @@ interface MapCell {
 
 const idOf = ({ subject }: SubjectEntry) => parseSubject(subject)?.id ?? subject;
 
-/** Returns the maps of each model, a row each. */
+/** Returns the maps of each model. */
 function cellsOf(rows: readonly SubjectEntry[], courses: readonly TextCourse[]): MapCell[] {
   return rows.flatMap((entry, row): MapCell[] => {
     const start = courses.find(({ id }) => id === idOf(entry))?.points[0];
@@ -160,103 +222,114 @@ function cellsOf(rows: readonly SubjectEntry[], courses: readonly TextCourse[]):
     // Without a text the last good result stays as it is.
     const now = entry.error ? { ...entry, isStale: false } : entry;
     return [
-      ...(before ? [{ entry: before, row, isNow: false }] : []),
       { entry: now, row, isNow: true },
+      ...(before && before.subject !== now.subject ? [{ entry: before, row, isNow: false }] : []),
     ];
   });
 }
 
-/** Returns what is written in a map: how much attention its first column gets, and what uniform attention would give. */
-function columnRemark(frame: Frame, state: State): DrawOptions['remark'] {
-  const { column, attention, uniform } = claimOf(frame, selectedHead(frame, state), state);
-  if (!column || !isCommonToken(frame, firstKey(frame))) return undefined;
-  const isSink = hasSink(frame, attention);
-  const baseline = frame.operation.normalizes ? ` (uniform: ${wholePercent(uniform)})` : '';
-  return {
-    kind: isSink ? 'sink' : 'none',
-    text: `◀ ${wholePercent(attention)} on ${firstName(frame)}${isSink ? ': a sink' : baseline}`,
-  };
+/** A weight of at most so many times an even share counts as one. */
+const EVEN = 1.5;
+
+/** Whether each drawn row spreads its attention evenly over the tokens that it sees. */
+function isEven(frame: Frame): boolean {
+  const maps = frame.pooled ? undefined : mapsOf(frame);
+  if (!maps || usesRawWeights(frame)) return false;
+  const { weights, side, rows } = maps;
+  return Array.from({ length: rows }, (_, t) =>
+    Array.from(weights.subarray(t * side, (t + 1) * side)).filter(Number.isFinite),
+  ).every((row) => row.every((weight) => Math.abs(weight) <= EVEN / row.length));
+}
+
+/** Returns what is written in a map: how much attention its first column gets. */
+function columnRemark(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
+  const label = labelOf(frame, at, state, true);
+  const isLevel = label?.kind === 'weak' && isEven(frame);
+  return label && { ...label, text: `${label.text}${isLevel ? ': spread evenly' : ''}` };
+}
+
+/** Returns what is written above the map before training. */
+function beforeRemark(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
+  const { attention } = claimOf(frame, at, state);
+  const amount = `${wholePercent(attention)} on ${firstName(frame)}`;
+  return { kind: 'before', text: `at step 0: ${isEven(frame) ? 'spread evenly' : amount}` };
 }
 
 /** Returns the first words that a model writes after the text, up to bytes that are no text. */
-function writingOf({ writes = '' }: Frame, isStale: boolean) {
+function writingOf({ writes = '' }: Frame): string {
   const [words = ''] = writes.split('\uFFFD', 1);
   const line = words.replace(/[\s\p{C}]+/gu, ' ').trim();
   // The last word may lack its end.
-  const whole = line && `${line.replace(/ \S*$/, '')} …`;
-  return html`<span class="writing"
-    >${whole ? html`writes: <span class="text-strip" title=${line}>${isStale ? '…' : whole}</span>` : nothing}</span
-  >`;
+  return line && `${line.replace(/ \S*$/, '')} …`;
 }
 
-/** Names the head of a map, and in the first row says why it is shown. */
-function headHint(frame: Frame, row: number, state: State) {
-  const { layer, head } = modelHead(frame, selectedHead(frame, state));
-  const why = row || isHeadNamed(state) ? '' : 'strongest: ';
-  return html`<span class="hint"
-    ><span class="reason">${why}</span>layer ${layer}, head ${head}</span
-  >`;
-}
-
-/** Names a map's model and step; beside its map before training the step alone. */
-function mapTitle(frame: Frame, isBeside: boolean): string {
-  const place = placeOf(frame);
-  return isBeside
-    ? capitalize(place.replace(/^at /, ''))
-    : `${titleOf(frame).replace(/ model$/, '')} ${place}`;
-}
+/** Names a model and its step: "Softmax at step 400". */
+const placeWords = (frame: Frame): string =>
+  `${titleOf(frame).replace(/ model$/, '')} ${placeOf(frame)}`;
 
 /** What the maps show. */
 interface Maps {
   cells: readonly MapCell[];
-  /** The colors of the rows. */
+  /** The colors of the models. */
   colors: readonly string[];
 }
 
-function mapsLook(maps: Maps, context: Context): FigureLook {
+function mapsLook(maps: Maps, context: Context, headOf: (frame: Frame) => Head): FigureLook {
   return {
-    ...{ isMain: true, isUnstamped: true, how: HOW },
+    ...{ isMain: true, isUnstamped: true, how: HOW, headOf },
     about: (frame, i) => {
-      const { row, entry, isNow } = maps.cells[i]!;
-      const isBeside = isNow && maps.cells[i - 1]?.row === row;
+      const { row } = maps.cells[i]!;
+      const { layer, head } = modelHead(frame, headOf(frame));
+      const why = isHeadNamed(context.state.peek()) ? nothing : STRONGEST;
       return {
-        title: mapTitle(frame, isBeside),
-        text: html`${writingOf(frame, entry.isStale)} ${headHint(frame, row, context.state.peek())}`,
+        title: placeWords(frame),
+        text: html` <span class="hint" title=${why}>layer ${layer}, head ${head}</span>`,
         color: maps.colors[row]!,
       };
     },
     arrange: ({ style, classList }, i) => {
       const { entry, row, isNow } = maps.cells[i]!;
-      style.gridRow = String(row + 1);
+      style.setProperty('--at', String(row + 1));
       classList.toggle('shown', isNow);
+      classList.toggle('before', !isNow);
       classList.toggle('absent', !entry.frame);
     },
-    extra: (frame, i) => ({
-      isPlain: true,
-      remark: maps.cells[i]!.entry.isStale ? undefined : columnRemark(frame, context.state.peek()),
-    }),
+    extra: (frame, i) => {
+      const { entry, isNow } = maps.cells[i]!;
+      const [at, state] = [headOf(frame), context.state.peek()];
+      // Nothing is said of a map of another head, which is read again.
+      const isOwn = frame.head?.layer === at.layer && frame.head.head === at.head;
+      const label = isNow ? columnRemark(frame, at, state) : beforeRemark(frame, at, state);
+      return { isPlain: true, remark: isOwn && !entry.isStale ? label : undefined };
+    },
   };
 }
 
+const STRONGEST = 'The head that gives the first token most after training';
+
 const HOW =
   'Each map is of one head: a row is a token, and its cells are how much it attends to each token before it. ' +
-  'The number is what the first token gets, as a mean of all rows. ' +
+  'The number is what the first token gets, as a mean of all rows. The small map is of the same head before training. ' +
   'Point at a cell, or use the arrow keys, to read its weight.';
 
 /** Adds the maps; returns a function that draws them. */
-function addMaps(root: HTMLElement, context: Context, scope: Scope) {
+function addMaps(
+  root: HTMLElement,
+  context: Context,
+  scope: Scope,
+  headOf: (frame: Frame) => Head,
+) {
   const place = addElement(root, 'maps');
-  const places = addElement(place, 'places');
   const maps: Maps = { cells: [], colors: [] };
   /** The last entry of each place, which stays until a new frame is measured. */
   const lastEntries = new Map<string, SubjectEntry>();
   // The embedded figure shows the chosen step.
   const embed: Context['embed'] = (view, own, pinned) =>
     context.embed(view, own, { ...pinned, shown: context.state.peek().shown });
-  const look = mapsLook(maps, context);
+  const look = mapsLook(maps, context, headOf);
   const figure = new Figure(place, attention, { ...context, embed }, scope, look);
   const drawLegend = addMapLegend(addElement(place, 'map-legend'));
-  return (rows: readonly SubjectEntry[], courses: readonly TextCourse[], hasCourses: boolean) => {
+  return (rows: readonly SubjectEntry[], courses: readonly TextCourse[]) => {
     maps.colors = colorsOf(rows.map((entry) => ({ model: { id: idOf(entry) } })));
     maps.cells = cellsOf(rows, courses).map((cell): MapCell => {
       const key = `${idOf(cell.entry)} ${cell.row} ${cell.isNow}`;
@@ -264,47 +337,26 @@ function addMaps(root: HTMLElement, context: Context, scope: Scope) {
       const last = lastEntries.get(key);
       return last && last !== cell.entry ? { ...cell, entry: { ...last, isStale: true } } : cell;
     });
-    place.style.setProperty('--rows', String(rows.length));
-    place.classList.toggle('single', !hasCourses);
+    place.style.setProperty('--maps', String(rows.length));
     figure.update(maps.cells.map(({ entry }) => entry));
     const [state, theme] = [context.state.peek(), context.theme.peek()];
     drawLegend({ frames: framesOf(rows), state, theme });
-    const missing = rows.flatMap((_, row) => {
-      const before = maps.cells.find((cell) => cell.row === row && !cell.isNow);
-      if (!hasCourses || before?.entry.frame) return [];
-      const words = !before
-        ? 'No checkpoints of this model are stored: its end alone is shown.'
-        : savesData()
-          ? 'Before training: not measured, to save data'
-          : COUNTING;
-      return html`<p style="grid-row: ${row + 1}"><span class="box">${words}</span></p>`;
-    });
-    render(missing, places);
   };
 }
 
-/** Draws the room's heading, the text, and the choice of one of several models. */
+/** Draws the room's heading, why there is a sink, the text, and the choice of one of several models. */
 function headTemplate(
-  words: Record<'heading' | 'finding', string> & { readonly isDrawn: boolean },
+  words: Record<'heading' | 'reason', string>,
   entries: readonly SubjectEntry[],
   context: Context,
-  isPlaying: boolean,
 ) {
   const state = context.state.value;
   const hasText = allows(state, 'text') && !entries.some(({ frame }) => frame?.recording);
   return html`<h1>${words.heading}</h1>
+    <p class="lead">${explainTerms(words.reason, true)}</p>
     <div class="text-place">${hasText ? textField(context, 1) : nothing}</div>
     ${tokenNoteLines(framesOf(entries))} ${troubleNotes(entries, context)}
-    ${modelChoice(entries, context)}
-    <p class="finding" ?hidden=${!allows(state, 'finding')}>
-      <strong
-        class=${words.isDrawn ? 'unseen' : nothing}
-        data-finding
-        role="status"
-        aria-live=${isPlaying ? 'off' : 'polite'}
-        >${words.finding}</strong
-      >
-    </p>`;
+    ${modelChoice(entries, context)}`;
 }
 
 /** Returns the choice of the model that is drawn beside the first if there are several. */
@@ -320,17 +372,39 @@ function modelChoice(entries: readonly SubjectEntry[], { state, set }: Context) 
   </div>`;
 }
 
-/** Says why there is a sink, and what comes next. */
-function whyTemplate(reason: string, context: Context) {
-  const { link, state, pickModels } = context;
+/** Counts the heads with a sink, and says what comes next. */
+function countTemplate(
+  words: Record<'finding' | 'first', string> & { readonly isPlaying: boolean },
+  frames: readonly Frame[],
+  context: Context,
+  onFold: (isOpen: boolean) => void,
+) {
+  const { link, pickModels } = context;
+  const state = context.state.value;
   const models = html`<button type="button" class="add" @click=${pickModels}>Other models</button>`;
-  const [, why = '', rest = ''] = /^(Why\? )?(.*)$/s.exec(reason) ?? [];
-  return html`<p class="lead"><strong>${why}</strong>${explainTerms(rest)}</p>
-    <p class="after">
-      <a href=${link({ room: 'purpose' })}>Is a sink bad?</a>
-      <a href=${link({ room: 'explore', view: 'training' })}>Other runs</a>
-      ${allows(state.value, 'subjects') ? models : nothing}
-    </p>`;
+  const toggle = ({ currentTarget }: Event) => onFold((currentTarget as HTMLDetailsElement).open);
+  return html`<p class="finding" ?hidden=${!allows(state, 'finding')}>
+      <span data-finding role="status" aria-live=${words.isPlaying ? 'off' : 'polite'}
+        >${words.finding}</span
+      >
+    </p>
+    <p class="next">→ <a href=${link({ room: 'purpose' })}>Are sinks bad?</a></p>
+    <details class="more" @toggle=${toggle}>
+      <summary>More</summary>
+      <p class="first">${words.first}</p>
+      ${frames.map((frame) => {
+        const line = writingOf(frame);
+        return line
+          ? html`<p class="writing">
+              ${placeWords(frame)} writes next: <span class="text-strip">${line}</span>
+            </p>`
+          : nothing;
+      })}
+      <p class="after">
+        <a href=${link({ room: 'explore', view: 'training' })}>Other runs</a>
+        ${allows(state, 'subjects') ? models : nothing}
+      </p>
+    </details>`;
 }
 
 /** Adds averages over other texts: all that is known of checkpoints of a hub and of series of recordings. */
@@ -353,27 +427,60 @@ function addAverages(
  * Requests the models at their step and in the end, and the next checkpoints: of the play, which measures each before it
  * shows it and to which nothing else may take its time, or else those that are not measured yet.
  */
-function requestAll(context: Context, scope: Scope, nextSubjects: () => readonly string[]): void {
+function requestAll(
+  context: Context,
+  scope: Scope,
+  followed: (subject: string) => Head | undefined,
+  nextSubjects: () => readonly string[],
+  isOpen: () => boolean,
+): void {
   requestFrames(context, scope, ({ shown }) => {
     const ahead = nextSubjects();
+    const subjects = [...new Set([...trainedSubjects(shown), ...shown, ...ahead])];
+    const heads = subjects.flatMap((subject) => {
+      const head = followed(subject);
+      return head ? [[subject, head] as const] : [];
+    });
     return {
-      ...{ views: [attention, training], writes: WRITTEN, ahead },
-      subjects: [...new Set([...trainedSubjects(shown), ...shown, ...ahead])],
-      more: ['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
+      ...{ views: [attention, training], ahead, subjects, heads: Object.fromEntries(heads) },
+      ...(isOpen() ? { writes: WRITTEN } : {}),
+      more: MORE,
     };
   });
 }
 
+const MORE = [
+  ...['alpha', 'alpha_raw', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'row_mass_summary'],
+  ...['att_bias', 'sink_ratio_bias'],
+];
+
+/** In the play a checkpoint stays for so many milliseconds, and longer where a followed head gets its sink. */
+const [STAY_MS, PAUSE_MS] = [450, 2000];
+
+/** Returns the head that is followed in a subject's model: the one that gives the first token most in the end. */
+const followHeads = (context: Context) => (subject: string) => {
+  const [entry] = entriesOf(context, trainedSubjects([subject]));
+  return entry?.frame && selectedHead(entry.frame, context.state.value);
+};
+
 export function build(root: HTMLElement, page: Context, scope: Scope): void {
-  const { context, play } = openByPlaying(page, scope);
+  const { context, play } = openByPlaying(page, scope, () => (isAtSink() ? PAUSE_MS : STAY_MS));
+  const followed = followHeads(context);
+  const headOf = (frame: Frame): Head =>
+    followed(frame.subject) ?? selectedHead(frame, context.state.value);
+  const kept = keepCheckpoints(context, scope, headOf);
+  const isAtSink = () =>
+    kept.courses().some((course) => {
+      const first = learnedOn(course).first?.subject;
+      return first !== undefined && context.state.value.shown.includes(first);
+    });
   const headingPlace = addElement(root, 'room-head');
   const chartPlace = addElement(root, 'chart');
   const walkPlace = addElement(root, 'walk-place');
-  const goToStep = addTrainingSlider(walkPlace, context, scope, undefined, play);
-  const kept = keepCheckpoints(context, scope);
+  const goToStep = addTrainingSlider(walkPlace, context, scope, undefined, play, kept.hasCourses);
   const updateAverages = addAverages(root, context, scope, goToStep);
-  const whyPlace = addElement(root, 'why');
-  const drawMaps = addMaps(root, context, scope);
+  const countPlace = addElement(root, 'counts');
+  const drawMaps = addMaps(root, context, scope, headOf);
   // A model that the reader adds is drawn at once.
   let known = context.state.peek().shown.length;
   scope.effect(() => {
@@ -381,7 +488,9 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     if (length > known && length > 2) context.set({ at: length - 1 });
     known = length;
   });
-  requestAll(context, scope, () => (play.isPlaying.value ? play.next.value : kept.next()));
+  const isFoldOpen = signal(false);
+  const nextSubjects = () => (play.isPlaying.value ? play.next.value : kept.next());
+  requestAll(context, scope, followed, nextSubjects, () => isFoldOpen.value);
   const shownEntries = () => entriesOf(context, context.state.value.shown);
   const trainedEntries = () => entriesOf(context, trainedSubjects(context.state.value.shown));
   hideUntilDrawn(root, scope, () => [...trainedEntries(), ...shownEntries()]);
@@ -406,16 +515,18 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     const isLoading = entries.some(({ frame, error }) => !frame && !error);
     if (reason.models !== models) reason = { models, words: '' };
     if (trained.every(({ frame, error }) => frame ?? error))
-      reason.words = reasonWords(framesOf(trained), state);
-    const words = {
-      heading: headingOf(courses),
+      reason.words = reasonWords(framesOf(trained), headOf, state);
+    const rows = entries.filter((_, i) => i === 0 || i === besideFirst(at, entries));
+    const drawnCourses = courses.filter(({ id }) => rows.some((entry) => idOf(entry) === id));
+    const heading = headingOf(drawnCourses);
+    render(headTemplate({ heading, reason: reason.words }, latest, context), headingPlace);
+    const counts = {
       finding: isLoading ? 'Loading the models …' : numbersSentence(current),
-      // The curves and the maps show it.
-      isDrawn: kept.hasCourses() && reason.words !== '' && current.every(canCount),
+      first: firstWords(drawnCourses),
+      isPlaying,
     };
-    render(headTemplate(words, latest, context, isPlaying), headingPlace);
-    // The sentence about the models may change, and comes last: nothing moves.
-    render(whyTemplate(reason.words, context), whyPlace);
+    const onFold = (isOpen: boolean) => (isFoldOpen.value = isOpen);
+    render(countTemplate(counts, current, context, onFold), countPlace);
     root.classList.toggle('pending', isPending && !isPlaying);
     // The place of a chart that is to come is kept, so that nothing below it moves.
     chartPlace.hidden = !kept.hasCourses();
@@ -424,7 +535,6 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
       const shownStep = (current[0] && stepOf(current[0])) ?? courses[0]!.points.at(-1)!.step;
       drawTextCourses(chartPlace, courses, { shownStep, isPlaying, onChoose: goToStep });
     }
-    const rows = entries.filter((_, i) => i === 0 || i === besideFirst(at, entries));
-    drawMaps(rows, courses, kept.hasCourses());
+    drawMaps(rows, courses);
   });
 }

@@ -2,17 +2,18 @@
  * The slider through training, over the stored checkpoints, with buttons to play and to step. At each position it shows
  * another model; the last one has the trained weights.
  */
-import { signal, type Signal } from '@preact/signals-core';
+import { signal, untracked, type Signal } from '@preact/signals-core';
 import { html, render, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Context, Scope } from '../page/context';
 import { valueOf } from '../page/controls';
 import type { Models } from '../run/models';
+import { isInputMissing } from '../ask/question';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { isRecordingId } from '../ask/recordings';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** While the slider plays, each checkpoint is shown for at least this many milliseconds. */
+/** While the slider plays, each checkpoint is shown for at least this many milliseconds, unless a room decides it. */
 const PLAY_MS = 370;
 /** While the slider plays, the files of this many further checkpoints are fetched. */
 const FETCHED_AHEAD = 3;
@@ -22,6 +23,8 @@ export interface Play {
   readonly isPlaying: Signal<boolean>;
   /** The subjects of the next checkpoint, which the room measures. */
   readonly next: Signal<readonly string[]>;
+  /** For how many milliseconds the shown checkpoint stays. */
+  readonly stay: () => number;
 }
 
 function hasTimeline(models: Models, { id }: Subject): boolean {
@@ -95,8 +98,16 @@ async function preload(context: Context, step: number): Promise<void> {
     await (await models.timelines()).preload(subject.id, step);
 }
 
+/** The keys that move the slider, by how many checkpoints. */
+const KEYS: Readonly<Record<string, number>> = {
+  ...{ ArrowLeft: -1, ArrowDown: -1, PageDown: -1 },
+  ...{ ArrowRight: 1, ArrowUp: 1, PageUp: 1 },
+};
+
 interface Slider {
   readonly steps: readonly number[] | undefined;
+  /** The places of the steps on the slider, which are those of a chart above it. */
+  readonly places: readonly number[];
   readonly index: number;
   readonly isPlaying: boolean;
   readonly hasPlayed: boolean;
@@ -105,7 +116,7 @@ interface Slider {
 }
 
 function sliderTemplate(
-  { steps, index, isPlaying, hasPlayed, togglePlaying, goToStep }: Slider,
+  { steps, places, index, isPlaying, hasPlayed, togglePlaying, goToStep }: Slider,
   context: Context,
 ): TemplateResult {
   if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
@@ -119,6 +130,17 @@ function sliderTemplate(
   const lastIndex = steps.length - 1;
   const lastStep = steps[lastIndex]!;
   const label = stepWords(steps[index]!, lastStep);
+  const goToPlace = (event: Event) => {
+    const value = Number(valueOf(event));
+    const distances = places.map((place) => Math.abs(place - value));
+    goToStep(steps[distances.indexOf(Math.min(...distances))]!);
+  };
+  const goByKey = (event: KeyboardEvent) => {
+    const target = index + (KEYS[event.key] ?? NaN);
+    if (Number.isNaN(target)) return;
+    event.preventDefault();
+    if (target >= 0 && target <= lastIndex) goToStep(steps[target]!);
+  };
   const button = (name: string, target: number, sign: string) =>
     html`<button
       type="button"
@@ -140,11 +162,12 @@ function sliderTemplate(
       <input
         type="range"
         min="0"
-        max=${lastIndex}
-        .value=${live(String(index))}
+        max=${places[lastIndex]!}
+        .value=${live(String(places[index]!))}
         aria-label="Training step"
         aria-valuetext=${`training ${label}`}
-        @input=${(event: Event) => goToStep(steps[Number(valueOf(event))]!)}
+        @keydown=${goByKey}
+        @input=${goToPlace}
     /></label>`;
 }
 
@@ -164,7 +187,7 @@ function playOn(
     readonly placeOfShown: () => Pick<Slider, 'steps' | 'index'>;
     readonly goToStep: (step: number) => void;
   },
-  { isPlaying, next }: Play,
+  { isPlaying, next, stay }: Play,
   isAhead: boolean,
 ): void {
   /** The checkpoint that is shown in the play, and whether it was shown long enough. */
@@ -180,7 +203,11 @@ function playOn(
       const entry = entries?.get(text);
       return entry?.frame && !entry.isStale;
     };
-    const hasFailed = (text: string) => entries?.get(text)?.error;
+    // A text that is emptied to type another one ends no play.
+    const hasFailed = (text: string) => {
+      const { error } = entries?.get(text) ?? {};
+      return error !== undefined && !isInputMissing(error);
+    };
     // After an error the next checkpoint would fail as well.
     const isOver = index >= (steps?.length ?? Infinity) - 1 || shown.some(hasFailed);
     if (isOver && isPlaying.value) isPlaying.value = false;
@@ -195,7 +222,7 @@ function playOn(
     const nextStep = steps[index + 1]!;
     if (index !== shownIndex) {
       shownIndex = index;
-      timer = window.setTimeout(() => (isDue.value = true), PLAY_MS);
+      timer = window.setTimeout(() => (isDue.value = true), untracked(stay));
       void preload(context, steps[Math.min(index + FETCHED_AHEAD, steps.length - 1)]!);
       const { models } = context.engine.peek()!;
       if (isAhead) next.value = subjectsAtStep(models, shown, nextStep, steps.at(-1)!);
@@ -209,6 +236,7 @@ function playOn(
  * Draws the slider and its buttons.
  * @param isReady once it returns true, the slider moves to the first stored step; absent: the reader moves it first
  * @param play absent: a checkpoint is measured when the slider shows it
+ * @param isScaled whether the slider is an axis of steps; otherwise its checkpoints are evenly spaced
  * @returns a function that moves to the stored step nearest to a step
  */
 export function addTrainingSlider(
@@ -217,10 +245,13 @@ export function addTrainingSlider(
   scope: Scope,
   isReady?: () => boolean,
   play?: Play,
+  isScaled = () => false,
 ): (step: number) => void {
   const storedSteps = signal<readonly number[] | undefined>(undefined);
-  const isPlaying = play?.isPlaying ?? signal(false);
-  const next = play?.next ?? signal<readonly string[]>([]);
+  const parts: Play = play ?? {
+    ...{ isPlaying: signal(false), next: signal<readonly string[]>([]), stay: () => PLAY_MS },
+  };
+  const { isPlaying } = parts;
   let hasPlayed = false;
   root.classList.add('walk');
 
@@ -260,7 +291,9 @@ export function addTrainingSlider(
     void stepsOf(models, shown).then((steps) => (storedSteps.value = steps), context.fail);
   });
   scope.effect(() => {
-    const slider = { steps: storedSteps.value, index: indexOfShown(), isPlaying: isPlaying.value };
+    const steps = storedSteps.value;
+    const places = isScaled() ? (steps ?? []) : [...(steps ?? []).keys()];
+    const slider = { steps, places, index: indexOfShown(), isPlaying: isPlaying.value };
     hasPlayed ||= slider.isPlaying;
     render(sliderTemplate({ ...slider, hasPlayed, togglePlaying, goToStep }, context), root);
   });
@@ -272,6 +305,6 @@ export function addTrainingSlider(
     queueMicrotask(() => goToStep(steps[0]!));
   });
   const placeOfShown = () => ({ steps: storedSteps.value, index: indexOfShown() });
-  playOn({ context, scope, placeOfShown, goToStep }, { isPlaying, next }, play !== undefined);
+  playOn({ context, scope, placeOfShown, goToStep }, parts, play !== undefined);
   return goToStep;
 }
