@@ -494,7 +494,7 @@ describe('Training', () => {
     const keyed = at('softmax', 0, { sink_ratio_bias: tensor([1], [0.75]) });
     const withKey = architecture({ bias_key: 'head' }, keyed) as never;
     expect(await lead([withKey, none])).toBe(
-      'The softmax model has an extra key ∗ besides the tokens: 3 of the 4 heads give it over 30%.',
+      'The softmax model has an extra slot ∗ besides the tokens: 3 of the 4 heads give it over 30%.',
     );
     expect(await lead([architecture({ bias_key: 'head' }) as never, none])).toBe(
       sinkDefinition(soft),

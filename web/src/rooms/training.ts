@@ -43,12 +43,13 @@ import { addElement, type DrawOptions } from '../page/view';
 import {
   capitalize,
   countedOn,
-  extraKeyHeads,
   firstName,
   formatPercent,
+  headsWords,
   listWords,
   modelName,
   sinkDefinition,
+  slotShare,
   startRole,
   startsSpecial,
   tooShortNote,
@@ -194,9 +195,9 @@ function reasonWords(
   if (!frame) return '';
   const { bias_key } = frame.architecture;
   const isSink = (one: Frame) => hasSink(one, claimOf(one, headOf(one), state).attention);
-  const [extra, name] = [extraKeyHeads(frame), firstName(frame)];
-  if (extra && !isSink(frame))
-    return `${capitalize(modelName({ title: titleOf(frame) }))} has an extra key ∗ besides the tokens: ${extra} give it over ${formatPercent(frame.eps, 0)}.`;
+  const [slot, name] = [slotShare(frame), firstName(frame)];
+  if (Number.isFinite(slot) && !isSink(frame))
+    return `${capitalize(modelName({ title: titleOf(frame) }))} has an extra slot ∗ besides the tokens: ${headsWords(frame, slot)} give it over ${formatPercent(frame.eps, 0)}.`;
   // A short text shows no sink, and says nothing against one.
   const hasNone = canCount(frame) && !isSink(frame);
   if (frame.operation.name !== 'softmax' || bias_key || hasNone) return sinkDefinition(frame);
