@@ -462,11 +462,10 @@ export function evenShareWords(share: number, even: number): string {
 export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
-/** Says why softmax gives the first token attention that is of no use elsewhere. */
-export const mustSpendWords = (frame: Frame): string =>
-  `Softmax must hand out 100% per row: what is unused can go to ${firstName(frame)}.`;
-
-/** The same in whole sentences; empty where rows need not sum to 100%, or an extra key takes a part. */
+/**
+ * Says why softmax gives the first token attention that is of no use elsewhere; empty where rows need not sum to 100%, or an
+ * extra key takes a part.
+ */
 export function spendSentences(frame: Frame): string {
   const { operation, architecture, recording } = frame;
   const isSoftmax = operation.name === 'softmax' && operation.normalizes;
