@@ -74,11 +74,15 @@ export const few = {
       'a text of bytes': '注意力机制为什么总是看第一个词？',
       'a text of bytes that is cut': 'لماذا تنظر النماذج إلى الكلمة الأولى؟',
       'a text with a later sink, without a start token': '注意力机制为什么总是看第一个词？',
+      'the default text, without a start token': '',
     };
     const bottoms = [];
     for (const [name, text] of Object.entries(texts)) {
-      const without = name.includes('without') ? '&first=none&layer=1&head=0' : '';
-      const page = await stage.open(`${text && `prompt=${encodeURIComponent(text)}`}${without}`);
+      const without = name.includes('without') ? '&first=none' : '';
+      const head = name.includes('later') ? '&layer=1&head=0' : '';
+      const page = await stage.open(
+        `${text && `prompt=${encodeURIComponent(text)}`}${without}${head}`,
+      );
       await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);
       assert.equal(await page.locator('[data-no-start]').count(), without ? 1 : 0, name);

@@ -101,7 +101,7 @@ const start = {
     assert.match(headNotes[0], /^Of 24 heads, L1H3 \(layer 1, head 3\) gives <s> most: 93% of /);
     assert.match(headNotes[1], /^Of 24 heads, L4H0 .* gives <s> most: [12]% on average\.$/);
     const [sink, otherRemark] = await page.locator('.remark:visible').allTextContents();
-    assert.equal(sink, '◀ 93% on <s> on average: an attention sink (over 30%)');
+    assert.equal(sink, '◀ 93% on <s> on average: a sink (over 30%)');
     assert.match(otherRemark, /^◀ [12]% on <s> on average: no sink$/);
     // Both maps have many colors: the sigmoid model shows the head with the largest weight, not the largest share.
     for (const nth of [1, 2])

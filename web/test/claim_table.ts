@@ -109,7 +109,7 @@ export const CLAIMS: Readonly<
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'a sink inside a map': [
-    /^◀ \S+ on .+?: an? (?:attention )?sink(?: \(over (\d+)%\))?$/g,
+    /^◀ \S+ on .+?: a sink(?: \(over (\d+)%\))?$/g,
     ({ map, eps }, threshold) => map.given > eps && (!threshold || isWritten(threshold, eps)),
   ],
   'no sink inside a map': [

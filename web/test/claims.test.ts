@@ -62,7 +62,7 @@ describe('the sentence about a drawn map', () => {
       const remark = remarkOf(frameOfMap(map, T, 0.9))!;
       remarks.add(remark.text.replace(/[\d.]+/g, 'N'));
       const alpha = (first + map[0]!) / T;
-      if (/attention sink/.test(remark.text)) expect(alpha).toBeGreaterThan(0.3);
+      if (/: a sink/.test(remark.text)) expect(alpha).toBeGreaterThan(0.3);
       else if (/, not over/.test(remark.text)) expect(first / rows).toBeGreaterThan(0.05);
       if (/: no sink/.test(remark.text)) expect(strong).toBeLessThan(0.4 * rows);
       if (/: no sink|, not over/.test(remark.text)) expect(alpha).toBeLessThanOrEqual(0.3);

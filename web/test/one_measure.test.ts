@@ -131,7 +131,7 @@ const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Fra
       /^Its (?:strongest )?sink is at a later token: |; its (?:strongest )?sink is later: /,
       (t, frame) => Boolean(laterOf(t, frame, indexOf(frame))),
     ],
-    'a strong remark': [/^◀ .*: an attention sink/, ({ shown, eps }) => shown.given > eps],
+    'a strong remark': [/^◀ .* on average: a sink/, ({ shown, eps }) => shown.given > eps],
     'a weak remark': [
       /^◀ .*, not over/,
       ({ shown, eps }) => shown.given <= eps && shown.after > 0.05,

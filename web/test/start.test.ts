@@ -198,8 +198,17 @@ describe('the lead of Start', () => {
     const explanation = leadOf('all', 'none');
     expect(explanation).toMatchSnapshot();
     const why = explanation.replace(' Sigmoid has no such rule.', '');
-    expect(leadOf('weak', 'weak')).toBe(`${twinClause}, it does, too. ${why}`);
-    expect(leadOf('weak', 'none')).toBe(explanation);
+    // A weak column is no sink unless its mean is over the threshold.
+    expect(leadOf('weak', 'weak')).toBe(`${twinClause}, it does, too.`);
+    expect(leadOf('weak', 'none')).toBe(`${twinClause}, it does not.`);
+    const [weak, none] = ['weak', 'none'].map((kind) => ({ kind, at: head, attention: 0.31 }));
+    const frame = {
+      ...softmax(),
+      tensors: { ...softmax().tensors, alpha_uniform: tensor([3], [0.1]) },
+    };
+    expect(leadSentence([frame, sigmoid()], [weak, none] as never)).toMatch(
+      /^In this softmax head, more .* Sigmoid has no such rule\.$/,
+    );
     // The sentence gives no reason for an operation other than softmax, or for another pair of kinds.
     const sigmoidFrame = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind, at: head }) as never);

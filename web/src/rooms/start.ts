@@ -14,6 +14,7 @@ import {
   type Kind,
   type RowClaim,
   canCount,
+  hasSink,
 } from '../claims';
 import { lessonLink } from '../page/lessons';
 import {
@@ -127,8 +128,12 @@ function isContrast(
 ): boolean {
   if (!frame || !otherFrame || !areTwins(frame, otherFrame)) return false;
   if (!spendSentences(frame) || otherFrame.operation.normalizes) return false;
-  return attendsToFirst(claim?.kind) && isWithout(otherClaim?.kind);
+  return isAnswered(claim, frame) && isWithout(otherClaim?.kind);
 }
+
+/** Whether the picture shows a sink, which the reason explains. */
+const isAnswered = (claim: Claim | undefined, frame: Frame): boolean =>
+  attendsToFirst(claim?.kind) && (claim!.kind !== 'weak' || hasSink(frame, claim!.attention));
 
 /** Whether the picture shows that rows do not attend to the first token. */
 const isWithout = (kind: Kind | undefined): boolean => kind === 'none' || kind === 'empty';
@@ -158,7 +163,7 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
     return `${recordingNote}This text has a single token, which can only attend to itself: type more.`;
   const [claim] = claims;
   const answer = claim?.kind ? answerWords(claim.kind, frame, claim.at) : '';
-  const reason = attendsToFirst(claim?.kind) ? spendSentences(frame) : '';
+  const reason = isAnswered(claim, frame) ? spendSentences(frame) : '';
   // The note about a recording has already named its text.
   const openings = [
     recordingNote ? '' : firstPromptWords(frame).trim(),
@@ -306,8 +311,8 @@ interface Shown {
 }
 
 /** Asks why the rows attend to the first token, or whether they always do where those of the drawn head do not. */
-const titleOf = (claim: Claim | undefined): string =>
-  isWithout(claim?.kind)
+const titleOf = (claim: Claim | undefined, frame: Frame | undefined): string =>
+  isWithout(claim?.kind) || (claim?.kind === 'weak' && !isAnswered(claim, frame!))
     ? 'Do language models always stare at the first token?'
     : 'Why do language models stare at the first token?';
 
@@ -316,7 +321,7 @@ const sideIndex = (state: State) => Math.min(state.at, SIDE_COUNT - 1);
 
 function headTemplate({ context, entries, frames, claims }: Shown): TemplateResult {
   const isRecorded = frames.some(({ recording }) => recording);
-  return html`<h1>${titleOf(claims[0])}</h1>
+  return html`<h1>${titleOf(claims[0], frames[0])}</h1>
     <div class="start-text">
       ${
         isRecorded

@@ -429,7 +429,7 @@ export function labelOf(
     return { kind: 'none', text: `◀ ${amount} on average${laterText || ': no sink'}` };
   const threshold = `over ${formatPercent(frame.eps, 0)}`;
   return isSink
-    ? { kind: 'sink', text: `◀ ${amount} on average: an attention sink (${threshold})` }
+    ? { kind: 'sink', text: `◀ ${amount} on average: a sink (${threshold})` }
     : { kind: 'weak', text: `◀ ${amount} on average, not ${threshold}${laterText}` };
 }
 
