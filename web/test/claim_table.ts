@@ -129,6 +129,10 @@ export const CLAIMS: Readonly<
     /; rows sum to (<?[\d.]+)%(?: on average)?$/g,
     ({ shown }, n) => isWritten(n!, shown.rowSum),
   ],
+  'what the rows of the second map sum to': [
+    /^Here, \S+ rows sum to (<?[\d.]+)% on average/g,
+    ({ shown }, n) => isWritten(n!, shown.rowSum),
+  ],
   'rows beyond 100% inside a map': [
     /^rows sum to ([\d.]+) times 100%(?:; own scale: 0 to (\d+)%)?/g,
     ({ map, shown }, times, end) =>
@@ -360,5 +364,7 @@ export function falseAnswer(
           onSlot!,
           slots.map(([count]) => count!),
         ));
-  return isTrue && areCounted ? [] : [`${heading}: ${lead} ${JSON.stringify(sides)}`];
+  return isTrue && areCounted
+    ? []
+    : [`${heading}: ${lead} ${JSON.stringify(sides.map((side) => [side.counts, side.slots]))}`];
 }

@@ -201,11 +201,10 @@ describe('what stands beside the answer', () => {
   });
 
   it('is what the rows of the second model sum to, or how much they give an extra slot', () => {
-    const [softmax, rowSums] = [frameWith(0.5), { row_mass_summary: [0.125] }];
+    const softmax = frameWith(0.5);
     const withOperation = (name: string, normalizes: boolean) =>
       frameOf({
         operation: { ...softmax.operation, name, normalizes } as never,
-        perPrompt: rowSums,
       });
     const others = [
       withOperation('sigmoid', false),
@@ -213,10 +212,11 @@ describe('what stands beside the answer', () => {
       withSlot(0, 0.75),
       softmax,
     ];
-    expect(others.map((frame) => wayWords([softmax, frame], 'it'))).toMatchSnapshot();
+    expect(wayWords([softmax, others[0]!], 'it', 1)).toBe('Here, it rows sum to 100% on average.');
+    expect(others.map((frame) => wayWords([softmax, frame], 'it', 0.125))).toMatchSnapshot();
     // Not between models without softmax, nor between three.
-    expect(wayWords([others[0]!, others[1]!], 'it')).toBe('');
-    expect(wayWords([softmax, others[0]!, others[1]!], 'it')).toBe('');
+    expect(wayWords([others[0]!, others[1]!], 'it', 1)).toBe('');
+    expect(wayWords([softmax, others[0]!, others[1]!], 'it', 1)).toBe('');
   });
 });
 

@@ -26,12 +26,13 @@ export interface Chapter {
 }
 
 const SPENDS = 'Softmax makes each token spend 100% of its attention.';
+const CAN_SPEND = 'A head that needs no other token can spend it on {first}';
 
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     question: 'Must attention sum to 100% for sinks to form?',
-    premise: `${SPENDS} A head that needs no other token can spend it on {first}, which all see.`,
+    premise: `${SPENDS} ${CAN_SPEND}, which all see.`,
     places: ['where attention must sum to 100%', 'where attention is free'],
     sides: ['Must sum to 100%', 'Free'],
     count: 2,
@@ -47,7 +48,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Ways out',
     question: 'What if attention can go elsewhere?',
-    premise: `${SPENDS} These models can spend it on an extra slot ∗ that is no token, or mute what a head writes.`,
+    premise: `${SPENDS} ${CAN_SPEND}, or on an extra slot ∗, which is no token.`,
     places: ['with softmax alone', 'with a way out'],
     sides: ['Softmax alone', 'With a way out'],
     count: 1,

@@ -18,6 +18,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { headAt, isHeadNamed, selectedHead, slotShares, type Frame, type Head } from '../frame';
+import { claimOf } from '../claims';
 import { defaults, type State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { explainTerms, field } from '../page/terms';
@@ -342,7 +343,12 @@ function reasonOf(entries: readonly SubjectEntry[], context: Context): string {
   const chapter = chapterOf(shown);
   const tested = claimAbout(shown);
   const [, second] = frames;
-  const way = wayWords(frames, phraseOf(chapter, second!.subject) ?? modelName(second!));
+  const { rowSum } = claimOf(
+    second!,
+    headOnCard(second!, context.state.peek()),
+    context.state.peek(),
+  );
+  const way = wayWords(frames, phraseOf(chapter, second!.subject) ?? modelName(second!), rowSum);
   const reason = way || (tested ? quoteOf(tested, shown) : '');
   const near = chapter ? nearWords(frames) : '';
   return `${near}${reason || (chapter ? differsWords(frames, context) : '')}`.trim();

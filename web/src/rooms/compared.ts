@@ -258,26 +258,34 @@ function firstNameOfAll(frames: readonly Frame[], isIntroduced = false): string 
   return isIntroduced ? `${name}, the start token` : name!;
 }
 
-/** Says what counts as a sink, as the title of the counts. */
-export const countTitle = (frames: readonly Frame[]): string =>
-  frames.length
-    ? `heads over ${formatPercent(frames[0]!.eps, 0)} on ${firstNameOfAll(frames)}`
-    : 'heads with a sink';
+/** Says which heads are counted, as the title of the counts. */
+export function countTitle(frames: readonly Frame[]): string {
+  if (!frames.length) return 'heads with a sink';
+  const slot = frames.some((frame) => slotShare(frame) > 0) ? ' or ∗' : '';
+  return `heads over ${formatPercent(frames[0]!.eps, 0)} on ${firstNameOfAll(frames)}${slot}`;
+}
 
 /** Says what may make sinks in a chapter, of the texts that these models have read. */
 export const premiseWords = (premise: string, frames: readonly Frame[]): string =>
   premise.replace('{first}', frames.length ? firstNameOfAll(frames, true) : 'the first token');
 
-/** Says why the second of two models has fewer sinks than softmax, or where they are; empty where its kind does not say. */
-export function wayWords([first, second, ...others]: readonly Frame[], name: string): string {
+/**
+ * Says what the rows of the second of two models sum to, or where their attention goes; empty where its kind does not say.
+ * @param rowSum what the rows of its map sum to on average
+ */
+export function wayWords(
+  [first, second, ...others]: readonly Frame[],
+  name: string,
+  rowSum: number,
+): string {
   if (!second || others.length || first!.operation.name !== 'softmax') return '';
   const slots = slotFigures(second);
   if (slots)
-    return `In ${slots} heads the slot ∗, which is no token, gets over ${formatPercent(second.eps, 0)}.`;
+    return `With ${name}, ${slots} heads give the slot ∗ over ${formatPercent(second.eps, 0)} of their attention.`;
   const { normalizes, name: operation } = second.operation;
-  if (operation === 'softmax') return '';
-  const sum = sumWords(meanRowSum(second));
+  if (operation === 'softmax' || !Number.isFinite(rowSum)) return '';
+  const sum = sumWords(rowSum);
   return normalizes
     ? `With ${name}, too, each row must sum to 100%.`
-    : `With ${name}, rows sum to ${sum} on average${sum === '100%' ? '' : ', not 100%'}.`;
+    : `Here, ${name} rows sum to ${sum} on average${sum === '100%' ? '' : ', not 100%'}.`;
 }
