@@ -75,6 +75,7 @@ export const few = {
       'a text of bytes that is cut': 'لماذا تنظر النماذج إلى الكلمة الأولى؟',
       'a text with a later sink, without a start token': '注意力机制为什么总是看第一个词？',
       'the default text, without a start token': '',
+      'a text of two lines': 'The old man sat at the door and looked over the water. '.repeat(3),
     };
     const bottoms = [];
     for (const [name, text] of Object.entries(texts)) {

@@ -512,6 +512,19 @@ function drawRoom(
   });
 }
 
+/** The height of the text field with one line, in CSS pixels. */
+const FIELD_HEIGHT = 49;
+
+/** Takes from the height of the maps what a text of two lines takes, so that the button stays on the first screen. */
+function watchField(root: HTMLElement, scope: Scope): void {
+  const watcher = new ResizeObserver(([entry]) => {
+    const { offsetHeight } = entry!.target as HTMLElement;
+    root.style.setProperty('--lines', `${Math.max(0, offsetHeight - FIELD_HEIGHT)}px`);
+  });
+  watcher.observe(root.querySelector('.start-text')!);
+  scope.onEnd(() => watcher.disconnect());
+}
+
 /** Returns the steps that the reader has scrolled to, counted from 0. Only these are measured. */
 function watchSteps(root: HTMLElement, scope: Scope) {
   const reachedSteps = signal<ReadonlySet<number>>(new Set());
@@ -619,6 +632,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const addSaved = savedEntries(context, (i) => i === 0 || isTwinDue.value);
   const shownEntries = () => addSaved(currentEntries());
   drawRoom(root, context, scope, shownEntries, openStory, isTwinDue);
+  watchField(root, scope);
   const reachedSteps = watchSteps(root, scope);
   const drawn = { reachedSteps, isAhead: watchIdle(context, scope, currentEntries) };
   const storyNeeds = fetchStory(root, drawn, { context, scope, currentEntries });
