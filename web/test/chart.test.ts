@@ -481,7 +481,7 @@ describe('a chart whose width changes', () => {
   });
 });
 
-it('marks points with words at the left above them, or else at the right below them', () => {
+it('marks points with words at the left above them, or where these keep away from the lines', () => {
   const mark = (x: number, y: number, text = 'here') => ({ x, y, text, color: '--sink' });
   const { root, marks } = chartOf([line([0, 2, 4])], {
     marks: [mark(1, 2), mark(2, 4), mark(0, 0)],
@@ -494,12 +494,16 @@ it('marks points with words at the left above them, or else at the right below t
   expect(marks('.ring-words', 'x', 'y')).toEqual([
     [178, 75],
     [320, 14],
-    [56, 161],
+    [56, 114],
   ]);
   const anchors = [...root.querySelectorAll('.ring-words')].map((words) =>
     words.getAttribute('text-anchor'),
   );
   expect(anchors).toEqual(['end', 'end', 'start']);
+  // Words without room at the left of a point from which the line falls.
+  const long = mark(1, 3, 'a sink by step 1,000');
+  const fallen = chartOf([line([0, 3, 2, 4])], { marks: [long] });
+  expect(fallen.marks('.ring-words', 'x', 'y')).toEqual([[150.7, 44.5]]);
   expect(chartOf([line([0, 1])]).root.querySelectorAll('.ring')).toHaveLength(0);
 });
 

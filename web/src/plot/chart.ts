@@ -184,6 +184,16 @@ const MIN_ROOM = 6;
 /** How many points of a line are tried for its name. */
 const MAX_NAME_PLACES = 40;
 const MARK_LETTER_WIDTH = 6.3;
+/** Where the words of a mark may stand: at its left or right, and by how much lower; the first with room is taken. */
+const MARK_PLACES = [
+  [-1, -8],
+  [1, 17],
+  [1, -8],
+  [-1, 17],
+  [1, -30],
+  [-1, -30],
+  [1, 40],
+] as const;
 
 type Point = readonly [x: number, y: number];
 
@@ -426,19 +436,33 @@ function nameLines(
     .map(drawName);
 }
 
-/** Draws the marks, with words at the left above a point, or else at the right below it; `places` are what these and the rings take. */
-function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf }: Axes) {
+/**
+ * Draws the marks, with words at the left above a point, or where these keep away from the lines and the axis; `places` are
+ * what words and rings take.
+ */
+function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf, segments }: Axes) {
+  const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
+  const obstacles = lines.flatMap(pointsAlong);
+  const [[, end = NaN], [floor = NaN]] = [xOf.range(), yOf.range()];
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];
-    const isLeft = cx - 10 - length > LEFT;
-    const side = isLeft ? -1 : 1;
-    const [textX, textY] = [cx + 10 * side, isLeft ? cy - 8 : cy + 17];
+    const roomAt = ([side, dy]: readonly [number, number]) => {
+      const [near, far] = [cx + 10 * side, cx + (10 + length) * side];
+      const [left, right] = [Math.min(near, far), Math.max(near, far)];
+      const isInside = left > LEFT && right <= end && cy + dy >= 12 && cy + dy <= floor;
+      // The middle of the words is above their foot.
+      return isInside ? distanceTo(obstacles, cy + dy - 4, left, right) : -1;
+    };
+    const roomiest = () =>
+      MARK_PLACES.reduce((best, place) => (roomAt(place) > roomAt(best) ? place : best));
+    const [side, dy] = MARK_PLACES.find((place) => roomAt(place) >= MIN_ROOM) ?? roomiest();
+    const [textX, textY] = [cx + 10 * side, cy + dy];
     const ends = [textX - 8 * side, textX + length * side];
     // Names keep clear of the words' upper and lower side, and of the ring.
-    const words = [-8, 0].flatMap((dy) => ends.map((end): Point => [end, textY + dy]));
+    const words = [-8, 0].flatMap((rise) => ends.map((at): Point => [at, textY + rise]));
     const style = `--own: var(${color})`;
     const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
-      <text class="ring-words" x=${textX} y=${textY} text-anchor=${isLeft ? 'end' : 'start'}>${text}</text>`;
+      <text class="ring-words" x=${textX.toFixed(1)} y=${textY.toFixed(1)} text-anchor=${side < 0 ? 'end' : 'start'}>${text}</text>`;
     const ring = [-12, 12].map((dx): Point => [cx + dx, cy]);
     return { places: [words, ring], picture };
   });
