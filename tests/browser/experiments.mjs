@@ -109,6 +109,9 @@ export const experiments = {
         /Softmax model, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
       );
     await waitForProgress();
+    // The progress covers no recorded text: it shows beside the small models.
+    assert.ok(await page.locator('.progress').isHidden());
+    await page.locator('.live').evaluate((live) => live.scrollIntoView());
     await page.locator('.progress button').click();
     await settled(page);
     assert.match(await text(page, '.trouble'), /^\s*Softmax model: Stopped\.[^:]*$/);

@@ -86,6 +86,7 @@ export function drawMessages(
     };
     const draw = () => {
       progress.hidden = !shownWork && !downloadText;
+      progress.classList.toggle('download', Boolean(downloadText));
       const progressBar =
         shownWork && shownWork.share >= 0
           ? html`<progress max="1" .value=${shownWork.share} aria-label="Progress"></progress>`

@@ -13,4 +13,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   place.className = 'recorded-opening';
   root.querySelector('.rail')!.after(place);
   addForgotten(place, context, scope);
+  // The progress is that of the small models: it shows beside them alone, not above the recorded texts.
+  const watcher = new IntersectionObserver(
+    ([entry]) => root.classList.toggle('live-seen', entry!.isIntersecting),
+    { rootMargin: '0px 0px -200px' },
+  );
+  watcher.observe(root.querySelector('.middle')!);
+  scope.onEnd(() => watcher.disconnect());
 }
