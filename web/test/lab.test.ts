@@ -257,9 +257,17 @@ describe('sentences of a lab', () => {
     };
     expect(longer).not.toEqual({ leftRun: preset.leftRun, rightRun: preset.rightRun });
     const finding = `Softmax has a sink; sigmoid has none. ${answer}`;
+    const spending = (share: number) => {
+      const picture = { ...sigmoid.lab.picture!, data: sigmoid.lab.picture!.data.slice() };
+      picture.data.forEach((weight, i) => (picture.data[i] = weight * share));
+      return { ...sigmoid, lab: { ...sigmoid.lab, picture } as unknown as Lab };
+    };
     expect(shortVerdictWords([softmax, sigmoid], longer).startsWith(finding)).toBe(true);
     // In the room the title says who has a sink, and the lead why.
-    expect(leadWords([softmax, sigmoid], longer)).toBe(answer);
+    const reasonOf = (share: number) => leadWords([softmax, spending(share)], longer);
+    expect(reasonOf(1)).toBe(`${answer} Sigmoid may spend less.`);
+    expect(reasonOf(0.06)).toBe(`${answer} Sigmoid may spend less.`);
+    expect(reasonOf(0.03)).toBe(`${answer} Sigmoid may spend nothing, and does (3%).`);
     expect(leadWords([softmax, sigmoid], runs)).toBe('Two models with the same task and seed.');
     const trainsOn = (length: number) =>
       [softmax, sigmoid].map((one) => {
@@ -267,8 +275,8 @@ describe('sentences of a lab', () => {
         const settings = { ...one.lab.settings, steps: 900 };
         return { ...one, lab: { ...one.lab, settings, isRunning: true, log } as unknown as Lab };
       }) as [NamedLab, NamedLab];
-    expect(shortVerdictWords(trainsOn(400), longer)).toBe(finding);
-    expect(leadWords(trainsOn(400), longer)).toBe(finding);
+    expect(shortVerdictWords(trainsOn(400), longer)).toBe(`${finding} Sigmoid may spend less.`);
+    expect(leadWords(trainsOn(400), longer)).toBe(`${finding} Sigmoid may spend less.`);
     expect(shortVerdictWords(trainsOn(399), longer)).toBe(
       'So far softmax has a sink; sigmoid has none.',
     );
@@ -313,11 +321,11 @@ describe('sentences of a lab', () => {
     expect(notesOf()).toMatchSnapshot();
     expect(rowMarks(withName(labOf('', 0.2), 'softmax'))).toEqual([
       [2, '◀ copy: repeat w40'],
-      [3, '◀ all others: nothing to copy'],
+      [3, '◀ w40: nothing to copy'],
     ]);
     const captionOf = (first: number) => captionWords(withName(labOf('', first), 'softmax'));
     expect(captionOf(0.6)).toBe(
-      '60% on the first token, mean of the rows with nothing to copy, which sum to 100%',
+      '60% on the first token, in this text; tokens with nothing to copy spend 100% in total',
     );
     // Random models that copy have nothing to compare.
     const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
@@ -369,7 +377,9 @@ describe('sentences of a lab', () => {
     const chosen = labWith([0.1, 0.2, 0.7], { text: 'head:0' });
     const sinkLog = chosen.lab.log.map((entry) => ({ ...entry, first_most: 0.6 }));
     const chosenLab = { ...chosen.lab, log: sinkLog } as unknown as Lab;
-    expect(remarkWords({ ...chosen, lab: chosenLab })!.text).toBe('no sink in this map');
+    expect(remarkWords({ ...chosen, lab: chosenLab })!.text).toBe(
+      '◀ column of the first token: no sink in this map',
+    );
     // A model without a sink at the first token may have one at another.
     const [strong, other] = [labWith([0.6, 0.1, 0.3]), labWith([0.1, 0.6, 0.3])];
     expect(findingWords([strong, other], { leftRun: '', rightRun: 'seed:2' })).toMatchSnapshot();

@@ -119,7 +119,7 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
   'the remark on a map': [
-    /^(◀ attention sink|the first token gets only <?[\d.]+% of its row|token \d+ \(\S+\) takes <?[\d.]+%|no sink(?: in this map)?)$/,
+    /^(◀ column of the first token: attention sink|the first token gets only <?[\d.]+% of its row|token \d+ \(\S+\) takes <?[\d.]+%|◀ column of the first token: no sink(?: in this map)?)$/,
     (pair, i, column) => {
       const { weight, share, meanOf } = shownHeadOf(pair[i]!);
       const isShare = pair[i]!.operation!.normalizes || share > 0.3;
@@ -129,9 +129,9 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
       const own = meanOf(Number(key));
       const [, only] = /only (\S+)%/.exec(column!) ?? [];
       const isWeight = !isSink && recent > 0.3;
-      const absence = /^no sink( in this map)?$/.exec(column!);
+      const absence = /: no sink( in this map)?$/.exec(column!);
       return (
-        (isSink && weight > 0.3) === column!.startsWith('◀') &&
+        (isSink && weight > 0.3) === column!.endsWith('attention sink') &&
         isWeight === (only !== undefined) &&
         (!absence || Boolean(absence[1]) === isSink) &&
         (!isWeight || (isWritten(only!, share) && share <= 0.3)) &&
@@ -145,7 +145,7 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
   ],
   'the map of a head': [/head (L\dH\d)/, (pair, i, name) => name === shownHeadOf(pair[i]!).name],
   'the number of a map, of its rows': [
-    /^(<?[\d.]+)% on the first token, mean of the rows with nothing to copy, which sum to (<?[\d.]+)%(; strongest head)?/,
+    /^(<?[\d.]+)% on the first token, in this text; tokens with nothing to copy spend (<?[\d.]+)% in total(; strongest head)?/,
     (pair, i, n, sum, isStrongest) => {
       const { weight, sumOf } = shownHeadOf(pair[i]!);
       const [L, H] = pair[i]!.lab.picture!.shape as [number, number];

@@ -191,7 +191,7 @@ describe('the room of the lab', () => {
     expect(text('.lab-step')).toMatchSnapshot();
     expect(text('.train')).toBe('Skip the guess');
     expect(text('.lab-bar .how p')).toContain('sequences over 64 tokens');
-    expect(text('.lab-rule')).toMatch(/^After “copy” comes the token before it\./);
+    expect(text('.lab-rule')).toMatch(/^After “copy” the token before it comes again\./);
     expect(all('.lab-trouble p')).toEqual([]);
     expect(all('.save')).toHaveLength(1);
     scope.end();
@@ -203,7 +203,7 @@ describe('the room of the lab', () => {
     const levels = (chart: typeof error) =>
       chart!.series.flatMap(({ name, values }) => (values.length ? [[name, values[0]]] : []));
     expect(levels(attention)).toEqual([
-      ['spread evenly', (1 / 2 + 1 / 3 + 1 / 4) / 3],
+      ['if spread evenly', (1 / 2 + 1 / 3 + 1 / 4) / 3],
       ['sink: over 30%', 0.3],
     ]);
     expect(levels(error)).toEqual([

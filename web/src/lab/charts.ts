@@ -45,10 +45,10 @@ const blindLoss = ({ settings }: Lab) =>
 
 const CHARTS: readonly Chart[] = [
   {
-    title: 'Attention on the first token, elsewhere',
+    title: 'Attention on the first token, elsewhere (training texts)',
     lines: [{ column: 'first_most' }],
     levels: {
-      'spread evenly': ({ settings }) => uniformShare(settings),
+      'if spread evenly': ({ settings }) => uniformShare(settings),
       [`sink: over ${formatPercent(defaults.eps, 0)}`]: () => defaults.eps,
     },
     domain: [0, 1],

@@ -10,6 +10,8 @@ export interface Preset {
   readonly claim: string;
   /** The reasons for the result, by which model has a sink in the end. */
   readonly answers?: Readonly<Partial<Record<'left' | 'right' | 'both' | 'neither', string>>>;
+  /** Whether what a model without a sink spends is a part of the answer. */
+  readonly isAboutSums?: boolean;
 }
 
 /** What the pairs that train in seconds have in common. */
@@ -25,17 +27,17 @@ export const PRESETS: readonly Preset[] = [
     claim:
       'Two models learn one task. Softmax makes each token spend 100% of its attention; sigmoid may spend less.',
     answers: {
-      left: 'Softmax makes each token spend 100% of its attention: one with nothing to copy can spend it on <s>, the start token, which all see. Sigmoid may spend less.',
+      left: 'Softmax makes each token spend 100% of its attention: with nothing to copy it can go to <s>, which all see.',
     },
+    isAboutSums: true,
   },
   {
     title: 'softmax or ReLU',
     leftRun: '',
     rightRun: 'operation:relu',
     claim: 'With ReLU a query may give no attention to any token.',
-    answers: {
-      left: 'Softmax makes each token spend 100% of its attention; with ReLU it may spend none.',
-    },
+    answers: { left: 'Softmax makes each token spend 100% of its attention.' },
+    isAboutSums: true,
   },
   {
     title: 'with an extra slot (key bias)',

@@ -156,7 +156,7 @@ export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefi
   const extra = extraKeyWeight(lab, headShown);
   const isChosen = Number(lab.settings.head ?? -1) >= 0;
   const notes = [
-    `mean of ${rowsOf(lab)}, which sum to ${formatPercent(meanRowSum(lab, headShown), 0)}`,
+    `in this text; ${rowsOf(lab)} spend ${formatPercent(meanRowSum(lab, headShown), 0)} in total`,
     ...(L * H > 1 ? [`${isChosen ? '' : 'strongest '}head ${modelHeadName(headShown)}`] : []),
     ...(isOdd(lab, headShown) && lab.log.length && !lab.isRunning
       ? [`over the last batches: ${weightWords(recentMean(lab, 'first_most'))}`]
@@ -212,8 +212,10 @@ export function remarkWords(
   // A weight over ε is no sink where rows sum to so much that its share of them is not.
   const isWeight = !hasOne && recentMean(lab, 'first_most') > EPS;
   const absence = `no sink${hasOne ? ' in this map' : ''}`;
-  const [text = lab.log.length && !isOdd(lab, headShown) ? absence : ''] = [
-    ...(isFirst ? ['◀ attention sink'] : []),
+  // The column of the first token is framed.
+  const column = `◀ column of ${firstOf(lab)}`;
+  const [text = lab.log.length && !isOdd(lab, headShown) ? `${column}: ${absence}` : ''] = [
+    ...(isFirst ? [`${column}: attention sink`] : []),
     ...(isWeight ? [`${firstOf(lab)} gets only ${weightWords(share)} of its row`] : []),
     ...(extraKeyWeight(lab, headShown) > EPS ? ['◀ attention goes to the extra slot'] : []),
     ...(rival ? [rivalWords(lab, rival, 'takes')] : []),
@@ -231,11 +233,11 @@ export const triggerName = (lab: Lab) => (hasCopies(lab) ? 'copy' : 'mean');
 export const elsewhere = (lab: Lab) =>
   hasCopies(lab) ? 'with nothing to copy' : isFineTune(lab.settings) ? 'in all rows' : 'elsewhere';
 
-/** Names the rows of a map over which its number averages. */
+/** Names the tokens in whose rows the number above a map averages. */
 const rowsOf = (lab: Lab) =>
   isFineTune(lab.settings)
-    ? 'all rows but the first'
-    : `the rows ${hasCopies(lab) ? 'with nothing to copy' : `without “${triggerName(lab)}”`}`;
+    ? 'all tokens but the first'
+    : `tokens ${hasCopies(lab) ? 'with nothing to copy' : `other than “${triggerName(lab)}”`}`;
 
 /** The texts of the sample's tokens; a trigger, a blank and the token before every sequence have names. */
 export const labelsOf = (lab: Lab): readonly string[] =>
@@ -253,7 +255,7 @@ export const labelsOf = (lab: Lab): readonly string[] =>
 export function ruleWords(lab: Lab): readonly string[] {
   if (hasCopies(lab))
     return [
-      'After “copy” comes the token before it.',
+      'After “copy” the token before it comes again.',
       'After all others, anything can come: nothing to copy.',
     ];
   return [
@@ -276,15 +278,15 @@ export function rowNotes({ lab }: NamedLab) {
   ];
 }
 
-/** The notes beside the map at two rows: what the first trigger copies, and that all other rows have nothing to copy. */
+/** The notes beside the map at two rows: what the first trigger copies, and one that has nothing to copy. */
 export function rowMarks(namedLab: NamedLab): readonly (readonly [number, string])[] {
   const [trigger, ordinary] = rowNotes(namedLab);
   if (!trigger || !ordinary) return [];
   const { lab } = namedLab;
-  const below = trigger.row + 1;
+  const below = isTrigger(lab, trigger.row + 1) ? ordinary.row : trigger.row + 1;
   return [
     [trigger.row, `◀ ${trigger.token}: ${trigger.what}`],
-    [isTrigger(lab, below) ? ordinary.row : below, `◀ all others: ${ordinary.what}`],
+    [below, `◀ ${labelsOf(lab)[below]}: ${ordinary.what}`],
   ];
 }
 
@@ -394,7 +396,7 @@ const canCompare = ([{ lab: left }, { lab: right }]: readonly [NamedLab, NamedLa
 export function titleWords(pair: readonly [NamedLab, NamedLab] | readonly [], runs?: Runs): string {
   if (pair.length && canCompare(pair)) return sinkTitle(pair, hasEnded(pair, runs));
   return pair.every(({ lab }) => hasCopies(lab))
-    ? 'Where do models look when there is nothing to look up?'
+    ? 'Where do models look when there is nothing to copy?'
     : 'Train two models and see which one gets a sink';
 }
 
@@ -460,7 +462,26 @@ function sinkWords(pair: readonly [NamedLab, NamedLab], isOver: boolean): string
 function answerWords(pair: readonly [NamedLab, NamedLab], runs: Runs): string {
   // An extra key that gets as little as the first token replaces no sink.
   const isUnused = pair.some(({ lab }) => extraKeyWeight(lab) <= EPS);
-  return (!isUnused && presetOf(runs)?.answers?.[outcomeOf(pair)]) || '';
+  const { answers, isAboutSums } = presetOf(runs) ?? {};
+  const answer = (!isUnused && answers?.[outcomeOf(pair)]) || '';
+  return answer && isAboutSums ? [answer, ...pair.flatMap(spentWords)].join(' ') : answer;
+}
+
+/** The sum of a row below which it is as good as nothing. */
+const NOTHING = 0.05;
+
+/** Says of a model without a sink that its rows need not sum to 100%, and whether they sum to as good as nothing. */
+function spentWords(one: NamedLab): readonly string[] {
+  const { lab, operation } = one;
+  const headShown = shownHead(lab);
+  if (!headShown || operation?.normalizes || hasSink(one)) return [];
+  const sum = meanRowSum(lab, headShown);
+  const name = capitalize(one.name);
+  return [
+    sum < NOTHING
+      ? `${name} may spend nothing, and does (${formatPercent(sum, 0)}).`
+      : `${name} may spend less.`,
+  ];
 }
 
 /** Says where attention goes in maps of models without a sink at the first token. */
