@@ -36,12 +36,12 @@ test(
 );
 
 test(
-  'the script writes and measures the recorded recipe again, under an eviction, rounding and a tag',
+  'the script writes and measures the recorded recipe again, under an eviction, rounding, a tag and a number of the first word',
   { skip },
   async () => {
     await withEngine({}, async (engine) => {
       const writer = await openWriter(engine);
-      const conditions = ['tova', 'exact8', 'tag'];
+      const conditions = ['tova', 'exact8', 'tag', 'nextNumber'];
       const written = await writeBeginning(writer, 'recipe', conditions);
       const { recipe } = recorded.texts;
       for (const key of ['sinks', 'looks', 'kept', 'written'])

@@ -11,8 +11,11 @@
  *   largest activation, which the room shows, and after every layer. The room states the numbers of that, and of 6 and 4 bits.
  * - The sink is broken in the ways of the room: one weight zeroed, one channel zeroed, the tag of the first token removed
  *   from later ones, all tokens replaced by copies of the first. Controls are the weight half the matrix away, the channel half the width away, and random
- *   directions. The weight and the channel are those of the largest activations of the story. The room shows the channel
- *   beside its control, the smallest change of them, and states the numbers of the others.
+ *   directions. The weight and the channel are those of the largest activations of the story. The room states their numbers.
+ *
+ * The room shows the channel zeroed at the first token alone, beside that token's next largest number. Both were added after
+ * the channel had been zeroed at all tokens, which ruins more texts: zeroed at all tokens but the first, it ruins them, too,
+ * although heads keep their sink. So that nonsense says nothing of the sink.
  *
  * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. Rounding
  * after one layer alone was added after rounding after every layer, which also ruins half of the texts whose first token
@@ -86,6 +89,10 @@ const CONDITIONS = {
   otherWeight: (_, { layer, row, column, D, F }) => zeroed(layer, half(row, D), half(column, F)),
   channel: (_, { channel }) => [`clamp_channel(${channel})`],
   otherChannel: (_, { channel, D }) => [`clamp_channel(${half(channel, D)})`],
+  nextNumber: (_, { next }) => [`clamp_channel(${next},token=0)`],
+  firstWord: (_, { channel }) => [`clamp_channel(${channel},token=0)`],
+  otherWords: (T, { channel }) =>
+    Array.from({ length: T + COUNT - 1 }, (_, i) => `clamp_channel(${channel},token=${i + 1})`),
   tag: () => ['project'],
   otherTag: () => ['project(random,seed=1)'],
   repeat: () => [],
@@ -111,7 +118,7 @@ export async function openWriter(engine) {
  * Returns the largest activation of a prompt, its channel and token, and the weight that adds most to the largest output of
  * a layer. Beside it, after the same layer: the largest number of each of the first words and of all other tokens, and
  * which share of the others' numbers 8 bits round to 0, first with the largest activation in the scale, then without; and
- * the numbers that are zeroed, of the channel and of its control: that of the token, and the largest of all others.
+ * the token's largest number and its next largest, which are zeroed.
  */
 async function largestOf({ model }, prompt) {
   const run = await model.run(prompt, { fields: ['hidden', 'spikes'] });
@@ -131,18 +138,16 @@ async function largestOf({ model }, prompt) {
     Array.from(hidden.subarray((state * prompt.length + t) * D).subarray(0, D), Math.abs),
   );
   const peaks = numbers.map((all) => round(Math.max(...all)));
+  const next = indexOfMax(D, (i) => (i === channel ? 0 : numbers[token][i]));
   const others = numbers.filter((_, t) => t !== token).flat();
   const rest = Math.max(...others);
   const zeros = [size, rest].map(
     (top) => others.filter((number) => number <= top / STEPS / 2).length / others.length,
   );
   return {
-    ...{ size: round(size), channel, token, layer, row, column, D, F },
+    ...{ size: round(size), channel, token, next, layer, row, column, D, F },
     ...{ state, peaks: peaks.slice(0, PEAKS), rest: round(rest) },
-    erased: [channel, half(channel, D)].map((column) => [
-      round(numbers[token][column]),
-      round(Math.max(...numbers.filter((_, t) => t !== token).map((all) => all[column]))),
-    ]),
+    erased: [channel, next].map((column) => round(numbers[token][column])),
     zeros: zeros.map((share) => Number((100 * share).toFixed(2))),
   };
 }

@@ -56,15 +56,15 @@ interface Exhibit {
   readonly intro: string;
   /** The cases by the choice of the experiment's menu; '' without a menu. */
   readonly cases: Readonly<Record<string, Case>>;
-  /** How many first words of the broken case the reader presses, and for what: the first one leads to the repaired case. */
-  readonly presses?: readonly [count: number, to: string];
+  /** How many first words of the broken case the reader can press, and what asks for it: the first one leads to the repaired case. */
+  readonly presses?: readonly [count: number, words: string];
   readonly headings: Readonly<Partial<Record<Condition, string>>>;
   /** Why it ruins the text, above the picture. */
   readonly causeOf: (text: Recorded, shown: Case) => string;
 }
 
 const quoted = (piece: string): string => `“${piece.trim()}”`;
-/** {state} and {peak} are the layer and channel of the largest activation, {control} the channel half the width away. */
+/** {state} and {peak} are the layer and channel of the largest activation, {next} the channel of its token's next largest. */
 const fill = (words: string, { pieces, largest }: Pick<Recorded, 'pieces' | 'largest'>): string =>
   words
     .replaceAll('{first}', quoted(pieces[0]!))
@@ -72,7 +72,8 @@ const fill = (words: string, { pieces, largest }: Pick<Recorded, 'pieces' | 'lar
     .replace('{D}', String(largest.D))
     .replaceAll('{state}', String(largest.state))
     .replace('{peak}', String(largest.channel))
-    .replace('{control}', String((largest.channel + largest.D / 2) % largest.D));
+    .replace('{next}', String(largest.next))
+    .replace('{T}', String(pieces.length));
 const LAST_WORDS = 'Keep the last words';
 const percentOf = ({ looks }: Recorded, condition: Condition, t = 0) =>
   `${Math.round(looks[condition][t]!)}%`;
@@ -81,19 +82,19 @@ const keptIn = ({ kept }: Recorded, condition: Condition) =>
 const wholeWords = (x: number) => Math.round(x).toLocaleString('en');
 const NUMBERS = `${model}, a real model, turns each word into {D} numbers.`;
 const sinkWords = (percent: string) =>
-  `Softmax makes each token spend 100% of attention: ${percent} on {first}, a sink. ` +
-  `Without {first}, that ${percent} falls on other words and mixes them in.`;
+  `Softmax makes each word spend 100% of attention: ${percent} rests on {first}, a sink. ` +
+  `Without {first} other words get that ${percent} and count more.`;
 
 export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   streaming: {
-    intro: `Long chats outgrow a model’s memory. ${model}, a real model, keeps ${budget} tokens.`,
+    intro: `Long chats outgrow a model’s memory. ${model}, a real model, keeps ${budget} of {T} tokens.`,
     cases: { '': ['Forget the first word', 'last', 'first'] },
-    presses: [2, 'keep it'],
+    presses: [2, 'Would keeping {second} do? Press it'],
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
     causeOf: (text) => sinkWords(percentOf(text, 'first')),
   },
   cache: {
-    intro: `The memory of ${model}, a real model, holds ${budget} tokens here. A rule decides which of them stay.`,
+    intro: `The memory of ${model}, a real model, holds ${budget} of {T} tokens. A rule decides which of them stay.`,
     cases: {
       h2o: [
         LAST_WORDS,
@@ -134,21 +135,21 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
         'One huge number ruins the rounding of all others',
       ],
     },
-    presses: [1, 'keep it exact'],
+    presses: [1, 'Press {first} to keep it exact'],
     headings: { round8: 'All words rounded', exact8: 'All words but {first} rounded' },
     causeOf: () =>
-      `8 bits are ${STEPS} steps up to the largest number. {first}, the most attended word (a sink), has a huge one: steps get too coarse for all others.`,
+      `8 bits give ${STEPS} steps above 0 and ${STEPS} below. {first}, the most attended word (a sink), has a huge number: steps get too coarse for all others.`,
   },
   fragility: {
-    intro: `${NUMBERS} Here one of them is set to 0 in all words, after every layer.`,
-    cases: { '': ['Erase the sink’s large number', 'channel', 'otherChannel'] },
+    intro: `${NUMBERS} Here one of those of {first} is set to 0, after every layer.`,
+    cases: { '': ['Erase one number of the first word', 'firstWord', 'nextNumber'] },
     headings: {
-      channel: 'Number {peak} erased: the large one',
-      otherChannel: 'Number {control} erased: another one',
+      firstWord: 'The largest number of {first} erased',
+      nextNumber: 'Its next largest number erased',
     },
     causeOf: (text) =>
-      'Heads recognize the sink {first} by its large number. ' +
-      `Without it {first} gets ${percentOf(text, 'channel')} of attention, not ${percentOf(text, 'otherChannel')}: other words get the rest and are mixed in.`,
+      'Heads recognize {first}, the most attended word (a sink), by its largest number. ' +
+      `Without it {first} gets ${percentOf(text, 'firstWord')} of attention; unchanged ${percentOf(text, 'all')}.`,
   },
 };
 
@@ -299,20 +300,17 @@ function rounding({ pieces, largest }: Recorded, condition: Condition, press?: P
   </table>`;
 }
 
-/** Draws the number that a card erases: that of the first word, and the largest of the others. */
-function erasing({ pieces, largest }: Recorded, condition: Condition) {
-  const { erased } = largest;
-  const top = Math.max(erased[0]![1]!, ...erased[1]!) / 0.6;
-  const [first, others] = erased[condition === 'channel' ? 0 : 1]! as [number, number];
-  const line = (name: string, size: number, words: string) =>
-    html`<tr>
-      <th scope="row">${name}</th>
-      ${numberCell(size, top, words)}
+/** Draws the number of the first word that a card erases: on both cards with one scale. */
+function erasing({ largest: { channel, erased, next } }: Recorded, condition: Condition) {
+  const isLargest = condition === 'firstWord';
+  const size = erased[isLargest ? 0 : 1]!;
+  return html`<table class="bars rounding erased">
+    <tr>
+      <th scope="row">number ${isLargest ? channel : next}</th>
+      <td>${wholeWords(size)}</td>
+      ${barCell(size / erased[0]!, '')}
       <td>→ <strong class="lost">0</strong></td>
-    </tr>`;
-  return html`<table class="bars rounding">
-    ${line(`of ${quoted(pieces[0]!)}`, first, wholeWords(first))}
-    ${line('of other words', others, `at most ${wholeWords(Math.ceil(others))}`)}
+    </tr>
   </table>`;
 }
 
@@ -335,7 +333,8 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
       `to 4 bits ${nonsenseCount('round4')} and ${nonsenseCount('exact4')}; to 8 bits after every layer ${nonsenseCount('roundAll')} and ${nonsenseCount('exactAll')}; unchanged ${nonsenseCount('all')}. ` +
       'Rounding after one layer was chosen after rounding after every layer had been tried.',
     fragility:
-      ` The large number is called a massive activation. The numbers are those after layer {state} of ${recorded.layers} of the unchanged model. Sinks: ${sinks.channel} of ${heads} heads on the left, ${sinks.otherChannel} on the right.` +
+      ` The largest number is called a massive activation. The numbers are those after layer {state} of ${recorded.layers} of the unchanged model, {peak} and {next} of those of {first}. A head has a sink if {first} gets over ${100 * eps}% on average. ` +
+      `Number {peak} matters in other words, too: erased in all words, ${sinks.channel} heads have a sink and ${nonsenseCount('channel')} of the other texts are nonsense; in all but {first} ${sinks.otherWords} and ${nonsenseCount('otherWords')}. That half the width away, erased in all words: ${sinks.otherChannel} and ${nonsenseCount('otherChannel')}.` +
       ` Other ways to break the sink, which ${sinks.all} heads of the unchanged model have: without the tag of {first}, what heads write of it into later words (W_O v₁), ` +
       `${sinks.tag} have it, and ${nonsenseCount('tag')} of the other texts are nonsense; without random directions ${sinks.otherTag} and ${nonsenseCount('otherTag')}; ` +
       `with one weight zeroed ${sinks.weight} and ${nonsenseCount('weight')}; on copies of {first} ${sinks.repeat}.`,
@@ -366,12 +365,10 @@ function legendWords(text: Recorded, [, , repaired]: Case): string {
   return `attention from ${quoted(text.pieces.at(-1)!)}${struck}`;
 }
 
-/** Says what pressing a first word does; '' where none can be pressed. */
+/** Asks to press a first word, or says how to undo it; '' where none can be pressed. */
 function pressWords(presses: Exhibit['presses'], word: number): string {
   if (word >= 0) return `Press ${['{first}', '{second}'][word]} to undo`;
-  if (!presses) return '';
-  const [count, purpose] = presses;
-  return `Press ${count > 1 ? '{first} or {second}' : '{first}'} to ${purpose}`;
+  return presses?.[1] ?? '';
 }
 
 interface Card {
@@ -380,10 +377,16 @@ interface Card {
   /** What the reader can press; '' if nothing. */
   readonly says: string;
   readonly picture: unknown;
+  /** How many heads have a sink; '' where the card is not about that. */
+  readonly sinks: string;
 }
 
 /** Draws what the model reads and writes under a condition. */
-const drawCard = (text: Recorded, one: Condition, { title, isRepaired, says, picture }: Card) =>
+const drawCard = (
+  text: Recorded,
+  one: Condition,
+  { title, isRepaired, says, picture, sinks }: Card,
+) =>
   html`<div class="forgotten-card ${isRepaired ? 'repaired' : ''}">
     <div class="card-head">
       <h2>${title}</h2>
@@ -394,7 +397,7 @@ const drawCard = (text: Recorded, one: Condition, { title, isRepaired, says, pic
     <p class="text-strip writing" data-written=${one} title=${text.written[one].text}>
       ${shortened(text.written[one].text)}
     </p>
-    <p class="hint">${passagesWords(one)}</p>
+    <p class="hint">${passagesWords(one)}${sinks}</p>
   </div>`;
 
 /** Draws the cards of the beginning and the case that the reader chooses, above each experiment. */
@@ -425,7 +428,9 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
         ? rounding(text, one, isLeft ? press : undefined)
         : html`${isErased ? erasing(text, one) : nothing}
           ${strip(text, one, context.theme.value, isLeft ? press : undefined)}`;
-      return drawCard(text, one, { title: fill(headings[one]!, text), isRepaired, says, picture });
+      const sinks = isErased ? `; ${text.sinks[one]} of ${heads} heads have a sink` : '';
+      const cardTitle = fill(headings[one]!, text);
+      return drawCard(text, one, { title: cardTitle, isRepaired, says, picture, sinks });
     };
     render(
       html`<h1>${shown ? titleOf(text, shown) : title}</h1>
@@ -463,7 +468,8 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
                 ${
                   isRounded || isErased
                     ? html`<p class="hint">
-                        Unchanged, the model writes: ${quoted(shortened(text.written.all.text))}
+                        Unchanged, ${isErased ? `${text.sinks.all} heads have a sink, and ` : ''}the
+                        model writes: ${quoted(shortened(text.written.all.text))}
                       </p>`
                     : nothing
                 }
