@@ -304,7 +304,7 @@ function rounding({ pieces, largest }: Recorded, condition: Condition, press?: P
 function erasing({ largest: { channel, erased, next } }: Recorded, condition: Condition) {
   const isLargest = condition === 'firstWord';
   const size = erased[isLargest ? 0 : 1]!;
-  return html`<table class="bars rounding erased">
+  return html`<table class="bars rounding">
     <tr>
       <th scope="row">number ${isLargest ? channel : next}</th>
       <td>${wholeWords(size)}</td>
@@ -334,7 +334,7 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
       'Rounding after one layer was chosen after rounding after every layer had been tried.',
     fragility:
       ` The largest number is called a massive activation. The numbers are those after layer {state} of ${recorded.layers} of the unchanged model, {peak} and {next} of those of {first}. A head has a sink if {first} gets over ${100 * eps}% on average. ` +
-      `Number {peak} matters in other words, too: erased in all words, ${sinks.channel} heads have a sink and ${nonsenseCount('channel')} of the other texts are nonsense; in all but {first} ${sinks.otherWords} and ${nonsenseCount('otherWords')}. That half the width away, erased in all words: ${sinks.otherChannel} and ${nonsenseCount('otherChannel')}.` +
+      `Both cases were chosen after the number had been erased in all words. It matters in other words, too: erased in all words, ${sinks.channel} heads have a sink and ${nonsenseCount('channel')} of the other texts are nonsense; in all but {first} ${sinks.otherWords} and ${nonsenseCount('otherWords')}. That half the width away, erased in all words: ${sinks.otherChannel} and ${nonsenseCount('otherChannel')}.` +
       ` Other ways to break the sink, which ${sinks.all} heads of the unchanged model have: without the tag of {first}, what heads write of it into later words (W_O v₁), ` +
       `${sinks.tag} have it, and ${nonsenseCount('tag')} of the other texts are nonsense; without random directions ${sinks.otherTag} and ${nonsenseCount('otherTag')}; ` +
       `with one weight zeroed ${sinks.weight} and ${nonsenseCount('weight')}; on copies of {first} ${sinks.repeat}.`,
@@ -346,7 +346,7 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
         `Recorded from ${recorded.file} (sha256 ${recorded.sha256.slice(0, 12)}…) by Sinkscope ${recorded.version}: the likeliest token each time, ${recorded.count} tokens. ` +
           `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. Unchanged it writes: ${quoted(shortened(text.written.all.text))} ` +
           `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words. ` +
-          `Attention is that of the last word, a mean over ${heads} heads. The story was tried first; news text, recipe and cases were chosen before the model read them.${own[experiment] ?? ''}`,
+          `Attention is that of the last word, a mean over ${heads} heads. The story was tried first; news text and recipe were chosen before the model read them.${own[experiment] ?? ''}`,
         text,
       )}
     </p>
