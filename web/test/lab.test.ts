@@ -329,7 +329,9 @@ describe('sentences of a lab', () => {
     );
     // Random models that copy have nothing to compare.
     const untrained = { ...labOf('', 0.4), log: [], current: { first_most: 0.32 } };
-    expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe('');
+    expect(captionWords(withName(untrained as unknown as Lab, 'softmax'))).toBe(
+      'each token must spend 100%',
+    );
     const setup = { firstText: 'w0' };
     expect(captionWords(withName({ ...labOf('', 0.6), setup } as unknown as Lab, 'a'))).toMatch(
       /^60% on <s>, /,
@@ -395,7 +397,7 @@ describe('sentences of a lab', () => {
       const picture = { data, shape: [1, 1, T, T] };
       return withName({ ...lab, picture, log: lab.log.slice(0, steps) } as unknown as Lab, 'a');
     };
-    const everywhere = 'Before training, each token (row) looks everywhere';
+    const everywhere = 'Untrained: each token (row) looks everywhere';
     expect(readingWords([labOf(1), labOf(1.4)])).toBe(everywhere);
     expect(readingWords([labOf(1), labOf(0.3)])).not.toBe(everywhere);
     expect(readingWords([labOf(1), labOf(1, 3)])).toBe('Each row: where one token looks');

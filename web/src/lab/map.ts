@@ -110,7 +110,8 @@ function drawMap(
         ])
       : weights,
     scale: scaleOf([namedLab], theme),
-    outlined: [{ row: -1, col: shift }],
+    // Before training no column stands out, and nothing names a frame.
+    outlined: lab.log.length || isFineTune(lab.settings) ? [{ row: -1, col: shift }] : [],
     rowMarks: rowMarks(namedLab),
     ...(remark && { remark }),
     wordPx: 1,

@@ -24,8 +24,7 @@ export const PRESETS: readonly Preset[] = [
     action: 'compare softmax with sigmoid',
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
-    claim:
-      'Two models learn one task. Softmax makes each token spend 100% of its attention; sigmoid may spend less.',
+    claim: 'Two models learn one task. Only how they spend attention differs.',
     answers: {
       left: 'Softmax makes each token spend 100% of its attention: with nothing to copy it can go to <s>, which all see.',
     },

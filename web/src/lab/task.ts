@@ -5,7 +5,7 @@ import { isFineTune } from './settings';
 import { isTrigger, labelsOf, rowNotes, ruleWords, START, type NamedLab } from './words';
 
 /** The top and the height of the tokens. */
-const [WIDTH, HEIGHT, TOP, TOKEN] = [430, 232, 72, 36];
+const [WIDTH, HEIGHT, TOP, TOKEN] = [430, 276, 84, 36];
 /** The most pixels from a token to the next. */
 const MAX_STEP = 53;
 /** The weights whose colors in a map the arrows have. */
@@ -16,6 +16,12 @@ const arrow = (from: number, to: number, y: number, fall: number, color: string)
   stroke=${color} stroke-dasharray=${fall > 0 ? '4 3' : 'none'}
   d="M${from},${y}C${from},${y + fall} ${to},${y + fall} ${to},${y}"
 /><path stroke=${color} d="M${to - 5},${y + 8 * Math.sign(fall)}L${to},${y}l5,${8 * Math.sign(fall)}" />`;
+
+/** Draws a short arrow from a token's frame to the token that comes next. */
+const toNext = (x: number, step: number, color: string) => {
+  const [y, end] = [TOP + TOKEN / 2, x + step - 10];
+  return svg`<path stroke=${color} d="M${x + step / 2 - 2},${y}H${end}m-5,-5l5,5l-5,5" />`;
+};
 
 const text = (
   words: string,
@@ -36,13 +42,19 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
   if (!trigger || !ordinary)
     return html`<h2>${ruleWords(lab).join(' ')}</h2>
       ${isFineTune(lab.settings) ? html`<p class="lab-text">“${lab.words.join('')} …”</p>` : nothing}`;
-  const tokens = labelsOf(lab).slice(0, 2 + Math.max(trigger.row, ordinary.row));
+  const labels = labelsOf(lab).slice(0, Math.max(trigger.row + 2, ordinary.row + 1));
+  // What comes after the token with nothing to copy is open.
+  const tokens = labels.length > ordinary.row + 1 ? labels : [...labels, '?'];
   const step = Math.min(MAX_STEP, WIDTH / tokens.length);
   const x = (t: number) => step * (t + 0.5);
   const scale = sequential(theme, 1, true);
   const [found, sought] = [cssColor(scale, FOUND), cssColor(scale, SOUGHT)];
   const colorOf = (t: number) =>
-    t > 1 && isTrigger(lab, t) ? found : t === ordinary.row ? 'currentColor' : 'none';
+    t > 1 && t < labels.length && isTrigger(lab, t)
+      ? found
+      : t === ordinary.row
+        ? 'currentColor'
+        : 'none';
   const [says = '', asks = ''] = ruleWords(lab);
   const [rule, reason] = asks.split(': ');
   const where = `Where does “${ordinary.token}” look?`;
@@ -55,11 +67,14 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
   >
     ${tokens.map((token, t) => {
       const isFound = colorOf(t) === found;
-      const size = Math.min(token.length > 2 ? 15 : 20, step * 0.4);
-      return svg`<rect x=${x(t) - step / 2 + 3} y=${TOP} width=${step - 6} height=${TOKEN} rx="5" stroke=${colorOf(t)} />
-        ${text(token, x(t), TOP + 24, size, colorOf(t) === 'none' ? 400 : 700)}
-        ${isFound ? arrow(x(t), x(t - 1), TOP - 3, -36, found) : nothing}
-        ${t < ordinary.row ? arrow(x(ordinary.row), x(t), TOP + TOKEN + 3, 24 + 11 * (ordinary.row - t), sought) : nothing}`;
+      const size = Math.min(token.length > 2 ? 13 : 20, step * 0.4);
+      const isCopied = t > 0 && colorOf(t - 1) === found;
+      const isFramed = colorOf(t) !== 'none';
+      return svg`<rect x=${x(t) - step / 2 + 6} y=${TOP} width=${step - 12} height=${TOKEN} rx="5" stroke=${colorOf(t)} />
+        ${text(token, x(t), TOP + 24, size, isFramed || isCopied ? 700 : 400, isCopied && !isFramed ? found : undefined)}
+        ${isFramed && t + 1 < tokens.length ? toNext(x(t), step, colorOf(t)) : nothing}
+        ${isFound ? arrow(x(t), x(t - 1), TOP - 3, -42, found) : nothing}
+        ${t < ordinary.row ? arrow(x(ordinary.row), x(t), TOP + TOKEN + 3, 26 + 14 * (ordinary.row - t), sought) : nothing}`;
     })}
     ${text(says, WIDTH / 2, 16, 15, 700, found)} ${text(`${rule}:`, WIDTH / 2, HEIGHT - 30, 15)}
     ${text(`${reason} ${where}`, WIDTH / 2, HEIGHT - 9, 15)}

@@ -145,14 +145,15 @@ function isOdd(lab: Lab, { weight }: ShownHead): boolean {
 
 /**
  * Returns the number above a lab's map, and what it is the mean of; undefined without a map. It is of the drawn rows. Two
- * random models that copy have nothing to compare, so before training no number is above them.
+ * random models that copy have nothing to compare, so before training what their tokens must spend is above them instead.
  */
-export function mapNumber({ lab }: NamedLab): readonly [string, string] | undefined {
+export function mapNumber({ lab, operation }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
   const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  if (!lab.log.length && !isFineTune(lab.settings)) return ['', ''];
+  if (!lab.log.length && !isFineTune(lab.settings))
+    return ['', `each token ${operation?.normalizes ? 'must spend 100%' : 'may spend 0%'}`];
   const extra = extraKeyWeight(lab, headShown);
   const isChosen = Number(lab.settings.head ?? -1) >= 0;
   const notes = [
@@ -195,7 +196,9 @@ export function readingWords(labs: readonly NamedLab[]): string {
     const headShown = shownHead(lab);
     return headShown && looksEverywhere(headShown, lab.picture!.shape[2]!);
   });
-  return `Before training, each ${isEven ? 'token (row) looks everywhere' : 'row: where one token looks'}`;
+  return isEven
+    ? 'Untrained: each token (row) looks everywhere'
+    : 'Untrained; each row: where one token looks';
 }
 
 /** The remark on a lab's map: where its attention gathers; undefined if there is nothing to say, as before training. */
