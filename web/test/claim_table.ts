@@ -344,15 +344,13 @@ export function falseAnswer(
     const said = words.replace('none', '0').split(' to ').map(Number);
     return said.join() === [...new Set([Math.min(...counts), Math.max(...counts)])].join();
   };
-  const [, place, numbers, of, others, onTokens, onSlot] =
-    /^(At a|There), (.+) of (\d+) heads ha(?:s|ve) a sink; (?:(?:at b|elsewhere), (.+)|with an extra slot, (.+), but (.+) give the slot as much)\.$/.exec(
+  const [, numbers, of, others, onTokens, onSlot] =
+    /^At a, (.+) of (\d+) heads ha(?:s|ve) a sink; (?:at b, (.+)|with an extra slot ∗, (.+): (.+) give over 30% to ∗ instead)\.$/.exec(
       lead,
     ) ?? [];
   const areCounted =
     Number(of) === heads &&
     isCounted(numbers!, first) &&
-    (place === 'There') === (where === 'a') &&
-    /elsewhere/.test(lead) === (where === 'a') &&
     (others
       ? isCounted(others, second) && !areMoved
       : areMoved &&

@@ -422,7 +422,7 @@ describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
         if (verdictOf(frames[0]!).conclusive) {
           const answer = chapterHeading(sides, places);
           problems.push(
-            ...falseAnswer(answer, chapterCounts(sides, places, answer), sides, 24).map(
+            ...falseAnswer(answer, chapterCounts(sides, places), sides, 24).map(
               (what) => `“${prompt}”: ${what}`,
             ),
           );

@@ -967,6 +967,16 @@ describe('Compare', () => {
     expect(await headsAsked({})).toEqual({ sigmoid: { layer: 1, head: 0 } });
     expect(await headsAsked({ layer: 0, head: 1 })).toEqual({ sigmoid: { layer: 0, head: 1 } });
     expect((await compareRoom({}, [softmax({}, ratios), plain])).asked().heads).toEqual({});
+    // The word above each map explains its choice; happy-dom has no popovers.
+    const notes = (await compareRoom({}, frames)).all('.cell-head .term').map((word) => {
+      Object.assign(HTMLElement.prototype, { showPopover: () => {}, hidePopover: () => {} });
+      word.click();
+      return `${word.textContent}: ${document.querySelector('.note')!.textContent}`;
+    });
+    expect(notes).toEqual([
+      'strongest head: Of 4 heads, L1H0 gives <s> most.',
+      'typical head on ∗: Of the 3 heads that give the slot ∗ over 30%, L1H0 is the middle one. The strongest may give the tokens nothing.',
+    ]);
   });
 
   const RULES = ['softmax', 'sigmoid', 'sigmoid-norm', 'softpick', 'elu1', 'relu'];

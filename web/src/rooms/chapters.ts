@@ -25,30 +25,29 @@ export interface Chapter {
   readonly members: readonly Member[];
 }
 
-const SPENDS = 'Softmax makes each token spend 100% of its attention.';
-const CAN_SPEND = 'A head that needs no other token can spend it on {first}';
+const CAN_SPEND = 'Softmax heads that need no other token still spend 100%: it can go to {first}';
 
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     question: 'Must attention sum to 100% for sinks to form?',
-    premise: `${SPENDS} ${CAN_SPEND}, which all see.`,
+    premise: `${CAN_SPEND}, which all see.`,
     places: ['where attention must sum to 100%', 'where attention is free'],
     sides: ['Must sum to 100%', 'Free'],
     count: 2,
     members: [
       ['softmax', 'softmax', 'tokens share 100%'],
       ['sigmoid-norm', 'normalized sigmoid', 'scaled to 100%'],
-      ['sigmoid', 'sigmoid', 'weighs each token alone'],
-      ['softpick', 'softpick', 'rows may be empty'],
-      ['elu1', 'ELU+1', 'weights grow without limit'],
+      ['sigmoid', 'sigmoid', 'each token alone'],
+      ['softpick', 'softpick', 'allows empty rows'],
+      ['elu1', 'ELU+1', 'no upper limit'],
       ['relu', 'ReLU', 'negative scores become 0'],
     ],
   },
   {
     title: 'Ways out',
     question: 'What if attention can go elsewhere?',
-    premise: `${SPENDS} ${CAN_SPEND}, or on an extra slot ∗, which is no token.`,
+    premise: `${CAN_SPEND}, or to an extra slot ∗, which is no token.`,
     places: ['with softmax alone', 'with a way out'],
     sides: ['Softmax alone', 'With a way out'],
     count: 1,

@@ -21,14 +21,14 @@ import { headAt, isHeadNamed, selectedHead, slotShares, type Frame, type Head } 
 import { claimOf } from '../claims';
 import { defaults, type State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
-import { explainTerms, field } from '../page/terms';
+import { explainTerms, explainWord, field } from '../page/terms';
 import { attention, labelOf } from '../views/attention';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { addNumbers, differencesBetween, panelOf } from './all_numbers';
-import { addCardLegend, cardLook, nameHeads } from './cards';
+import { addCardLegend, cardLook } from './cards';
 import {
   CHAPTERS,
   chapterOf,
@@ -55,7 +55,7 @@ import {
   wayWords,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { capitalize, modelName } from '../words';
+import { capitalize, firstName, formatPercent, headName, modelName } from '../words';
 import { lossWords, modelList, runsWords, type ModelGroup, type ModelRow } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
@@ -234,31 +234,44 @@ function headOnCard(frame: Frame, requested: Head): Head {
   return middle ?? selectedHead(frame, requested);
 }
 
-function middleSlotHead(frame: Frame): Head | undefined {
+/** Returns the heads that give an extra slot over ε, by how much they give it. */
+function slotHeads(frame: Frame): readonly number[] {
   const shares = Array.from(slotShares(frame) ?? []);
-  const heads = [...shares.keys()]
+  return [...shares.keys()]
     .filter((i) => shares[i]! > frame.eps)
     .sort((a, b) => shares[a]! - shares[b]!);
+}
+
+function middleSlotHead(frame: Frame): Head | undefined {
+  const heads = slotHeads(frame);
   const middle = heads[heads.length >> 1];
   return middle === undefined ? undefined : headAt(middle, frame.architecture.H);
 }
 
+/** Says which head a card shows, in a word that explains it. */
+function headWords(frame: Frame, requested: Head): TemplateResult {
+  const name = headName(headOnCard(frame, requested), frame);
+  if (isHeadNamed(requested)) return explainTerms(name, true);
+  const { L, H } = frame.architecture;
+  const count = slotHeads(frame).length;
+  return count
+    ? explainWord(
+        'typical head on ∗',
+        `Of the ${count} heads that give the slot ∗ over ${formatPercent(frame.eps, 0)}, ${name} is the middle one. The strongest may give the tokens nothing.`,
+      )
+    : explainWord('strongest head', `Of ${L * H} heads, ${name} gives ${firstName(frame)} most.`);
+}
+
 /** Draws a card for each shown model: the map of its strongest head, or another picture. */
-function addCards(
-  place: HTMLElement,
-  context: Context,
-  scope: Scope,
-  headWords: ReturnType<typeof nameHeads>,
-) {
+function addCards(place: HTMLElement, context: Context, scope: Scope) {
   const pictures = addElement(place, 'pictures');
   const headOf = (frame: Frame) => headOnCard(frame, context.state.peek());
-  const wordsOf = (frame: Frame, i: number) => {
-    const { shown } = context.state.peek();
+  const wordsOf = (frame: Frame) => {
+    const state = context.state.peek();
+    const { shown } = state;
     const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
     const color = colorsOfSubjects(shown)[shown.indexOf(frame.subject)] ?? '--ink';
-    // The first card says which of its heads it shows; others show theirs by the same rule.
-    const words = headWords(frame, headOf(frame), middleSlotHead(frame) && '∗');
-    return { title, hint: i ? words.replace(/^strongest: /, '') : words, color };
+    return { title, hint: headWords(frame, state), color };
   };
   const look = cardLook(wordsOf, headOf, (frame) =>
     labelOf(frame, headOf(frame), context.state.peek(), true),
@@ -317,7 +330,7 @@ function chapterWords(chapter: Chapter, shownFrames: readonly Frame[], context: 
   if (isComplete && !obstacle) {
     const sides = sidesOf(chapter, frames);
     const heading = chapterHeading(sides, chapter.places);
-    return { heading, lead: chapterCounts(sides, chapter.places, heading) };
+    return { heading, lead: chapterCounts(sides, chapter.places) };
   }
   const isAlone = othersToMeasure(context, state).areWaiting || !allows(state, 'subjects');
   return { heading: '', lead: obstacle || (isAlone ? countsOf(frames, context) : '') };
@@ -364,7 +377,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const answers = addElement(root, 'middle');
   const updateLegend = addCardLegend(answers, context);
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
-  const { stage, update } = addCards(answers, context, scope, nameHeads(context));
+  const { stage, update } = addCards(answers, context, scope);
   const reasonPlace = addElement(answers, 'reason', 'p');
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');

@@ -123,6 +123,10 @@ export const nearWords = (frames: readonly Frame[]): string =>
 const isUnbounded = (frame: Frame): boolean =>
   usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES;
 
+/** Says what the rows of all heads sum to on average, where that is far more than 100%; empty elsewhere. */
+export const unboundedWords = (frame: Frame): string =>
+  isUnbounded(frame) ? `: rows sum to ${sumWords(meanRowSum(frame))}` : '';
+
 /** Returns how many of a model's heads give an extra slot over ε, as words like `countFigures`; empty without one. */
 export function slotFigures(frame: Frame): string {
   const share = slotShare(frame);
@@ -231,11 +235,10 @@ export function chapterHeading(
   return `Sinks form ${here} and ${there}`;
 }
 
-/** Counts the heads with a sink on both sides of a chapter, after its heading. */
+/** Counts the heads with a sink on both sides of a chapter, or those that give an extra slot as much. */
 export function chapterCounts(
   [first, second]: readonly Side<Frame>[],
   [here, there]: readonly [string, string],
-  heading: string,
 ): string {
   const own = rangeWords(first!.items);
   const [, heads = ''] = /( of \d+)$/.exec(own) ?? [];
@@ -244,11 +247,10 @@ export function chapterCounts(
   const orNone = (counted: readonly Frame[]) => figures(counted).replace(/^0$/, 'none');
   const slots = movedTo(second!);
   const verb = /^1 of \d+$/.test(own) ? 'has' : 'have';
-  const isThere = heading.endsWith(` ${here}`);
   const others = slots.length
-    ? `with an extra slot, ${orNone(slots)}, but ${figures(slots, slotShare)} give the slot as much`
-    : `${isThere ? 'elsewhere' : there}, ${orNone(second!.items)}`;
-  return `${isThere ? 'There' : capitalize(here)}, ${own} heads ${verb} a sink; ${others}.`;
+    ? `with an extra slot ∗, ${orNone(slots)}: ${figures(slots, slotShare)} give over ${formatPercent(slots[0]!.eps, 0)} to ∗ instead`
+    : `${there}, ${orNone(second!.items)}`;
+  return `${capitalize(here)}, ${own} heads ${verb} a sink; ${others}.`;
 }
 
 /** Names the first token of all models, if it is one; with `isIntroduced` also what it is. */

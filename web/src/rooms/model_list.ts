@@ -9,7 +9,7 @@ import { mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
 import { SMALL_CHANGE, worseWords } from '../views/settings';
 import { capitalize, formatPercent, listWords, slotShare, verdictOf } from '../words';
-import { countFigures, countTitle, obstacleOf, slotFigures } from './compared';
+import { countFigures, countTitle, obstacleOf, slotFigures, unboundedWords } from './compared';
 
 const AS_GOOD = 'as well as';
 
@@ -93,7 +93,8 @@ function countTemplate(row: ModelRow, heads: number | undefined) {
 /** @param heads how many heads each model has; undefined if they differ in that */
 function rowTemplate(row: ModelRow, heads: number | undefined): TemplateResult {
   const { subject, name, what, isStale, color, press } = row;
-  const words = html`<b>${name}</b> ${what}`;
+  const sum = isCounted(row) ? unboundedWords(row.frame!) : '';
+  const words = html`<b>${name}</b> ${what}${sum}`;
   return html`<div
     class="model ${color ? 'shown' : ''} ${isStale ? 'stale' : ''}"
     data-subject=${subject}
@@ -136,7 +137,7 @@ export function modelList(groups: readonly ModelGroup[], published = ''): Templa
   const isPicker = rows.some(({ press }) => press);
   return html`<div class="models" role="group" aria-label="Models">
     <p class="columns">
-      <span>${isPicker ? 'press for its map' : nothing}</span> <span>${countTitle(frames)}</span>
+      <span>${isPicker ? 'press one' : nothing}</span> <span>${countTitle(frames)}</span>
     </p>
     ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads))}`)}
     ${published && frames[0] ? publishedModel(frames[0].eps, published) : nothing}
