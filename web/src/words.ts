@@ -64,7 +64,7 @@ export function formatPercent(share: number, digits = 1): string {
 }
 
 /** Row sums below this are printed with a decimal, as are the weights of such rows. */
-const SMALL_SUM = 0.0995;
+export const SMALL_SUM = 0.0995;
 
 /** Formats a row sum in whole percents, below 10% with one decimal. */
 export const sumWords = (sum: number): string =>

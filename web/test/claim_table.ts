@@ -80,13 +80,13 @@ export const CLAIMS: Readonly<
         : map.given >= Math.max(...raw) - 1e-6),
   ],
   'a row that is read': [
-    /(?:“(.*?)”|<\S+>) spends (<?[\d.]+)% on .+?, (<?[\d.]+)% in all/g,
+    /(?:“(.*?)”|<\S+>) spends (<?[\d.]+)% on (?:itself|the first token(?: “.*?”)?|“.*?”|<[^\s,]+>)(?:, (<?[\d.]+)% in all)?/g,
     ({ shown, texts }, name, n, sum) =>
       texts.some(
         (text, t) =>
           (!name || !text || name === text) &&
           isWritten(n!, shown.column[t]!) &&
-          isWritten(sum!, shown.rowSums[t]!),
+          isWritten(sum ?? '100', shown.rowSums[t]!),
       ),
   ],
   'a bound on all heads': [

@@ -118,7 +118,7 @@ describe('the lead of Start', () => {
     const parts = () =>
       all('.row-strip > *').map((part) => part.getAttribute('style')!.replace(/[^\d.]/g, ''));
     expect(texts('[data-row]')).toEqual([
-      '“a” spends 90% on <s>, 100% in all',
+      '“a” spends 90% on <s>',
       '“a” spends 20% on <s>, 50% in all',
     ]);
     expect(parts().map(Number)).toEqual(
@@ -127,13 +127,13 @@ describe('the lead of Start', () => {
     expect(extra(long).readRow).toBe(1);
     set({ query: 2, key: 0 });
     expect(texts('[data-row]')).toEqual([
-      '“=1,"x"↵” spends 80% on <s>, 100% in all',
+      '“=1,"x"↵” spends 80% on <s>',
       '“=1,"x"↵” spends 50% on <s>, 200% in all',
     ]);
     expect(parts().map(Number)).toEqual([50, 50, 40, 50, 100, 25].map((n) => expect.closeTo(n, 3)));
     expect([softmax(), long].map((frame) => extra(frame).readRow)).toEqual([2, 2]);
     set({ query: 0 });
-    expect(texts('[data-row]')[0]).toBe('“<s>” spends 100% on itself, 100% in all');
+    expect(texts('[data-row]')[0]).toBe('“<s>” spends 100% on itself');
   });
 
   it('states the number of the highest head, also if no head attends much to the first token', () => {

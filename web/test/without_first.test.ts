@@ -83,7 +83,7 @@ it('the heading says what the numbers below it show, of random numbers too', () 
     ],
   ] as Parameters<typeof headingOf>[])
     expect(headingOf(...parameters)).toBe(
-      'Hiding the first token changes little of the written text',
+      'Hiding the first token changes little in how likely and how repetitive the text is',
     );
   expect(verdictOf(createTrials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
   let state = 7;

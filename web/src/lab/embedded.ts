@@ -12,8 +12,7 @@ import { createPictures, redrawAfterChanges } from './pictures';
 import { isFineTune, printSettings } from './settings';
 import { claimWords, shortVerdictWords, verdictWords } from './words';
 
-const TASK_WORDS =
-  'Two models learn one task: after “copy”, repeat the token before it, as in “a copy a”. ';
+const TASK_WORDS = 'The task: after “copy”, repeat the token before it, as in “a copy a”. ';
 
 /** Adds the figure's elements, from top to bottom. */
 function addPlaces(root: HTMLElement, context: Context, pair: Pair, isEmbed: boolean) {

@@ -258,7 +258,7 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
     ${sink ? 'only ' : ''}${headsHave(frame, sink)} a sink at the first token
     ${countedOn(frame)}.${smallModel}:
     <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
-      >see both on this text</a
+      >see this model and one trained without ${token} on this text</a
     >, or read <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
   </span>`;
 }
@@ -357,14 +357,16 @@ function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof 
 /** Draws a row as a strip on the scale of all strips: what it gives to the first token, and to the others. */
 function stripTemplate(frame: Frame, { query, attention, sum }: RowClaim, end: number) {
   const partOf = (share: number) => `--part: ${(100 * share) / end}%`;
+  // A word stands only in a part that has room for it.
+  const wordsIn = (share: number, words: string) => (share / end >= 0.25 ? words : '');
   return html`<span
     class="row-strip"
     aria-hidden="true"
     data-word=${tokenWord((frame.queries ?? frame.tokens)[query]!.text)}
   >
-    <span style=${partOf(1)}></span>
-    <i style=${partOf(sum)}></i>
-    <b style=${partOf(attention)}></b>
+    <span style=${partOf(1)}>${wordsIn(1 - sum, 'not spent')}</span>
+    <i style=${partOf(sum)}>${wordsIn(sum - attention, 'other tokens')}</i>
+    <b style=${partOf(attention)}>${wordsIn(attention, firstName(frame))}</b>
   </span>`;
 }
 
@@ -477,9 +479,7 @@ function drawRoom(
     const isPooled = frames.some(({ pooled }) => pooled);
     render(
       html`<div class="start-head">${headTemplate(shown)}</div>
-        <p class="start-how" ?hidden=${isPooled}>
-          Each row: where one token looks. Press one to read it.
-        </p>
+        <p class="start-how" ?hidden=${isPooled}>Each row: where one token looks. Press one.</p>
         <div class="start-legend" ?hidden=${isPooled}>
           ${legendScale}
           ${areBidirectional ? nothing : html`<span><span class="later"></span> later tokens</span>`}

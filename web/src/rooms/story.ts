@@ -310,11 +310,12 @@ export function contrastWords({
   if (!change)
     return `${subject}: hiding ${control ? 'the first token' : 'one of the first two tokens'} makes hardly any difference.`;
   if (change < 0) return `${subject}: with the first token hidden it predicts this text better.`;
-  const contrast = control > 0 ? compareLosses(withoutFirst, withoutSecond) : 1;
+  const cause = hasSinks ? ', since that attention then goes to other tokens (step 2)' : '';
+  if (control <= 0)
+    return `${subject}: hiding the first token makes the prediction worse${cause}; hiding the second ${control ? 'makes it better' : 'hardly does'}.`;
+  const contrast = compareLosses(withoutFirst, withoutSecond);
   const amount = ['less than', 'about as much as', 'more than'][1 + contrast]!;
-  const reason =
-    contrast > 0 && hasSinks ? ', since that attention then goes to other tokens (step 2)' : '';
-  return `${subject}: hiding the first token costs ${amount} hiding the second${reason}.`;
+  return `${subject}: hiding the first token costs ${amount} hiding the second${contrast > 0 ? cause : ''}.`;
 }
 
 /** Says of models whose loss is above that of a blind guess that they have not learned such texts; empty without any. */
@@ -704,7 +705,7 @@ const { leftRun, rightRun } = PRESETS[0]!;
 const labStep: Build = (place, { context, scope }) => {
   addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
   addElement(place, '', 'p').textContent =
-    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1). The number above a map is a mean over its rows with nothing to copy; the curve is one over those of the batches.';
+    'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1). After training, the number above a map is a mean over its rows with nothing to copy; the curve is one over those of the batches.';
   const picture = addElement(place, 'step-lab');
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
@@ -758,7 +759,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   ]!;
   const own = [frame, twinFrame].map(({ tensors }) => tensors.loss_mean?.data[0]?.toFixed(2));
   return (
-    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink by weight, of the softmax model (same ` +
     `size, same data) ${sinks}${otherSeeds(frame, context)}. The sigmoid model predicts these passages ${verdict} the softmax model: its loss is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}, its perplexity ` +
     `${Math.abs(percent).toFixed(0)}% ${percent > 0 ? 'higher' : 'lower'}.${own.every(Boolean) && frame.question.input === 'text' ? ` On your text its loss is ${own[1]} against ${own[0]}.` : ''} These are two models: Compare has further seeds.`
   );

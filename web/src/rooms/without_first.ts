@@ -69,7 +69,7 @@ function headingOf(trials: readonly Numbers[], repeated: number, loss: number): 
       ];
   return changes.length
     ? `Without the first token the model ${changes.join(' and ')}`
-    : 'Hiding the first token changes little of the written text';
+    : 'Hiding the first token changes little in how likely and how repetitive the text is';
 }
 
 /** Says whether the second half recovers with the first token put back; empty where nothing was lost. */
@@ -212,8 +212,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             attention that it took goes to other tokens.
           </p>
           ${barsTable(
-            html`In one text each, below: words that end three words which came before
-            (<mark>marked</mark>)`,
+            html`In one text each, hidden throughout: words that end three words which came before`,
             BARS.map(([one, title]) => {
               const share = markedShare(texts[one]);
               return { title, share, text: formatPercent(share, 0) };

@@ -177,7 +177,7 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   }
   if (winner !== firstEntry)
     return `${opening} ${nameOf(winner)} gets more attention than ${name}.`;
-  if (!frame.operation.normalizes || winner.weight <= 0.5)
+  if (!frame.operation.normalizes || Math.round(100 * winner.weight) <= 50)
     return `${opening} ${name} gets the most attention.`;
   const effect = !reducesOutput(workedRow)
     ? ''

@@ -75,8 +75,8 @@ export function answerOf(comparison: KeyComparison): string {
   }
   if (firstCosine > 0 && otherCosine < 0)
     return firstCosine < -otherCosine
-      ? `${quantifier(alignedCount)} token’s query points away from the other keys, and a little towards the first.`
-      : `${quantifier(alignedCount)} token’s query points towards the first key and away from the others.`;
+      ? `${quantifier(alignedCount)} token’s query points away from the other keys on average, and less far towards the first.`
+      : `${quantifier(alignedCount)} token’s query points towards the first key and, on average, away from the others.`;
   return `${quantifier(alignedCount)} token’s query points more towards the first key than towards any other.`;
 }
 

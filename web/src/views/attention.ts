@@ -130,7 +130,7 @@ function formatCell(
   const isOneOfSeveral = frames.length > 1 || frame.model.step !== undefined;
   const model = isOneOfSeveral ? ` in ${modelName(frame)}` : '';
   if (row >= 0 && col < 0)
-    return isPlain ? `${quoteQuery(frame, row)} attends to` : queryName(frame, row);
+    return isPlain ? `row of ${quoteQuery(frame, row)}` : queryName(frame, row);
   if (row < 0) return isPlain ? `attention on ${keyText(frame, col)}` : keyName(frame, col);
   if (isPlain) {
     const [queryText, keyWords] = [quoteQuery(frame, row), keyText(frame, col)];
