@@ -20,6 +20,8 @@ export interface Chapter {
   readonly places: readonly [string, string];
   /** What the models of each side share. */
   readonly sides: readonly [string, string];
+  /** Titles the last member, which the list shows in a group of its own. */
+  readonly apart?: string;
   /** The first `count` members, the baseline before all, are on the first side. */
   readonly count: number;
   readonly members: readonly Member[];
@@ -49,14 +51,15 @@ export const CHAPTERS: readonly Chapter[] = [
     question: 'What if attention can go elsewhere?',
     premise: `${CAN_SPEND}, or to an extra slot ∗, which is no token.`,
     places: ['with softmax alone', 'with a way out'],
-    sides: ['Softmax alone', 'With a way out'],
+    sides: ['Softmax alone', 'With an extra slot ∗'],
+    apart: 'No slot: a gate',
     count: 1,
     members: [
       ['softmax', 'softmax', 'spends 100% on tokens'],
-      ['key-bias', 'a key bias', 'slot ∗ with a learned key'],
-      ['sink-logit', 'a sink logit', 'slot ∗ with a learned score'],
-      ['softmax1', 'softmax1', 'slot ∗ whose score is 0'],
-      ['gated', 'gates', 'mute what a head writes'],
+      ['key-bias', 'a key bias', '∗ has a learned key'],
+      ['sink-logit', 'a sink logit', '∗ has a learned score'],
+      ['softmax1', 'softmax1', 'the score of ∗ is 0'],
+      ['gated', 'gates', 'can mute what a head writes'],
     ],
   },
   {

@@ -145,11 +145,13 @@ function modelGroups(context: Context, state: State): ModelGroup[] {
     };
   };
   const rowsOf = (subjects: readonly string[]) => entriesOf(context, subjects).map(rowOf);
+  const { apart } = chapter ?? {};
   return chapter
-    ? sidesOf(chapter, membersIds(chapter)).map(({ where, items }) => ({
-        title: where,
-        rows: rowsOf(items),
-      }))
+    ? sidesOf(chapter, membersIds(chapter)).flatMap(({ where, items }, side) => {
+        const isSplit = side > 0 && apart;
+        const group = { title: where, rows: rowsOf(isSplit ? items.slice(0, -1) : items) };
+        return isSplit ? [group, { title: apart, rows: rowsOf(items.slice(-1)) }] : [group];
+      })
     : [{ title: '', rows: rowsOf(shown) }];
 }
 

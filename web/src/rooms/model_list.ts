@@ -8,7 +8,7 @@ import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json'
 import { mean, type Frame } from '../frame';
 import { seedsOf, type Card } from '../ask/zoo';
 import { SMALL_CHANGE, worseWords } from '../views/settings';
-import { capitalize, formatPercent, listWords, slotShare, verdictOf } from '../words';
+import { capitalize, firstName, formatPercent, listWords, slotShare, verdictOf } from '../words';
 import { countFigures, countTitle, obstacleOf, slotFigures, unboundedWords } from './compared';
 
 const AS_GOOD = 'as well as';
@@ -67,31 +67,28 @@ export interface ModelGroup {
 const isCounted = ({ frame, isStale }: ModelRow): boolean =>
   frame !== undefined && !isStale && !obstacleOf([frame]);
 
-/** Draws how many heads have a sink, and how many give an extra slot as much. */
-function barTemplate(row: ModelRow): TemplateResult {
-  const counted = isCounted(row) ? row.frame! : undefined;
-  const bar = (share: number, kind = '', words = '') =>
-    html`<i class="amount ${kind}" style="--share: ${share}">${words}</i>`;
-  const slots = counted ? slotShare(counted) : NaN;
-  return html`<span class="bar">
-    ${slots > 0 ? bar(slots, 'slot', 'on the slot ∗') : nothing}
-    ${counted ? bar(verdictOf(counted).sink) : nothing}
-    ${row.waits && !row.frame ? html`<i class="hint">press to measure</i>` : nothing}
-  </span>`;
+/**
+ * Draws how many heads have a sink, as a bar and a count, and on a second line how many give an extra slot as much.
+ * @param heads how many heads each model has; undefined if they differ in that
+ * @param hasSlots whether a model of the list has an extra slot: then each count says what it is of
+ */
+function countTemplate(row: ModelRow, heads: number | undefined, hasSlots: boolean) {
+  const line = (share: number, figures: string, place = '', kind = '') =>
+    html`<span class="bar ${kind}">
+        ${Number.isFinite(share) ? html`<i class="amount" style="--share: ${share}"></i>` : nothing}
+        ${row.waits && !row.frame ? html`<i class="hint">press to measure</i>` : nothing}
+      </span>
+      <b class="count ${kind}"
+        >${heads ? figures.replace(` of ${heads}`, '') : figures}${hasSlots && place ? ` on ${place}` : ''}</b
+      >`;
+  if (!isCounted(row)) return line(NaN, '');
+  const frame = row.frame!;
+  const slots = slotShare(frame);
+  return html`${line(verdictOf(frame).sink, countFigures(frame), firstName(frame))}
+  ${Number.isFinite(slots) ? line(slots, slotFigures(frame), '∗', 'slot') : nothing}`;
 }
 
-/** Returns the counts of a row: heads with a sink, or heads that give an extra slot as much, or both. */
-function countTemplate(row: ModelRow, heads: number | undefined) {
-  if (!isCounted(row)) return nothing;
-  const own = (figures: string) => (heads ? figures.replace(` of ${heads}`, '') : figures);
-  const [sink, slots] = [countFigures(row.frame!), slotFigures(row.frame!)].map(own);
-  const hasSlots = slotShare(row.frame!) > 0;
-  return html`${hasSlots ? (verdictOf(row.frame!).sink > 0 ? `${sink} · ` : nothing) : sink}
-  ${hasSlots ? html`<span class="slot">${slots} ∗</span>` : nothing}`;
-}
-
-/** @param heads how many heads each model has; undefined if they differ in that */
-function rowTemplate(row: ModelRow, heads: number | undefined): TemplateResult {
+function rowTemplate(row: ModelRow, ...counts: [number | undefined, boolean]): TemplateResult {
   const { subject, name, what, isStale, color, press } = row;
   const sum = isCounted(row) ? unboundedWords(row.frame!) : '';
   const words = html`<b>${name}</b> ${what}${sum}`;
@@ -112,8 +109,7 @@ function rowTemplate(row: ModelRow, heads: number | undefined): TemplateResult {
           </button>`
         : html`<span class="name">${words}</span>`
     }
-    ${barTemplate(row)}
-    <b class="count">${countTemplate(row, heads)}</b>
+    ${countTemplate(row, ...counts)}
   </div>`;
 }
 
@@ -134,12 +130,13 @@ export function modelList(groups: readonly ModelGroup[], published = ''): Templa
   const frames = rows.flatMap(({ frame }) => frame ?? []);
   const totals = new Set(frames.map(({ architecture: { L, H } }) => L * H));
   const heads = totals.size === 1 && !published ? [...totals][0] : undefined;
+  const hasSlots = frames.some((frame) => Number.isFinite(slotShare(frame)));
   const isPicker = rows.some(({ press }) => press);
   return html`<div class="models" role="group" aria-label="Models">
     <p class="columns">
       <span>${isPicker ? 'press one' : nothing}</span> <span>${countTitle(frames)}</span>
     </p>
-    ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads))}`)}
+    ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads, hasSlots))}`)}
     ${published && frames[0] ? publishedModel(frames[0].eps, published) : nothing}
   </div>`;
 }
