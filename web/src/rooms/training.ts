@@ -252,7 +252,7 @@ function columnRemark(frame: Frame, at: Head, state: State): DrawOptions['remark
 /** Returns what is written above the map before training. */
 function beforeRemark(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
   const { attention } = claimOf(frame, at, state);
-  const amount = `${wholePercent(attention)} on ${firstName(frame)}`;
+  const amount = `${wholePercent(attention)}${startsSpecial(frame) ? ` on ${firstName(frame)}` : ''}`;
   return { kind: 'before', text: `at step 0: ${isEven(frame) ? 'spread evenly' : amount}` };
 }
 
