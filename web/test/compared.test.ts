@@ -246,7 +246,7 @@ describe('what the heading counts', () => {
     expect(sentences).toMatchSnapshot();
     // The list says so of the first model alone, by the mean over all of its heads.
     expect([weights(15), weights(0.4), rest].map(unboundedWords)).toEqual([
-      ': rows sum to 1500%',
+      ': rows exceed 100%',
       '',
       '',
     ]);

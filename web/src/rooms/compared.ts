@@ -123,9 +123,9 @@ export const nearWords = (frames: readonly Frame[]): string =>
 const isUnbounded = (frame: Frame): boolean =>
   usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES;
 
-/** Says what the rows of all heads sum to on average, where that is far more than 100%; empty elsewhere. */
+/** Says that rows sum to more than 100%, where those of all heads do by far; empty elsewhere. A sum is of the drawn head alone. */
 export const unboundedWords = (frame: Frame): string =>
-  isUnbounded(frame) ? `: rows sum to ${sumWords(meanRowSum(frame))}` : '';
+  isUnbounded(frame) ? ': rows exceed 100%' : '';
 
 /** Returns how many of a model's heads give an extra slot over ε, as words like `countFigures`; empty without one. */
 export function slotFigures(frame: Frame): string {
