@@ -133,7 +133,7 @@ describe('terms', () => {
     expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, 0, 0, 0]);
   });
 
-  it('open their definition beside them, within the window', () => {
+  it('open their definition above them where there is room, within the window', () => {
     const { root, terms } = drawLine();
     const show = (left: number, bottom: number) => {
       terms[2]!.getBoundingClientRect = () => new DOMRect(left, bottom - 10, 20, 10);
@@ -144,7 +144,7 @@ describe('terms', () => {
     const { innerWidth: width, innerHeight: height } = window;
     expect(show(100, 50)).toEqual(['100px', '54px', 'status']);
     expect(show(-5, 50)[0]).toBe('8px');
-    expect(show(width, height)).toEqual([`${width - 208}px`, `${height - 58}px`, 'status']);
+    expect(show(width, height)).toEqual([`${width - 208}px`, `${height - 64}px`, 'status']);
     expect(showPopover).toHaveBeenCalledTimes(3);
     expect(root.querySelectorAll('.note')).toHaveLength(1);
     expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);

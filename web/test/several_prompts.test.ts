@@ -128,7 +128,7 @@ describe('over several prompts', () => {
       ['attention', 'almost every token attends to <s>.'],
       [
         'arrows',
-        'every later token’s query points towards the first key and away from the others.',
+        'every later token’s query points towards the first key and, on average, away from the others.',
       ],
       ['next', 'the model’s first guess for the next token is “sea”.'],
     ] as const;
