@@ -690,8 +690,10 @@ describe('Training', () => {
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.cell:not(.absent) .hint');
-    expect(hints()).toEqual(['layer 1, head 0']);
-    expect(room.all('.cell .hint')[0]!.title).toMatch(/gives the first token most/);
+    expect(hints()).toEqual(['strongest after training']);
+    expect(room.all('.cell .hint')[0]!.title).toMatch(
+      /gives the first token most.*: layer 1, head 0$/,
+    );
     room.state.value = { ...room.state.value, layer: 1, head: 1 };
     expect(hints()[0]).toBe('layer 1, head 1');
     expect(room.all('.cell .hint')[0]!.title).toBe('');

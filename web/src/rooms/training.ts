@@ -281,10 +281,14 @@ function mapsLook(maps: Maps, context: Context, headOf: (frame: Frame) => Head):
     about: (frame, i) => {
       const { row } = maps.cells[i]!;
       const { layer, head } = modelHead(frame, headOf(frame));
-      const why = isHeadNamed(context.state.peek()) ? nothing : STRONGEST;
+      const place = `layer ${layer}, head ${head}`;
       return {
         title: placeWords(frame),
-        text: html` <span class="hint" title=${why}>layer ${layer}, head ${head}</span>`,
+        text: isHeadNamed(context.state.peek())
+          ? html` <span class="hint">${place}</span>`
+          : html` <span class="hint" title="${STRONGEST}: ${place}"
+              >strongest after training</span
+            >`,
         color: maps.colors[row]!,
       };
     },
