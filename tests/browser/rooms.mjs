@@ -387,8 +387,8 @@ const reading = {
     await rooms.close();
     let stops = 0;
     for (const [room, width, few] of [
-      // Tab reaches first the text, its start token, the examples, the name of the head and uniform attention.
-      ['start', 1280, 10],
+      // Tab reaches first the text, its start token, the examples, the five words that the lead explains, and both heads.
+      ['start', 1280, 14],
       // Tab reaches first the bar with the models, the text, its tokens and all settings.
       ['explore', 390, 11],
     ]) {
