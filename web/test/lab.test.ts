@@ -338,7 +338,11 @@ describe('sentences of a lab', () => {
     );
     // The other task has no next token.
     expect(notesOf('task:conditional')).toEqual([]);
-    expect(ruleWords(labOf('task:conditional', 0.2))[0]).toMatch(/^The task: at “mean”/);
+    const ruleOf = (lab: Lab) => ruleWords(lab)[0];
+    expect(ruleOf(labOf('', 0.2))).toBe('“copy” repeats the token before it: w40 copy → w40.');
+    const noTrigger = { ...labOf('', 0.2), sample: [0, 40, 41, 40, 41] } as unknown as Lab;
+    expect(ruleOf(noTrigger)).toBe('“copy” repeats the token before it.');
+    expect(ruleOf(labOf('task:conditional', 0.2))).toMatch(/^The task: at “mean”/);
     expect(ruleWords(readLab('from:softmax'))).toEqual([
       'The task: guess the next token of the text.',
     ]);
@@ -397,7 +401,7 @@ describe('sentences of a lab', () => {
       const picture = { data, shape: [1, 1, T, T] };
       return withName({ ...lab, picture, log: lab.log.slice(0, steps) } as unknown as Lab, 'a');
     };
-    const everywhere = 'Untrained: each token (row) looks everywhere';
+    const everywhere = 'Untrained: both look everywhere';
     expect(readingWords([labOf(1), labOf(1.4)])).toBe(everywhere);
     expect(readingWords([labOf(1), labOf(0.3)])).not.toBe(everywhere);
     expect(readingWords([labOf(1), labOf(1, 3)])).toBe('Each row: where one token looks');

@@ -191,7 +191,7 @@ describe('the room of the lab', () => {
     expect(text('.lab-step')).toMatchSnapshot();
     expect(text('.train')).toBe('Skip the guess');
     expect(text('.lab-bar .how p')).toContain('sequences over 64 tokens');
-    expect(text('.lab-rule')).toMatch(/^After “copy” the token before it comes again\./);
+    expect(text('.lab-rule')).toMatch(/^“copy” repeats the token before it/);
     expect(all('.lab-trouble p')).toEqual([]);
     expect(all('.save')).toHaveLength(1);
     scope.end();

@@ -5,6 +5,7 @@ import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { drawScale } from '../plot/legend';
+import { explainTerms } from '../page/terms';
 import { addElement, setText } from '../page/view';
 import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
@@ -52,7 +53,9 @@ export function createMap(
     place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${namedLab.name}`);
     const number = mapNumber(namedLab);
     render(
-      html`<strong style="color: var(${COLORS[side]})">${namedLab.name}</strong>
+      html`<strong style="color: var(${COLORS[side]})"
+          >${reset ? explainTerms(namedLab.name) : namedLab.name}</strong
+        >
         <span class="lab-number" style="color: var(${COLORS[side]})">${number?.[0]}</span>
         <span class="hint">${number?.[1]}</span>`,
       title,

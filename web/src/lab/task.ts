@@ -32,9 +32,12 @@ const text = (
   fill = 'currentColor',
 ) => svg`<text x=${x} y=${y} font-size=${size} font-weight=${weight} fill=${fill}>${words}</text>`;
 
+/** A line of the picture ends without a full stop. */
+const withoutStop = (sentence: string) => sentence.replace(/\.$/, '');
+
 /**
  * Renders the task's rule and its picture: copies look back at the token before them, and a token with nothing to copy
- * may look anywhere. A task without such rows has its rule alone.
+ * could look at any. A label names each kind of arrow. A task without such rows has its rule alone.
  */
 export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], theme: Theme) {
   const { lab } = namedLab;
@@ -57,14 +60,12 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
         : 'none';
   const [says = '', asks = ''] = ruleWords(lab);
   const [rule, reason] = asks.split(': ');
-  const where = `Where does “${ordinary.token}” look?`;
+  // No arc is to the right of the last copy, so the label of its arrow has room there.
+  const last = labels.findLastIndex((_, t) => colorOf(t) === found);
+  const sag = 26 + 14 * ordinary.row;
   const isShared = other.lab.settings.first === lab.settings.first;
   const start = tokens[0] === START ? (isShared ? ['start', 'token'] : ['left', 'only']) : [];
-  return html`<svg
-    role="img"
-    aria-label="${says} ${asks} ${where}"
-    viewBox="0 0 ${WIDTH} ${HEIGHT}"
-  >
+  return html`<svg role="img" aria-label="${says} ${asks}" viewBox="0 0 ${WIDTH} ${HEIGHT}">
     ${tokens.map((token, t) => {
       const isFound = colorOf(t) === found;
       const size = Math.min(token.length > 2 ? 13 : 20, step * 0.4);
@@ -76,8 +77,12 @@ export function taskTemplate([namedLab, other]: readonly [NamedLab, NamedLab], t
         ${isFound ? arrow(x(t), x(t - 1), TOP - 3, -42, found) : nothing}
         ${t < ordinary.row ? arrow(x(ordinary.row), x(t), TOP + TOKEN + 3, 26 + 14 * (ordinary.row - t), sought) : nothing}`;
     })}
-    ${text(says, WIDTH / 2, 16, 15, 700, found)} ${text(`${rule}:`, WIDTH / 2, HEIGHT - 30, 15)}
-    ${text(`${reason} ${where}`, WIDTH / 2, HEIGHT - 9, 15)}
+    ${text('looks back', x(trigger.row - 0.5), TOP - 42, 13, 400, found)}
+    ${text('predicts', x(last + 0.62), TOP - 7, 13, 400, found)}
+    ${text('could look at any', x(ordinary.row / 2), Math.min(TOP + TOKEN + 19 + sag * 0.75, HEIGHT - 50), 13, 400)}
+    ${text(withoutStop(says), WIDTH / 2, 16, 15, 700, found)}
+    ${text(`${rule}:`, WIDTH / 2, HEIGHT - 30, 15)}
+    ${text(withoutStop(reason!), WIDTH / 2, HEIGHT - 9, 15)}
     ${start.map((word, i) => text(word, x(0), TOP - 22 + 15 * i, 13, 400))}
   </svg>`;
 }

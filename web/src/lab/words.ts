@@ -196,9 +196,7 @@ export function readingWords(labs: readonly NamedLab[]): string {
     const headShown = shownHead(lab);
     return headShown && looksEverywhere(headShown, lab.picture!.shape[2]!);
   });
-  return isEven
-    ? 'Untrained: each token (row) looks everywhere'
-    : 'Untrained; each row: where one token looks';
+  return isEven ? 'Untrained: both look everywhere' : 'Untrained; each row: where one token looks';
 }
 
 /** The remark on a lab's map: where its attention gathers; undefined if there is nothing to say, as before training. */
@@ -254,13 +252,17 @@ export const labelsOf = (lab: Lab): readonly string[] =>
           : '␣',
   );
 
-/** States the task in a sentence for each kind of token. */
+/** States the task in a sentence for each kind of token, the first with the example that is drawn. */
 export function ruleWords(lab: Lab): readonly string[] {
-  if (hasCopies(lab))
+  if (hasCopies(lab)) {
+    const [trigger] = rowNotes({ lab });
+    const before = trigger && labelsOf(lab)[trigger.row - 1];
+    const example = before ? `: ${before} ${triggerName(lab)} → ${before}` : '';
     return [
-      'After “copy” the token before it comes again.',
-      'After all others, anything can come: nothing to copy.',
+      `“${triggerName(lab)}” repeats the token before it${example}.`,
+      'After all other tokens, anything can come: nothing to copy.',
     ];
+  }
   return [
     isFineTune(lab.settings)
       ? 'The task: guess the next token of the text.'
@@ -269,7 +271,7 @@ export function ruleWords(lab: Lab): readonly string[] {
 }
 
 /** Explains two rows of a lab's map: the first one of a trigger, and one with nothing to copy; none without both. */
-export function rowNotes({ lab }: NamedLab) {
+export function rowNotes({ lab }: Pick<NamedLab, 'lab'>) {
   const labels = labelsOf(lab);
   const rows = labels.map((_, t) => t).slice(2);
   const trigger = rows.find((t) => isTrigger(lab, t) && !isTrigger(lab, t - 1));
@@ -374,8 +376,8 @@ export const sharedFirst = (pair: readonly NamedLab[]): string =>
 /** Asks which models will have a sink; only a model with a start token can look at that. */
 export const questionWords = (pair: readonly [NamedLab, NamedLab]): string =>
   pair.every(({ lab }) => hasCopies(lab))
-    ? `Nothing to copy: which model will look at ${sharedFirst(pair)}?`
-    : 'Which model will have a sink after the training?';
+    ? `Your guess: which model will look at ${sharedFirst(pair)}?`
+    : 'Your guess: which model will have a sink after the training?';
 
 /** Whether both models have trained as many steps as they or the preset plan, or can train no further. */
 function hasEnded(pair: readonly [NamedLab, NamedLab], runs?: Runs): boolean {
