@@ -129,9 +129,11 @@ export const CLAIMS: Readonly<
     /; rows sum to (<?[\d.]+)%(?: on average)?$/g,
     ({ shown }, n) => isWritten(n!, shown.rowSum),
   ],
-  'what the rows of the second map sum to': [
-    /^Here, \S+ rows sum to (<?[\d.]+)% on average/g,
-    ({ shown }, n) => isWritten(n!, shown.rowSum),
+  'what the rows of a card’s map sum to': [
+    /: rows sum to (<?[\d.]+)%( on average)?$/g,
+    ({ shown }, n, average) =>
+      isWritten(n!, shown.rowSum) &&
+      (average !== undefined || shown.sums.every((sum) => isWritten(n!, sum))),
   ],
   'rows beyond 100% inside a map': [
     /^rows sum to ([\d.]+) times 100%(?:; own scale: 0 to (\d+)%)?/g,

@@ -308,7 +308,8 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
           ].map((element) => element.textContent!);
           headings.flatMap((one) => falseModelClaims(one, truthByTitle, seenClaims)).forEach(note);
           drawnMaps.forEach(({ data: { label, remark } }, i) => {
-            for (const one of [label, remark?.text ?? ''])
+            const card = room.root.querySelectorAll('.cards .cell-head')[i]?.textContent ?? '';
+            for (const one of [label, remark?.text ?? '', card.trim()])
               falseClaims(one, truths[i]!, seenClaims).forEach(note);
           });
           mapsLabeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
@@ -318,9 +319,6 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
             if (wrongHead >= 0) note(`sink map of ${frames[i]!.title}: head ${wrongHead}`);
             falseClaims(data.label.replace(/.*: /, ''), truths[i]!, seenClaims).forEach(note);
           });
-          // The line below the maps is about the second.
-          const reason = room.root.querySelector('.reason')?.textContent ?? '';
-          falseClaims(reason.trim(), truths.at(-1)!, seenClaims).forEach(note);
           if (build === compare) wrongCells(room.root, truths, frames).forEach(note);
           room.scope.end();
         }

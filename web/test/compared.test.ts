@@ -17,6 +17,7 @@ import {
   verdictWords,
 } from '../src/rooms/chapters';
 import {
+  cardSumWords,
   chapterCounts,
   chapterHeading,
   countTitle,
@@ -29,7 +30,7 @@ import {
   rawWords,
   topicsOf,
   unboundedWords,
-  wayWords,
+  wayOf,
 } from '../src/rooms/compared';
 import { labelOf, ownEnd } from '../src/views/attention';
 import { differencesOf } from '../src/rooms/differs';
@@ -204,7 +205,7 @@ describe('what stands beside the answer', () => {
     ).toMatchSnapshot();
   });
 
-  it('is what the rows of the second model sum to, or how much they give an extra slot', () => {
+  it('is what rows sum to, or an extra slot, which the heads of the cards say', () => {
     const softmax = frameWith(0.5);
     const withOperation = (name: string, normalizes: boolean) =>
       frameOf({
@@ -216,11 +217,15 @@ describe('what stands beside the answer', () => {
       withSlot(0, 0.75),
       softmax,
     ];
-    expect(wayWords([softmax, others[0]!], 'it', 1)).toBe('Here, it rows sum to 100% on average.');
-    expect(others.map((frame) => wayWords([softmax, frame], 'it', 0.125))).toMatchSnapshot();
+    expect(others.map((frame) => wayOf([softmax, frame]))).toEqual(['sum', 'sum', 'slot', '']);
     // Not between models without softmax, nor between three.
-    expect(wayWords([others[0]!, others[1]!], 'it', 1)).toBe('');
-    expect(wayWords([softmax, others[0]!, others[1]!], 'it', 1)).toBe('');
+    expect(wayOf([others[0]!, others[1]!])).toBe('');
+    expect(wayOf([softmax, others[0]!, others[1]!])).toBe('');
+    expect(others.slice(0, 2).map((frame) => cardSumWords(frame, 0.125))).toEqual([
+      'rows sum to 13% on average',
+      'rows sum to 13%',
+    ]);
+    expect(cardSumWords(softmax, NaN)).toBe('');
   });
 });
 

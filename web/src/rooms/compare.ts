@@ -42,6 +42,7 @@ import {
   type Chapter,
 } from './chapters';
 import {
+  cardSumWords,
   chapterCounts,
   chapterHeading,
   differsSentence,
@@ -52,10 +53,10 @@ import {
   QUESTION,
   rawWords,
   topicsOf,
-  wayWords,
+  wayOf,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { capitalize, firstName, formatPercent, headName, modelName } from '../words';
+import { capitalize, firstName, formatPercent, headName } from '../words';
 import { lossWords, modelList, runsWords, type ModelGroup, type ModelRow } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
@@ -264,6 +265,17 @@ function headWords(frame: Frame, requested: Head): TemplateResult {
     : explainWord('strongest head', `Of ${L * H} heads, ${name} gives ${firstName(frame)} most.`);
 }
 
+const labelOnCard = (frame: Frame, state: State) =>
+  labelOf(frame, headOnCard(frame, state), state, true);
+
+/** Says what the rows of a card's map sum to, if the shown models differ in that and the map's label does not say it. */
+function sumOnCard(frame: Frame, context: Context): string {
+  const state = context.state.peek();
+  if (wayOf(framesOf(entriesOf(context, state.shown))) !== 'sum') return '';
+  const sum = cardSumWords(frame, claimOf(frame, headOnCard(frame, state), state).rowSum);
+  return sum && !/^rows sum/.test(labelOnCard(frame, state)?.text ?? '') ? `: ${sum}` : '';
+}
+
 /** Draws a card for each shown model: the map of its strongest head, or another picture. */
 function addCards(place: HTMLElement, context: Context, scope: Scope) {
   const pictures = addElement(place, 'pictures');
@@ -273,11 +285,10 @@ function addCards(place: HTMLElement, context: Context, scope: Scope) {
     const { shown } = state;
     const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
     const color = colorsOfSubjects(shown)[shown.indexOf(frame.subject)] ?? '--ink';
-    return { title, hint: headWords(frame, state), color };
+    const hint = html`${headWords(frame, state)}${sumOnCard(frame, context)}`;
+    return { title, hint, color };
   };
-  const look = cardLook(wordsOf, headOf, (frame) =>
-    labelOf(frame, headOf(frame), context.state.peek(), true),
-  );
+  const look = cardLook(wordsOf, headOf, (frame) => labelOnCard(frame, context.state.peek()));
   const stage = createStage(addElement(pictures, 'stage'), context, scope, look);
   /** Returns the frames whose maps are drawn. */
   const update = (entries: readonly SubjectEntry[]): readonly Frame[] => {
@@ -350,22 +361,16 @@ function differsWords(frames: readonly Frame[], context: Context): string {
   return differsSentence(topicsOf(differencesBetween(frames, context).differences, letters));
 }
 
-/** Returns the line below the maps: why the shown models differ in their sinks, or else in what they differ. */
+/** Returns the line below the maps, where their heads do not say it: what a paper claims of the models, or else in what they differ. */
 function reasonOf(entries: readonly SubjectEntry[], context: Context): string {
   const frames = framesOf(entries);
   if (frames.length < 2 || !entries.every(isFresh) || obstacleOf(frames)) return '';
   const { shown } = context.state.peek();
   const chapter = chapterOf(shown);
   const tested = claimAbout(shown);
-  const [, second] = frames;
-  const { rowSum } = claimOf(
-    second!,
-    headOnCard(second!, context.state.peek()),
-    context.state.peek(),
-  );
-  const way = wayWords(frames, phraseOf(chapter, second!.subject) ?? modelName(second!), rowSum);
-  const reason = way || (tested ? quoteOf(tested, shown) : '');
   const near = chapter ? nearWords(frames) : '';
+  if (wayOf(frames)) return near.trim();
+  const reason = tested ? quoteOf(tested, shown) : '';
   return `${near}${reason || (chapter ? differsWords(frames, context) : '')}`.trim();
 }
 

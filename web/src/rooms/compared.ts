@@ -271,23 +271,15 @@ export function countTitle(frames: readonly Frame[]): string {
 export const premiseWords = (premise: string, frames: readonly Frame[]): string =>
   premise.replace('{first}', frames.length ? firstNameOfAll(frames, true) : 'the first token');
 
-/**
- * Says what the rows of the second of two models sum to, or where their attention goes; empty where its kind does not say.
- * @param rowSum what the rows of its map sum to on average
- */
-export function wayWords(
-  [first, second, ...others]: readonly Frame[],
-  name: string,
-  rowSum: number,
-): string {
+/** Which difference of two models, the first with softmax alone, is in the heads of their cards; '' if none is. */
+export function wayOf([first, second, ...others]: readonly Frame[]): 'sum' | 'slot' | '' {
   if (!second || others.length || first!.operation.name !== 'softmax') return '';
-  const slots = slotFigures(second);
-  if (slots)
-    return `With ${name}, ${slots} heads give the slot ∗ over ${formatPercent(second.eps, 0)} of their attention.`;
-  const { normalizes, name: operation } = second.operation;
-  if (operation === 'softmax' || !Number.isFinite(rowSum)) return '';
-  const sum = sumWords(rowSum);
-  return normalizes
-    ? `With ${name}, too, each row must sum to 100%.`
-    : `Here, ${name} rows sum to ${sum} on average${sum === '100%' ? '' : ', not 100%'}.`;
+  if (slotFigures(second)) return 'slot';
+  return second.operation.name === 'softmax' ? '' : 'sum';
 }
+
+/** Says what the rows of a map sum to: on average, where they need not sum to 100%. */
+export const cardSumWords = ({ operation }: Frame, rowSum: number): string =>
+  Number.isFinite(rowSum)
+    ? `rows sum to ${sumWords(rowSum)}${operation.normalizes ? '' : ' on average'}`
+    : '';
