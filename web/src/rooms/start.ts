@@ -249,17 +249,23 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
   const { sink } = verdictOf(frame);
   if (!(sink < Number(card!.measured.sink_1_raw) / 200)) return nothing;
   const percent = Number(other.measured.sink_1_raw);
-  const smallModel =
+  const [smallModel, largerModel] =
     percent < HARDLY
-      ? ` A model of this size has hardly any sink either if it is trained without ${token}; the larger model of step 3 has its sink at whatever token comes first`
-      : ` A model trained without ${token} has one in ${formatPercent(percent / 100)} of its heads, over 100 passages`;
+      ? [
+          `A model of this size, trained without ${token}, hardly has one either`,
+          ' The larger model of step 3 has its sink at whatever token comes first.',
+        ]
+      : [
+          `A model trained without ${token} has one in ${formatPercent(percent / 100)} of its heads, over 100 passages`,
+          '',
+        ];
   return html`<span data-no-start>
     Every text of this model’s training began with ${token}: without it,
-    ${sink ? 'only ' : ''}${headsHave(frame, sink)} a sink at the first token
-    ${countedOn(frame)}.${smallModel}:
-    <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
-      >see this model and one trained without ${token} on this text</a
-    >, or read <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
+    ${sink ? 'only ' : ''}${headsHave(frame, sink)} a sink at the first token ${countedOn(frame)}.
+    ${smallModel} (<a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
+      >see both on this text</a
+    >).${largerModel} Read
+    <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
   </span>`;
 }
 
