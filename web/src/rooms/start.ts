@@ -252,7 +252,7 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
   const [smallModel, largerModel] =
     percent < HARDLY
       ? [
-          `A model of this size, trained without ${token}, hardly has one either`,
+          `A model of this size has hardly any sink either if it is trained without ${token}`,
           ' The larger model of step 3 has its sink at whatever token comes first.',
         ]
       : [
