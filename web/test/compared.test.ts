@@ -250,8 +250,9 @@ describe('what the heading counts', () => {
     );
     expect(sentences).toMatchSnapshot();
     // The list says so of the first model alone, by the mean over all of its heads.
-    expect([weights(15), weights(0.4), rest].map(unboundedWords)).toEqual([
-      ': rows exceed 100%',
+    expect([weights(15), weights(2), weights(0.4), rest].map(unboundedWords)).toEqual([
+      'rows exceed 100%, so 30% is little',
+      'rows exceed 100%',
       '',
       '',
     ]);

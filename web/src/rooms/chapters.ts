@@ -49,7 +49,7 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Ways out',
     question: 'What if attention can go elsewhere?',
-    premise: `${CAN_SPEND}, or to an extra slot ∗, which is no token.`,
+    premise: `${CAN_SPEND}, or to ∗, which is no token: what goes there is thrown away.`,
     places: ['with softmax alone', 'with a way out'],
     sides: ['Softmax alone', 'With an extra slot ∗'],
     apart: 'No slot: a gate',

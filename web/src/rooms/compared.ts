@@ -123,9 +123,14 @@ export const nearWords = (frames: readonly Frame[]): string =>
 const isUnbounded = (frame: Frame): boolean =>
   usesRawWeights(frame) && meanRowSum(frame) > MAX_SHARES;
 
-/** Says that rows sum to more than 100%, where those of all heads do by far; empty elsewhere. A sum is of the drawn head alone. */
+/** A threshold that is less than this part of a row is little of it. */
+const LITTLE = 0.1;
+
+/** Says that rows sum to more than 100%, where those of all heads do by far, and what a sink's threshold then is; empty elsewhere. */
 export const unboundedWords = (frame: Frame): string =>
-  isUnbounded(frame) ? ': rows exceed 100%' : '';
+  isUnbounded(frame)
+    ? `rows exceed 100%${frame.eps < LITTLE * meanRowSum(frame) ? `, so ${formatPercent(frame.eps, 0)} is little` : ''}`
+    : '';
 
 /** Returns how many of a model's heads give an extra slot over ε, as words like `countFigures`; empty without one. */
 export function slotFigures(frame: Frame): string {

@@ -91,7 +91,7 @@ function countTemplate(row: ModelRow, heads: number | undefined, hasSlots: boole
 function rowTemplate(row: ModelRow, ...counts: [number | undefined, boolean]): TemplateResult {
   const { subject, name, what, isStale, color, press } = row;
   const sum = isCounted(row) ? unboundedWords(row.frame!) : '';
-  const words = html`<b>${name}</b> ${what}${sum}`;
+  const words = html`<b>${name}</b> ${sum || what}`;
   return html`<div
     class="model ${color ? 'shown' : ''} ${isStale ? 'stale' : ''}"
     data-subject=${subject}
