@@ -690,7 +690,7 @@ describe('Training', () => {
   it('draws the head that a link names', async () => {
     const room = await trainingRoom({ shown: ['softmax'] }, [softmax()]);
     const hints = () => room.texts('.cell:not(.absent) .hint');
-    expect(hints()).toEqual(['strongest after training']);
+    expect(hints()).toEqual(['strongest head']);
     expect(room.all('.cell .hint')[0]!.title).toMatch(
       /gives the first token most.*: layer 1, head 0$/,
     );

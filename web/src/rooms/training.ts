@@ -286,9 +286,7 @@ function mapsLook(maps: Maps, context: Context, headOf: (frame: Frame) => Head):
         title: placeWords(frame),
         text: isHeadNamed(context.state.peek())
           ? html` <span class="hint">${place}</span>`
-          : html` <span class="hint" title="${STRONGEST}: ${place}"
-              >strongest after training</span
-            >`,
+          : html` <span class="hint" title="${STRONGEST}: ${place}">strongest head</span>`,
         color: maps.colors[row]!,
       };
     },
