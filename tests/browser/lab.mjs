@@ -43,8 +43,9 @@ async function enter(stage, hash, options = {}) {
 
 /** Waits until both training runs are paused. */
 export async function waitUntilPaused(page) {
-  await page.waitForFunction(
-    () => !document.querySelector('.room-lab .train')?.matches(':disabled, :empty'),
+  // The button comes with the room, which may not be drawn yet.
+  await page.waitForFunction(() =>
+    document.querySelector('.room-lab .train')?.matches(':not(:disabled, :empty)'),
   );
   await settled(page);
 }
