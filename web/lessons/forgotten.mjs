@@ -15,7 +15,7 @@
  *
  * The room shows the channel zeroed at the first token alone, beside that token's next largest number. Both were added after
  * the channel had been zeroed at all tokens, which ruins more texts: zeroed at all tokens but the first, it ruins them, too,
- * although heads keep their sink. So that nonsense says nothing of the sink.
+ * although heads keep their sink. So that nonsense is no evidence about the sink.
  *
  * That a text of few words is nonsense, too, was added after the rounded texts, which repeat a word or a space. Rounding
  * after one layer alone was added after rounding after every layer, which also ruins half of the texts whose first token

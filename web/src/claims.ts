@@ -17,6 +17,7 @@ import {
   mapsOf,
   mean,
   ofHead,
+  rowSumOf,
   type Frame,
   type Head,
 } from './frame';
@@ -242,23 +243,26 @@ function rowClaims(frame: Frame, state: Parameters<typeof cellsOf>[1]): RowClaim
   const { T, operation } = frame;
   const cells = T > 1 && operation.proxy !== 'share_abs' ? drawnMap(frame, state) : undefined;
   return Array.from({ length: (cells?.length ?? 0) / T }, (_, query) => {
-    const row = cells!.subarray(query * T, (query + 1) * T);
-    const sum = row.reduce((total, weight) => total + (weight || 0), 0);
-    return { query, attention: row[firstKey(frame)]!, sum };
+    const attention = cells![query * T + firstKey(frame)]!;
+    return { query, attention, sum: rowSumOf(cells!, T, query) };
   }).filter(({ attention }) => Number.isFinite(attention));
 }
 
 /**
- * Returns the row that stands for a map: of its last two thirds the row whose attention on the first token is nearest to
+ * Returns the row that is an example of a map: of its last two thirds the row whose attention on the first token is nearest to
  * the mean over all rows. A row of a word that occurs once comes before one of another word, and that before a sign.
  */
 function typicalRow(frame: Frame, rows: readonly RowClaim[]): RowClaim | undefined {
   const tokens = frame.queries ?? frame.tokens;
   const attention = mean(rows.map((row) => row.attention));
+  const seenWords = new Set<string>();
+  const repeatedWords = new Set<string>();
+  for (const word of tokens.map(({ text }) => text.trim()))
+    (seenWords.has(word) ? repeatedWords : seenWords).add(word);
   const rank = ({ query }: RowClaim): number => {
     const { text = '', special } = tokens[query] ?? {};
     if (special || !/\p{L}/u.test(text)) return 2;
-    return tokens.filter((token) => token.text.trim() === text.trim()).length > 1 ? 1 : 0;
+    return repeatedWords.has(text.trim()) ? 1 : 0;
   };
   return rows
     .filter(({ query }) => query > firstKey(frame) && 3 * query >= tokens.length)

@@ -90,7 +90,7 @@ const context: Context = {
   pointed,
   engine,
   file,
-  saved: readSaved(savedStart),
+  saved: () => readSaved(savedStart),
   fetched,
   set,
   point: (at) => (pointed.value = at),

@@ -64,7 +64,7 @@ export function formatPercent(share: number, digits = 1): string {
 }
 
 /** Row sums below this are printed with a decimal, as are the weights of such rows. */
-export const SMALL_SUM = 0.0995;
+const SMALL_SUM = 0.0995;
 
 /** Formats a row sum in whole percents, below 10% with one decimal. */
 export const sumWords = (sum: number): string =>
@@ -430,9 +430,13 @@ export const percentBeside = (share: number, bound: number): string =>
 export const isBelowUniform = ({ isShare, isStrongest, attention, uniform }: Claim): boolean =>
   !isShare && isStrongest && attention < uniform;
 
-/** Formats the number of a claim: the weight of rows that sum to little has a decimal, as the sum has. */
+/** Formats a weight of a row: where the row sums to little it has a decimal, as the sum has. */
+export const weightBeside = (weight: number, sum: number): string =>
+  Math.abs(sum) < SMALL_SUM ? formatPercent(weight) : wholePercent(weight);
+
+/** Formats the number of a claim. */
 export const amountOf = ({ attention, isShare, rowSum }: Claim): string =>
-  !isShare && rowSum < SMALL_SUM ? formatPercent(attention) : wholePercent(attention);
+  isShare ? wholePercent(attention) : weightBeside(attention, rowSum);
 
 /** Formats the number of a claim, or a bound. A picture, its caption and its card state no other number about the head. */
 export function attentionWords(claim: Claim): string {
@@ -462,6 +466,8 @@ export function evenShareWords(share: number, even: number): string {
 export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
+export const SPENDS_ALL = 'Softmax makes each token spend exactly 100% of its attention.';
+
 /**
  * Says why softmax gives the first token attention that is of no use elsewhere; empty where rows need not sum to 100%, or an
  * extra key takes a part.
@@ -472,8 +478,8 @@ export function spendSentences(frame: Frame): string {
   if (!isSoftmax || architecture.bias_key || recording?.cross) return '';
   const why = hidesKeys(frame) ? '' : ', which every token sees';
   return (
-    'Softmax makes each token spend exactly 100% of its attention. A head that needs no other ' +
-    `token must still spend it: it can go to ${firstName(frame)}${why}.`
+    `${SPENDS_ALL} A head that needs no other token must still spend it: ` +
+    `it can go to ${firstName(frame)}${why}.`
   );
 }
 

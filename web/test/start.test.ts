@@ -239,7 +239,10 @@ describe('the saved picture of Start', () => {
   /** A room whose page has saved frames. Its engine may not run yet. */
   const savedRoom = (change: Partial<State> = {}, frames: readonly Frame[] = []) => {
     const fetched = signal<Record<string, { done: number; total: number }>>({});
-    const room = startRoom({ shown, ...change }, frames, undefined, { saved, fetched });
+    const room = startRoom({ shown, ...change }, frames, undefined, {
+      saved: () => saved,
+      fetched,
+    });
     return { ...room, fetched };
   };
   const line = ({ text }: ReturnType<typeof savedRoom>) => text('.start-saved');

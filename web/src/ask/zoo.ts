@@ -143,22 +143,22 @@ function fetchJson<T>(path: string): Promise<T> {
   return readWithRetry([path], read, (error) => (error as Error).cause instanceof SyntaxError);
 }
 
-/** @param onBytes gets the number of bytes so far; nothing of an error, which the returned promise has */
+/** @param onBytes gets the number of bytes so far */
 async function fetchBytes(
   path: string,
   onBytes?: (done: number) => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const response = await fetchFile(path);
   let done = 0;
-  const counter = new WritableStream<Uint8Array>({
-    write: (part) => onBytes!((done += part.length)),
+  const counter = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform: (part, controller) => {
+      onBytes!((done += part.length));
+      controller.enqueue(part);
+    },
   });
-  if (onBytes)
-    response
-      .clone()
-      .body?.pipeTo(counter)
-      .catch(() => {});
-  return new Uint8Array(await response.arrayBuffer());
+  const counted =
+    onBytes && response.body ? new Response(response.body.pipeThrough(counter)) : response;
+  return new Uint8Array(await counted.arrayBuffer());
 }
 
 async function fetchPlain({ id }: Card): Promise<Files> {

@@ -69,12 +69,15 @@ function rivalOf(
   return rival;
 }
 
+/** The index of the head that the settings name; −1 if they name none. */
+const headIndexOf = ({ settings }: Pick<Lab, 'settings'>): number => Number(settings.head ?? -1);
+
 /** Returns the head that the settings name, or else the head that gives the first token the largest weight. */
 export function shownHead(lab: Lab): ShownHead | undefined {
-  const { picture, settings } = lab;
+  const { picture } = lab;
   if (!picture) return undefined;
   const [L, H, T] = picture.shape as [number, number, number, number];
-  const headIndex = Number(settings.head ?? -1);
+  const headIndex = headIndexOf(lab);
   const nonTriggers = nonTriggersOf(lab);
   let strongest: ShownHead | undefined;
   for (let i = 0; i < L * H; i++) {
@@ -139,8 +142,7 @@ function meanRowSum(lab: Lab, { weights, extraKey }: ShownHead): number {
  */
 function isOdd(lab: Lab, { weight }: ShownHead): boolean {
   const recent = recentMean(lab, 'first_most');
-  const isChosen = Number(lab.settings.head ?? -1) >= 0;
-  return !isChosen && Number.isFinite(recent) && weight > EPS !== recent > EPS;
+  return headIndexOf(lab) < 0 && Number.isFinite(recent) && weight > EPS !== recent > EPS;
 }
 
 /**
@@ -155,10 +157,11 @@ export function mapNumber({ lab, operation }: NamedLab): readonly [string, strin
   if (!lab.log.length && !isFineTune(lab.settings))
     return ['', `each token ${operation?.normalizes ? 'must spend 100%' : 'may spend 0%'}`];
   const extra = extraKeyWeight(lab, headShown);
-  const isChosen = Number(lab.settings.head ?? -1) >= 0;
   const notes = [
     `in this text; ${rowsOf(lab)} spend ${formatPercent(meanRowSum(lab, headShown), 0)} in total`,
-    ...(L * H > 1 ? [`${isChosen ? '' : 'strongest '}head ${modelHeadName(headShown)}`] : []),
+    ...(L * H > 1
+      ? [`${headIndexOf(lab) < 0 ? 'strongest ' : ''}head ${modelHeadName(headShown)}`]
+      : []),
     ...(isOdd(lab, headShown) && lab.log.length && !lab.isRunning
       ? [`over the last batches: ${weightWords(recentMean(lab, 'first_most'))}`]
       : []),

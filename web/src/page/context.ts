@@ -30,7 +30,7 @@ export interface Context {
   readonly engine: ReadonlySignal<Engine | undefined>;
   readonly file: ReadonlySignal<PromptFile | undefined>;
   /** Start's frames that are saved with the page, and the bytes of models that have been fetched, by their ids. */
-  readonly saved?: readonly Frame[];
+  readonly saved?: () => readonly Frame[];
   readonly fetched?: ReadonlySignal<Readonly<Record<string, LoadProgress>>>;
   /** @param isStep whether the browser's Back undoes the change, although no link may carry it */
   readonly set: (change: Partial<State>, isStep?: boolean) => void;

@@ -184,7 +184,7 @@ const MIN_ROOM = 6;
 /** How many points of a line are tried for its name. */
 const MAX_NAME_PLACES = 40;
 const MARK_LETTER_WIDTH = 6.3;
-/** Where the words of a mark may stand: at its left or right, and by how much lower; the first with room is taken. */
+/** The possible places of a mark's words: its left (-1) or right (1), and by how many pixels lower; the first with room is taken. */
 const MARK_PLACES = [
   [-1, -8],
   [1, 17],
@@ -356,6 +356,10 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
     ENOUGH_ROOM,
   );
 
+/** Returns the points of each series in pixels. */
+const drawnLines = ({ x, y, segments }: Axes): Point[][] =>
+  segments.map((own) => own.flat().map(([a, b]): Point => [x(a), y(b)]));
+
 /**
  * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
  * and the name has room. The legend has the names of lines without room.
@@ -363,12 +367,13 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
  */
 function nameLines(
   { series, named }: ChartData,
-  { x: xOf, y: yOf, segments }: Axes,
+  axes: Axes,
   width: number,
   otherPlaces: readonly (readonly Point[])[],
 ) {
   if (!named) return [];
-  const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
+  const { y: yOf } = axes;
+  const lines = drawnLines(axes);
   const obstacles = [...lines, ...otherPlaces].map(pointsAlong);
   const drawName = (one: Series) => {
     const { name, color } = one;
@@ -440,9 +445,9 @@ function nameLines(
  * Draws the marks, with words at the left above a point, or where these keep away from the lines and the axis; `places` are
  * what words and rings take.
  */
-function marksOf({ marks = [] }: ChartData, { x: xOf, y: yOf, segments }: Axes) {
-  const lines = segments.map((own) => own.flat().map(([x, y]): Point => [xOf(x), yOf(y)]));
-  const obstacles = lines.flatMap(pointsAlong);
+function marksOf({ marks = [] }: ChartData, axes: Axes) {
+  const { x: xOf, y: yOf } = axes;
+  const obstacles = drawnLines(axes).flatMap(pointsAlong);
   const [[, end = NaN], [floor = NaN]] = [xOf.range(), yOf.range()];
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];

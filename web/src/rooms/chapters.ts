@@ -12,7 +12,7 @@ type Member = readonly [id: string, phrase: string, what: string];
 
 export interface Chapter {
   readonly title: string;
-  /** Stands as the heading until the models are measured, which answer it. */
+  /** The heading until the models are measured, which answer it. */
   readonly question: string;
   /** Says what may make or move sinks here, true of any text; `{first}` is its first token. */
   readonly premise: string;

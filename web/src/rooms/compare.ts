@@ -179,20 +179,17 @@ const PANELS = [
 /** Says of the shown models how well they predict, what their other trained runs have, and what shares of rows would count. */
 function runLines({ state, engine }: Context, frames: readonly Frame[]): readonly string[] {
   const chapter = chapterOf(state.value.shown);
-  const cards = engine.peek()?.models.zoo.cards ?? [];
+  const cardOf = (subject: string | undefined) =>
+    engine.peek()?.models.zoo.cards.find(({ id }) => id === subject);
   const [first] = chapter?.members ?? [];
+  const firstCard = cardOf(first?.[0]);
   return frames.flatMap((frame) => {
-    const card = cards.find(({ id }) => id === frame.subject);
+    const card = cardOf(frame.subject);
     const name = phraseOf(chapter, frame.subject) ?? frame.title;
-    const loss =
-      first &&
-      lossWords(
-        card,
-        cards.find(({ id }) => id === first[0]),
-      );
+    const loss = lossWords(card, firstCard);
     const { L, H } = frame.architecture;
     return [
-      loss ? `${capitalize(name)} predicts the next token ${loss} ${first[1]}.` : '',
+      loss ? `${capitalize(name)} predicts the next token ${loss} ${first![1]}.` : '',
       runsWords(card, name, L * H),
       rawWords([frame]),
     ].filter(Boolean);

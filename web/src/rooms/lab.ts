@@ -19,6 +19,7 @@ import { modelActions, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { createPictures, redrawAfterChanges } from '../lab/pictures';
 import { guessOf, keepGuess } from '../lab/guess';
+import { isFineTune } from '../lab/settings';
 import { taskTemplate } from '../lab/task';
 import {
   claimWords,
@@ -37,8 +38,8 @@ import '../plot/chart.css';
 import './panes.css';
 import './lab.css';
 
-/** Parts of settings whose task has no picture. */
-const OTHER_TASKS = /(^|,)(from:|task:conditional)/;
+/** Whether the task of a run has a picture: only copying has. */
+const hasPicture = (run: string): boolean => !isFineTune(run) && !/(^|,)task:conditional/.test(run);
 
 /** Adds the fold with everything but the next step. Returns its places, which have headings but for the first. */
 function addMore(root: HTMLElement) {
@@ -101,7 +102,7 @@ function headTemplate({ state }: Context, pair: Pair): TemplateResult {
 /** Marks a room before the first step. A task without a picture leaves its place to the maps. */
 function markStage(place: HTMLElement, isUntrained: boolean, { state }: Context): void {
   place.classList.toggle('lab-new', isUntrained);
-  place.classList.toggle('lab-asks', isUntrained && !OTHER_TASKS.test(state.value.leftRun));
+  place.classList.toggle('lab-asks', isUntrained && hasPicture(state.value.leftRun));
 }
 
 /** Trains, steps and resets by keys, while the focus is in the lab but in no field. */

@@ -1,7 +1,7 @@
 /**
  * Compare's list of models, which is also their picker: one row a model, with what it is in a few words and how many of its
  * heads have a sink on the reader's text, as a bar and a number. A press shows the model's map beside the baseline's. What
- * its trained runs show, and how well it predicts, is said below.
+ * its trained runs show, and how well it predicts, is in the fold below the maps.
  */
 import { html, nothing, type TemplateResult } from 'lit';
 import { eps, heads, model, sinks } from '../../lessons/pictures/forgotten.json';

@@ -363,7 +363,7 @@ function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof 
 /** Draws a row as a strip on the scale of all strips: what it gives to the first token, and to the others. */
 function stripTemplate(frame: Frame, { query, attention, sum }: RowClaim, end: number) {
   const partOf = (share: number) => `--part: ${(100 * share) / end}%`;
-  // A word stands only in a part that has room for it.
+  // Only a part that has room for its word has one.
   const wordsIn = (share: number, words: string) => (share / end >= 0.25 ? words : '');
   return html`<span
     class="row-strip"
@@ -448,16 +448,12 @@ function drawRoom(
   isTwinDue: Signal<boolean>,
 ): void {
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
+  let readRows: ReadonlyMap<string, RowClaim | undefined> = new Map();
   const figure = new Figure(document.createElement('div'), attention, context, scope, {
     isBare: true,
     extra: (frame) => {
-      const state = context.state.peek();
-      const [first] = framesOf(currentEntries());
-      return {
-        isPlain: true,
-        remark: labelOf(frame, headOf(frame), state),
-        readRow: rowToRead(frame, state, first)?.query,
-      };
+      const remark = labelOf(frame, headOf(frame), context.state.peek());
+      return { isPlain: true, remark, readRow: readRows.get(frame.subject)?.query };
     },
   });
   const legendScale = document.createElement('span');
@@ -472,6 +468,7 @@ function drawRoom(
     const hasError = entries.some(({ error }) => error);
     const loadTwin = isTwinDue.value ? undefined : () => void (isTwinDue.value = true);
     const rows = frames.map((frame) => rowToRead(frame, state, frames[0]));
+    readRows = new Map(frames.map(({ subject }, i) => [subject, rows[i]]));
     const shown: Shown = { context, state, entries, frames, claims, rows, hasError, loadTwin };
     root.classList.toggle('coming', !frames.length && !hasError);
     root.classList.toggle('failed', !frames.length && hasError && !waitingWords(frames, state));

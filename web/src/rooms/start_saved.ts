@@ -12,7 +12,11 @@ import { loadWords } from '../run/progress';
  * or as stale where the reader has changed it and no model has answered yet. They stay beside a model's error.
  * @param isDue whether the model of the entry with this index is requested
  */
-export function savedEntries({ state, saved = [] }: Context, isDue: (index: number) => boolean) {
+export function savedEntries(
+  { state, saved: readSaved }: Context,
+  isDue: (index: number) => boolean,
+) {
+  const saved = readSaved?.() ?? [];
   let wasShown = false;
   return (entries: readonly SubjectEntry[]): readonly SubjectEntry[] => {
     const [first] = saved;

@@ -4,15 +4,7 @@ import { seedsOf } from '../ask/zoo';
 import type { RowClaim } from '../claims';
 import { firstKey, type Frame } from '../frame';
 import { cardOf, type Context } from '../page/context';
-import {
-  firstName,
-  formatPercent,
-  listWords,
-  quoteQuery,
-  SMALL_SUM,
-  sumWords,
-  wholePercent,
-} from '../words';
+import { firstName, listWords, quoteQuery, sumWords, weightBeside } from '../words';
 
 /** Whether two models differ only in the attention operation: both are trained, or both at one step of training. */
 export function areTwins(frame: Frame, otherFrame: Frame): boolean {
@@ -27,7 +19,7 @@ export function rowWords(frame: Frame, { query, attention, sum }: RowClaim) {
   const on = isOwn ? 'itself' : firstName(frame);
   return [
     `${quoteQuery(frame, query)} spends`,
-    Math.abs(sum) < SMALL_SUM ? formatPercent(attention) : wholePercent(attention),
+    weightBeside(attention, sum),
     `on ${on}${frame.operation.normalizes ? '' : `, ${sumWords(sum)} in all`}`,
   ] as const;
 }

@@ -49,6 +49,7 @@ import {
   listWords,
   modelName,
   sinkDefinition,
+  SPENDS_ALL,
   slotShare,
   startRole,
   startsSpecial,
@@ -69,9 +70,6 @@ import { areTwins } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
-
-const MUST_SPEND =
-  'Softmax makes each token spend exactly 100% of its attention. A head that needs no other token can spend it on';
 
 /** How many tokens each model writes after the text. */
 const WRITTEN = 12;
@@ -125,13 +123,12 @@ function outcomeOf(course: TextCourse): readonly [one: string, several: string] 
   const frame = course.points.at(-1)?.frame;
   if (!outcome || !frame) return undefined;
   const most = Math.max(...course.points.map((point) => point.attention));
-  const amount = `give {first} over ${formatPercent(frame.eps, 0)}`;
   const [one, several, rest] =
     outcome === 'never' && most > frame.eps / 2
-      ? (['never', 'never', amount] as const)
+      ? (['never gives', 'never give', `{first} over ${formatPercent(frame.eps, 0)}`] as const)
       : OUTCOMES[outcome];
   const words = (verb: string) => `${verb} ${rest}`.replace('{first}', firstName(frame));
-  return [words(one).replace('never give', 'never gives'), words(several)];
+  return [words(one), words(several)];
 }
 
 /** Returns the room's heading: a question, and, once all is measured, what became of the followed heads. */
@@ -203,7 +200,7 @@ function reasonWords(
   if (frame.operation.name !== 'softmax' || bias_key || hasNone) return sinkDefinition(frame);
   const role = startsSpecial(frame) ? `${name}, ${startRole(frame)}` : name;
   const twin = other && areTwins(frame, other) && !isSink(other) ? ' Sigmoid may spend less.' : '';
-  return `${MUST_SPEND} ${role}.${twin}`;
+  return `${SPENDS_ALL} A head that needs no other token can spend it on ${role}.${twin}`;
 }
 
 /** A map: that of a model at the step of the slider, or, in its corner, before training. */
@@ -229,7 +226,7 @@ function cellsOf(rows: readonly SubjectEntry[], courses: readonly TextCourse[]):
   });
 }
 
-/** A weight of at most so many times an even share counts as one. */
+/** A weight counts as an even share up to this multiple of one. */
 const EVEN = 1.5;
 
 /** Whether each drawn row spreads its attention evenly over the tokens that it sees. */
@@ -300,7 +297,7 @@ function mapsLook(maps: Maps, context: Context, headOf: (frame: Frame) => Head):
     extra: (frame, i) => {
       const { entry, isNow } = maps.cells[i]!;
       const [at, state] = [headOf(frame), context.state.peek()];
-      // Nothing is said of a map of another head, which is read again.
+      // A map of another head has no remark: it is measured again.
       const isOwn = frame.head?.layer === at.layer && frame.head.head === at.head;
       const label = isNow ? columnRemark(frame, at, state) : beforeRemark(frame, at, state);
       return { isPlain: true, remark: isOwn && !entry.isStale ? label : undefined };
@@ -457,7 +454,7 @@ const MORE = [
   ...['att_bias', 'sink_ratio_bias'],
 ];
 
-/** In the play a checkpoint stays for so many milliseconds, and longer where a followed head gets its sink. */
+/** For how many milliseconds the play shows a checkpoint, and one at which a followed head gets its sink. */
 const [STAY_MS, PAUSE_MS] = [450, 2000];
 
 /** Returns the head that is followed in a subject's model: the one that gives the first token most in the end. */
