@@ -43,11 +43,14 @@ async function startServiceWorker(offer: (activate: () => void) => void): Promis
       worker.postMessage({ type: 'SKIP_WAITING' });
     });
   };
-  offerWorker(registration.waiting);
-  registration.addEventListener('updatefound', () => {
+  const offerOnceInstalled = () => {
     const newWorker = registration.installing;
     newWorker?.addEventListener('statechange', () => offerWorker(newWorker));
-  });
+  };
+  offerWorker(registration.waiting);
+  // Another tab may have found the newer build just before: it is being installed, and `updatefound` is past.
+  offerOnceInstalled();
+  registration.addEventListener('updatefound', offerOnceInstalled);
   // A first one that cannot be installed, as where the disk is full, is never ready.
   const isInstalled = Promise.race([serviceWorker.ready, whenRedundant(registration.installing)]);
   const active = (await isInstalled)?.active;
