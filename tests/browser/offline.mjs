@@ -77,6 +77,25 @@ async function visit(context, address, path = '') {
 const waitUntilDrawn = (page) =>
   page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
 
+/** Waits until the page has asked for a model of the next build; a failure says which service workers there are. */
+async function waitUntilOfNext(page) {
+  const asksForNext = (zoo) =>
+    performance.getEntriesByType('resource').some(({ name }) => name.includes(zoo));
+  await page.waitForFunction(asksForNext, zooOf(NEXT.page)).catch(async (error) => {
+    const state = await page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.getRegistration();
+      const workers = [registration.installing, registration.waiting, registration.active];
+      const resources = performance.getEntriesByType('resource').length;
+      return {
+        states: workers.map((worker) => worker?.state ?? null),
+        now: performance.now(),
+        resources,
+      };
+    });
+    throw new Error(`${error.message}: ${JSON.stringify(state)}`);
+  });
+}
+
 const isIsolated = (page) => page.evaluate(() => crossOriginIsolated);
 
 async function waitUntilCached(page, ...paths) {
@@ -181,17 +200,11 @@ export const offline = {
       await other.waitForFunction(() => navigator.serviceWorker.controller);
       await second.evaluate(async () => (await navigator.serviceWorker.getRegistration()).update());
       await second.getByRole('button', { name: 'Reload' }).click();
-      await second.waitForFunction(
-        (zoo) => performance.getEntriesByType('resource').some(({ name }) => name.includes(zoo)),
-        zooOf(NEXT.page),
-      );
+      await waitUntilOfNext(second);
       assert.match(second.url(), /room=compare/, 'what was shown is shown again');
       await other.getByRole('button', { name: 'Reload' }).click();
       await waitUntilDrawn(other);
-      await other.waitForFunction(
-        (zoo) => performance.getEntriesByType('resource').some(({ name }) => name.includes(zoo)),
-        zooOf(NEXT.page),
-      );
+      await waitUntilOfNext(other);
     }),
 
   'after the host takes up another build, a visit is of one build throughout': (stage) =>
