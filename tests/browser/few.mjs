@@ -11,7 +11,7 @@ const MAX_COUNTS = {
   explore: [35, 160],
   compare: [26, 115],
   training: [18, 80],
-  purpose: [19, 89],
+  purpose: [19, 100],
   lab: [16, 55],
 };
 

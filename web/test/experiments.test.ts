@@ -112,7 +112,7 @@ function draw(experiment: Experiment, change: Partial<State> = {}, groups: Group
   document.body.replaceChildren(root);
   render(
     [
-      experiment.menu?.(context as unknown as Context),
+      experiment.menu?.(context as unknown as Context, ['h2o', 'first']),
       experiment.controls(context as unknown as Context),
       settingsTable(experiment, groups, undefined),
     ],
@@ -293,7 +293,7 @@ describe('the cache experiment', () => {
     ];
     const { root, turn, enter } = draw(cache, {}, groups);
     showsPage(root);
-    expect([turn(0), enter('select', 'tova', 'change')]).toEqual([
+    expect([turn(0), enter('[aria-label="any rule"]', 'tova', 'change')]).toEqual([
       { sweep: 'all' },
       { policy: 'tova' },
     ]);

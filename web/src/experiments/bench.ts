@@ -47,8 +47,8 @@ import { queryWithoutFirst } from '../views/loss';
 import { isUnedited, settingName } from '../views/settings';
 import { firstName, headWords, modelName, wholePercent } from '../words';
 
-/** The model of the recorded texts, and its parameters in millions. */
-const [LARGER, LARGER_SIZE] = ['SmolLM2-135M', 135];
+/** The parameters of the model of the recorded texts, in millions. */
+const LARGER_SIZE = 135;
 const SOURCES = ['heldout', 'text', 'random', 'file'] as const satisfies readonly State['source'][];
 
 /** Returns the fields of the prompts, and says what ran of them. */
@@ -81,14 +81,14 @@ function questionTemplate(context: Context, frames: readonly Frame[]): TemplateR
 function liveTemplate({ state, set }: Context, frame: Frame | undefined): TemplateResult {
   const { source, prompt } = state.value;
   const times = LARGER_SIZE / ((frame?.architecture.parameters ?? Infinity) / 1e6);
-  const size = times > 2 ? `, ${Math.round(times)} times smaller than ${LARGER}` : '';
+  const size = times > 2 ? `, ${Math.round(times)} times smaller` : '';
   const own = {
     state: { value: { prompt: source === 'text' ? prompt : '' } },
     set: ({ prompt: text }: Partial<State>) =>
       set(text ? { prompt: text, source: 'text' } : { source: 'heldout' }),
   };
   return html`<p>
-      Here, live in your browser: ${frame ? modelName(frame.model) : 'a small model'}${size}
+      Live on your own text${size}: ${frame ? modelName(frame.model) : 'a small model'}
     </p>
     ${textField(own, 2, 'Type your own text, of more than 24 words')}`;
 }
@@ -373,7 +373,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     render(questionTemplate(context, allFrames), places.question);
     render(liveTemplate(context, plans.chosen(all)[0]?.frames[0]), places.live);
     const [controls, moreControls] = experiment.controls(context);
-    render(html`${isEmbed ? experiment.menu?.(context) : nothing}${controls}`, places.controls);
+    render(controls, places.controls);
     render(moreControls, places.moreControls);
     render(footerTemplate(context, isEmbed), places.footer);
     const runs = engine ? entriesOf(context, plans.runSubjects(engine)) : [];

@@ -1,6 +1,7 @@
 /** The experiment Cache: the loss by the number of kept keys, for each eviction policy. */
 import { html } from 'lit';
 import { choicesOf } from '../ask/subject';
+import type { Context } from '../page/context';
 import { choiceField } from '../page/controls';
 import { mean, withoutNaN, type Frame } from '../frame';
 import {
@@ -46,6 +47,13 @@ function editOf(policy: string, budget: number, T: number): string {
 }
 
 const DEFAULT_HEADING = 'Which tokens should the cache keep?';
+
+/** Returns a menu of rules. */
+function ruleField(label: string, chosen: string, names: readonly string[], context: Context) {
+  const labels = new Map(choicesIn(context, 'evict', 'policy', chosen));
+  const choices = names.map((name) => [name, policyWords(name, labels.get(name))[0]] as const);
+  return choiceField(label, chosen, choices, (policy) => context.set({ policy }));
+}
 
 const keptShare = ({ tensors }: Frame): number => mean(tensors.keeps_first?.data ?? []);
 
@@ -140,19 +148,18 @@ export const cache: Experiment = {
       valueOfFrame: (frame) => formatPercent(keptShare(frame), 0),
     },
   ],
-  menu: (context) => {
+  menu: (context, recorded) => {
     const { policy } = context.state.value;
-    // The room shows the rule beside that of the last tokens.
-    const choices = choicesIn(context, 'evict', 'policy', policy)
-      .filter(([name]) => name === policy || name !== 'window')
-      .map(([name, label]) => [name, policyWords(name, label)[0]] as const);
-    return choiceField('rule', policy, choices, (value) => context.set({ policy: value }));
+    const shown = recorded.includes(policy) ? policy : recorded[0]!;
+    return ruleField('rule', shown, recorded, context);
   },
   controls: (context) => {
     const { state, set } = context;
     const { policy, length, sweep: sweepSize, measure } = state.value;
-    const [, keeps] = policyWords(policy);
-    const main = html`${keeps ? html`<span class="hint">keeps ${keeps}</span>` : ''}
+    const names = choicesIn(context, 'evict', 'policy', policy).map(([name]) => name);
+    // The maps show the rule beside that of the last tokens.
+    const shown = names.filter((name) => name === policy || name !== 'window');
+    const main = html`${ruleField('any rule', policy, shown, context)}
     ${slider('tokens kept', 'budget', [1, Math.max(8, Math.min(128, length))], context)}`;
     const more = html`${
       sweepSize === 'all'

@@ -1,7 +1,7 @@
 /**
  * The opening of each question of “Why it matters”: what a published model wrote in the broken case and in the repaired one,
  * side by side, and how much attention each token got, recorded by web/lessons/forgotten.mjs. In some questions the reader
- * repairs the broken case by pressing the first word.
+ * tries to repair the broken case by pressing a word.
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
@@ -12,6 +12,7 @@ import type { Context, Scope } from '../page/context';
 import { choiceField } from '../page/controls';
 import { barCell } from '../page/tables';
 import { experiments } from '../experiments/index';
+import { policyWords } from '../views/settings';
 import { explainTerms } from '../page/terms';
 import { cssColor, inkOn, sequential, type Theme } from '../plot/color';
 import { drawScale } from '../plot/legend';
@@ -33,6 +34,8 @@ const [WRITTEN_LENGTH, END_WORDS] = [104, 3];
 const ROUNDED_WORDS = 4;
 /** Nonsense: a text whose loss rises by at least this many nats per token, or with at most this many different words. */
 const [NONSENSE_RISE, STUCK_WORDS] = [1, 5];
+/** A text repeats itself where a card shows the same words this often in a row. */
+const REPEATS = 3;
 /** The steps of 8 bits on either side of 0. */
 const STEPS = 2 ** 7 - 1;
 /** A card with more tokens than this has smaller letters. */
@@ -47,17 +50,28 @@ const isNonsense = (loss: number, unchanged: number, words: number) =>
 const writesNonsense = (written: Texts, one: Condition) =>
   isNonsense(written[one].loss, written.all.loss, new Set(wordsOf(written[one].text)).size);
 
+/** Whether words follow each other again and again in what a card shows of a text. */
+export function repeatsItself(text: string): boolean {
+  const words = wordsOf(shortened(text).replace(/[^\p{L}\p{N}\s]/gu, ''));
+  const isRun = (start: number, size: number) =>
+    start + REPEATS * size <= words.length &&
+    words
+      .slice(start + size, start + REPEATS * size)
+      .every((word, i) => word === words[start + (i % size)]);
+  return words.some((_, start) => words.some((__, i) => isRun(start, i + 1)));
+}
+
 /** A case of an exhibit: what is done, its broken condition and its repaired one, and a title where only the first is nonsense. */
 type Case = readonly [deed: string, broken: Condition, repaired: Condition, title?: string];
 
-/** The words of a question, where {first} and {second} are the first words of the text, {D} is the width of the model. */
+/** The words of a question, where {first} and {second} are the first words of the text, {D} is the width of the model, {keeps} what the rule keeps. */
 interface Exhibit {
   /** What is done. */
   readonly intro: string;
   /** The cases by the choice of the experiment's menu; '' without a menu. */
   readonly cases: Readonly<Record<string, Case>>;
-  /** How many first words of the broken case the reader can press, and what asks for it: the first one leads to the repaired case. */
-  readonly presses?: readonly [count: number, words: string];
+  /** The word of the broken case that the reader can press, which condition it leads to, and what asks for it. */
+  readonly presses?: readonly [word: number, condition: Condition, words: string];
   readonly headings: Readonly<Partial<Record<Condition, string>>>;
   /** Why it ruins the text, above the picture. */
   readonly causeOf: (text: Recorded, shown: Case) => string;
@@ -81,20 +95,23 @@ const keptIn = ({ kept }: Recorded, condition: Condition) =>
   (kept as Partial<Record<Condition, readonly number[]>>)[condition];
 const wholeWords = (x: number) => Math.round(x).toLocaleString('en');
 const NUMBERS = `${model}, a real model, turns each word into {D} numbers.`;
-const sinkWords = (percent: string) =>
-  `Softmax makes each word spend 100% of attention: ${percent} rests on {first}, a sink. ` +
-  `Without {first} other words get that ${percent} and count more.`;
+/** States what the first word gets of the unchanged model, and what once old words are gone. */
+function sinkWords(text: Recorded, repaired: Condition): string {
+  const [unchanged, kept] = [percentOf(text, 'all'), percentOf(text, repaired)];
+  const then = unchanged === kept ? '' : ` (${kept} among ${budget} tokens)`;
+  return `Softmax makes each word spend 100% of attention: ${unchanged} rests on {first}, a sink${then}. Without it other words count more.`;
+}
 
 export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
   streaming: {
-    intro: `Long chats outgrow a model’s memory. ${model}, a real model, keeps ${budget} of {T} tokens.`,
+    intro: `Long chats outgrow memory. Here ${model}, a real model, keeps ${budget} of {T} tokens.`,
     cases: { '': ['Forget the first word', 'last', 'first'] },
-    presses: [2, 'Would keeping {second} do? Press it'],
+    presses: [1, 'second', 'Would keeping {second} do? Press it'],
     headings: { last: 'Forgets {first}', first: 'Keeps {first}', second: 'Keeps {second}' },
-    causeOf: (text) => sinkWords(percentOf(text, 'first')),
+    causeOf: (text) => sinkWords(text, 'first'),
   },
   cache: {
-    intro: `The memory of ${model}, a real model, holds ${budget} of {T} tokens. A rule decides which of them stay.`,
+    intro: `The memory of ${model}, a real model, holds ${budget} of {T} tokens. This rule keeps {keeps}.`,
     cases: {
       h2o: [
         LAST_WORDS,
@@ -107,23 +124,23 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
         LAST_WORDS,
         'last',
         'tova',
-        'Keep what was attended last: the first word stays and the model writes on',
+        'Keep what the last word attends to: the first stays and the model writes on',
       ],
       lru: [
         LAST_WORDS,
         'last',
         'lru',
-        'Keep the recently used words: the first stays and the model writes on',
+        'Keep the recently attended words: the first stays and the model writes on',
       ],
     },
     headings: {
       last: `The last ${budget} tokens`,
       first: `The first token and the last ${budget - 1}`,
       h2o: `The ${budget} most attended`,
-      tova: `The ${budget} attended last`,
-      lru: `The ${budget} recently used`,
+      tova: `The ${budget} that the last word attends to`,
+      lru: `The ${budget} recently attended`,
     },
-    causeOf: (text, [, , repaired]) => sinkWords(percentOf(text, repaired)),
+    causeOf: (text, [, , repaired]) => sinkWords(text, repaired),
   },
   quantization: {
     intro: `${NUMBERS} After layer {state} of ${recorded.layers} they are rounded to 8 bits, to save memory.`,
@@ -135,7 +152,7 @@ export const EXHIBITS: Readonly<Record<State['experiment'], Exhibit>> = {
         'One huge number ruins the rounding of all others',
       ],
     },
-    presses: [1, 'Press {first} to keep it exact'],
+    presses: [0, 'exact8', 'Press {first} to keep it exact'],
     headings: { round8: 'All words rounded', exact8: 'All words but {first} rounded' },
     causeOf: () =>
       `8 bits give ${STEPS} steps above 0 and ${STEPS} below. {first}, the most attended word (a sink), has a huge number: steps get too coarse for all others.`,
@@ -157,7 +174,11 @@ export function titleOf(
   text: Pick<Recorded, 'pieces' | 'largest'> & { readonly written: Texts },
   [deed, broken, repaired, title]: Case,
 ): string {
-  const [isBroken, isStill] = [broken, repaired].map((one) => writesNonsense(text.written, one));
+  const conditions = [broken, repaired];
+  const [isBroken, isStill] = conditions.map((one) => writesNonsense(text.written, one));
+  const [repeats, repeatsStill] = conditions.map((one) => repeatsItself(text.written[one].text));
+  if (!isBroken && repeats)
+    return `${deed}: the model repeats itself${repeatsStill ? ' in both cases' : ''}`;
   if (!isBroken) return `${deed}: the model writes on`;
   if (isStill) return `${deed}: nonsense in both cases`;
   const share = nonsenseCount(broken)! / passages.all.length;
@@ -170,12 +191,11 @@ const nonsenseCount = (one: keyof Written) =>
   wordCounts[one]?.filter((words, i) => isNonsense(losses[one]![i]!, passages.all[i]!, words))
     .length;
 
-/** States it below a text. */
+/** States it of a condition. */
 function passagesWords(one: Condition): string {
   const count = nonsenseCount(one);
   if (count === undefined) return '';
-  const likewise = count && count === nonsenseCount('all') ? ', as when unchanged' : '';
-  return `Nonsense after ${count} of ${passages.all.length} other texts${likewise}`;
+  return `Nonsense after ${count} of ${passages.all.length} other texts`;
 }
 
 const wordsOf = (text: string) => text.split(/\s+/).filter(Boolean);
@@ -196,19 +216,14 @@ function endsOf(text: string): string {
 }
 
 interface Press {
-  /** How many first words can be pressed. */
-  readonly words: number;
-  readonly isPressed: (t: number) => boolean;
-  readonly press: (t: number) => void;
+  /** The word that can be pressed. */
+  readonly word: number;
+  readonly isPressed: boolean;
+  readonly press: () => void;
 }
 
-const wordButton = (
-  { isPressed, press }: Press,
-  t: number,
-  content: unknown,
-  style: unknown = nothing,
-) =>
-  html`<button type="button" aria-pressed=${isPressed(t)} style=${style} @click=${() => press(t)}>
+const wordButton = ({ isPressed, press }: Press, content: unknown, style: unknown = nothing) =>
+  html`<button type="button" aria-pressed=${isPressed} style=${style} @click=${press}>
     ${content}
   </button>`;
 
@@ -222,17 +237,17 @@ function strip(text: Recorded, condition: Condition, theme: Theme, press?: Press
     const share = looks[condition][t]! / 100;
     return `background:${cssColor(scale, share)};color:${inkOn(scale, share)}`;
   };
-  const alone = Math.max(1, press?.words ?? 0);
+  const alone = 1 + (press?.word ?? 0);
   const word = (t: number) => {
     const piece = pieces[t]!.trim();
-    const isNamed = isKept(t) && (t === 0 || press?.isPressed(t));
+    const isNamed = isKept(t) && (t === 0 || t === press?.word);
     const percent = html` <small>${percentOf(text, condition, t)}</small>`;
     const content = isKept(t)
       ? html`${piece}${isNamed ? percent : nothing}`
       : html`<s>${piece}</s>`;
     const style = isKept(t) ? shade(t) : nothing;
-    return press && t < press.words
-      ? html`${wordButton(press, t, content, style)} `
+    return press && t === press.word
+      ? html`${wordButton(press, content, style)} `
       : html`<span style=${style}>${content}</span> `;
   };
   const runs: number[][] = [];
@@ -273,9 +288,7 @@ function rounding({ pieces, largest }: Recorded, condition: Condition, press?: P
     const isExact = isKept && t === 0;
     const rounded = isExact ? size : roundTo(size, step);
     return html`<tr>
-      <th scope="row">
-        ${press && !t ? wordButton(press, t, pieces[t]!.trim()) : pieces[t]!.trim()}
-      </th>
+      <th scope="row">${press && !t ? wordButton(press, pieces[t]!.trim()) : pieces[t]!.trim()}</th>
       <td>${wholeWords(size)} →</td>
       ${numberCell(rounded, top, html`<strong class=${rounded ? '' : 'lost'}>${wholeWords(rounded)}</strong>${isExact ? ' (exact)' : ''}`)}
     </tr>`;
@@ -345,7 +358,7 @@ function recordedNote(text: Recorded, experiment: State['experiment'], [, broken
       ${fill(
         `Recorded from ${recorded.file} (sha256 ${recorded.sha256.slice(0, 12)}…) by Sinkscope ${recorded.version}: the likeliest token each time, ${recorded.count} tokens. ` +
           `Loss of what is written, in nats per token, under the unchanged model: ${lossOf(broken)} on the left, ${lossOf(repaired)} on the right, ${lossOf('all')} unchanged${means}. Unchanged it writes: ${quoted(shortened(text.written.all.text))} ` +
-          `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words. ` +
+          `Nonsense: at least ${NONSENSE_RISE} nat more than unchanged, or at most ${STUCK_WORDS} different words, unchanged, too. Repeats itself: the same words ${REPEATS} times in a row on a card. ` +
           `Attention is that of the last word, a mean over ${heads} heads. The story was tried first; news text and recipe were chosen before the model read them.${own[experiment] ?? ''}`,
         text,
       )}
@@ -365,11 +378,9 @@ function legendWords(text: Recorded, [, , repaired]: Case): string {
   return `attention from ${quoted(text.pieces.at(-1)!)}${struck}`;
 }
 
-/** Asks to press a first word, or says how to undo it; '' where none can be pressed. */
-function pressWords(presses: Exhibit['presses'], word: number): string {
-  if (word >= 0) return `Press ${['{first}', '{second}'][word]} to undo`;
-  return presses?.[1] ?? '';
-}
+/** Asks to press a word, or says how to undo it; '' where none can be pressed. */
+const pressWords = ([word, , words]: NonNullable<Exhibit['presses']>, isPressed: boolean) =>
+  isPressed ? `Press ${['{first}', '{second}'][word]} to undo` : words;
 
 interface Card {
   readonly title: string;
@@ -377,15 +388,15 @@ interface Card {
   /** What the reader can press; '' if nothing. */
   readonly says: string;
   readonly picture: unknown;
-  /** How many heads have a sink; '' where the card is not about that. */
-  readonly sinks: string;
+  /** What else is counted, after the texts of nonsense. */
+  readonly more: string;
 }
 
 /** Draws what the model reads and writes under a condition. */
 const drawCard = (
   text: Recorded,
   one: Condition,
-  { title, isRepaired, says, picture, sinks }: Card,
+  { title, isRepaired, says, picture, more }: Card,
 ) =>
   html`<div class="forgotten-card ${isRepaired ? 'repaired' : ''}">
     <div class="card-head">
@@ -397,85 +408,77 @@ const drawCard = (
     <p class="text-strip writing" data-written=${one} title=${text.written[one].text}>
       ${shortened(text.written[one].text)}
     </p>
-    <p class="hint">${passagesWords(one)}${sinks}</p>
+    <p class="hint">${passagesWords(one)}${more}</p>
   </div>`;
 
 /** Draws the cards of the beginning and the case that the reader chooses, above each experiment. */
 export function addForgotten(place: HTMLElement, context: Context, scope: Scope): void {
   const chosenText = signal<Name>('story');
-  /** The word that the reader pressed, and the question of it. */
-  const pressed = signal<{ experiment?: string; word: number }>({ word: -1 });
+  /** The question whose word the reader pressed; '' for none. */
+  const pressed = signal('');
   const scale = document.createElement('span');
   scope.effect(() => {
     const { experiment, policy } = context.state.value;
     const { cases, causeOf, headings, intro, presses } = EXHIBITS[experiment];
-    const { menu, title } = experiments.find(({ name }) => name === experiment)!;
-    const shown = cases[experiment === 'cache' ? policy : ''];
+    const { menu } = experiments.find(({ name }) => name === experiment)!;
+    // A rule that is not recorded is measured below; the cards keep the first one.
+    const shown = cases[experiment === 'cache' ? policy : ''] ?? Object.values(cases)[0]!;
     const text = recorded.texts[chosenText.value];
-    const word = pressed.value.experiment === experiment ? pressed.value.word : -1;
-    const press: Press = {
-      words: presses?.[0] ?? 0,
-      isPressed: (t) => t === word,
-      press: (t) => (pressed.value = { experiment, word: t === word ? -1 : t }),
+    const isPressed = pressed.value === experiment;
+    const press: Press | undefined = presses && {
+      ...{ word: presses[0], isPressed },
+      press: () => (pressed.value = isPressed ? '' : experiment),
     };
     const isRounded = experiment === 'quantization';
     const isErased = experiment === 'fragility';
     drawScale(scale, sequential(context.theme.value, 1, true));
     const card = (one: Condition, isLeft: boolean) => {
-      const isRepaired = one !== shown![1] && !writesNonsense(text.written, one);
-      const says = presses && isLeft ? fill(pressWords(presses, word), text) : '';
+      const isRepaired = one !== shown[1] && !writesNonsense(text.written, one);
+      const says = presses && isLeft ? fill(pressWords(presses, isPressed), text) : '';
       const picture = isRounded
         ? rounding(text, one, isLeft ? press : undefined)
         : html`${isErased ? erasing(text, one) : nothing}
           ${strip(text, one, context.theme.value, isLeft ? press : undefined)}`;
-      const sinks = isErased ? `; ${text.sinks[one]} of ${heads} heads have a sink` : '';
+      const more = isErased
+        ? `; ${text.sinks[one]} of ${heads} heads have a sink`
+        : isRounded || !(one in wordCounts)
+          ? ''
+          : ` (unchanged: ${nonsenseCount('all')})`;
       const cardTitle = fill(headings[one]!, text);
-      return drawCard(text, one, { title: cardTitle, isRepaired, says, picture, sinks });
+      return drawCard(text, one, { title: cardTitle, isRepaired, says, picture, more });
     };
     render(
-      html`<h1>${shown ? titleOf(text, shown) : title}</h1>
+      html`<h1>${titleOf(text, shown)}</h1>
         <p class="opening">
-          ${shown ? explainTerms(fill(intro, text), true) : `Of ${model}, a real model, this is not recorded: the small model below shows it.`}
+          ${explainTerms(fill(intro.replace('{keeps}', policyWords(shown[2])[1]), text), true)}
         </p>
-        ${shown ? html`<p class="opening cause">${explainTerms(fill(causeOf(text, shown), text), true)}</p>` : nothing}
+        <p class="opening cause">${explainTerms(fill(causeOf(text, shown), text), true)}</p>
         <div class="fields">
-          ${menu?.(context) ?? nothing}
-          ${
-            shown
-              ? choiceField(
-                  'text',
-                  chosenText.value,
-                  NAMES,
-                  (one) => (chosenText.value = one as Name),
-                )
-              : nothing
-          }
-          ${
-            shown
-              ? html`<span class="map-legend"
-                  >${isRounded ? nothing : scale}
-                  <span class="hint">${legendWords(text, shown)}</span></span
-                >`
-              : nothing
-          }
+          ${menu?.(context, Object.keys(cases)) ?? nothing}
+          ${choiceField(
+            'recorded text',
+            chosenText.value,
+            NAMES,
+            (one) => (chosenText.value = one as Name),
+          )}
+          <span class="map-legend"
+            >${isRounded ? nothing : scale}
+            <span class="hint">${legendWords(text, shown)}</span></span
+          >
+        </div>
+        <div class="forgotten-cards">
+          ${card(isPressed && presses ? presses[1] : shown[1], true)} ${card(shown[2], false)}
         </div>
         ${
-          shown
-            ? html`<div class="forgotten-cards">
-                  ${card(word < 0 ? shown[1] : word ? 'second' : shown[2], true)}
-                  ${card(shown[2], false)}
-                </div>
-                ${
-                  isRounded || isErased
-                    ? html`<p class="hint">
-                        Unchanged, ${isErased ? `${text.sinks.all} heads have a sink, and ` : ''}the
-                        model writes: ${quoted(shortened(text.written.all.text))}
-                      </p>`
-                    : nothing
-                }
-                ${recordedNote(text, experiment, shown)}`
+          isRounded || isErased
+            ? html`<p class="hint">
+                Unchanged:
+                ${isErased ? `${text.sinks.all} heads have a sink, n` : 'N'}${passagesWords('all').slice(1)};
+                the model writes ${quoted(shortened(text.written.all.text))}
+              </p>`
             : nothing
-        }`,
+        }
+        ${recordedNote(text, experiment, shown)}`,
       place,
     );
   });

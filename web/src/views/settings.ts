@@ -10,11 +10,11 @@ export const firstAndLastWords = (first: number, last: number): string =>
 
 /** What each eviction policy is called at its line, in its menu, over its map and in sentences, and what it keeps. */
 const POLICIES: Readonly<Record<string, readonly [name: string, keeps: string]>> = {
-  window: ['last tokens', 'the most recent tokens'],
-  first: ['first + last', 'the first token and the most recent ones'],
-  h2o: ['most attended', 'the most attended tokens so far (H2O)'],
-  tova: ['attended last', 'the tokens that the last one attends to most (TOVA)'],
-  lru: ['recently used', 'the tokens that last got more than an even share (LRU)'],
+  window: ['last tokens', 'the most recent'],
+  first: ['first + last', 'the first and the most recent'],
+  h2o: ['most attended', 'what got most attention so far (H2O)'],
+  tova: ['attended now', 'what the last word attends to (TOVA)'],
+  lru: ['recently attended', 'what lately got above-average attention (LRU)'],
 };
 
 /** Returns a policy's name, which is the package's label for rare ones, and what it keeps. */
