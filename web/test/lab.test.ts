@@ -238,7 +238,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([softmax, weakLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([weakLab, sinkLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([softmax, sinkLab], runs)).toMatch(
-      /^Both models have a sink\. Both models learn to copy: /,
+      /^Both models have a sink\. Both models have half learned to copy: /,
     );
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
     expect(shortVerdictWords([running, sinkLab], runs)).toBe('Both models have a sink.');
@@ -401,7 +401,7 @@ describe('sentences of a lab', () => {
       const picture = { data, shape: [1, 1, T, T] };
       return withName({ ...lab, picture, log: lab.log.slice(0, steps) } as unknown as Lab, 'a');
     };
-    const everywhere = 'Untrained: both look everywhere';
+    const everywhere = 'Each row: where one token looks (untrained: everywhere)';
     expect(readingWords([labOf(1), labOf(1.4)])).toBe(everywhere);
     expect(readingWords([labOf(1), labOf(0.3)])).not.toBe(everywhere);
     expect(readingWords([labOf(1), labOf(1, 3)])).toBe('Each row: where one token looks');
@@ -417,6 +417,7 @@ describe('sentences of a lab', () => {
       guessWords([withName(withChance(left), 'a'), withName(withChance(right), 'b')], undefined)[1];
     for (const [left, right] of [
       [0.5, 0.6],
+      [0.81, 0.9],
       [0.5, 0.1],
       [0.1, 0.2],
       [0.1, 0.02],

@@ -119,14 +119,14 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
   'the remark on a map': [
-    /^(◀ column of the first token: attention sink|the first token gets only <?[\d.]+% of its row|token \d+ \(\S+\) takes <?[\d.]+%|◀ column of the first token: no sink(?: in this map)?)$/,
+    /^(◀ column of the first token: attention sink|the first token gets only <?[\d.]+% of its row|◀ token \d+ \(\S+\) takes <?[\d.]+%|◀ column of the first token: no sink(?: in this map)?)$/,
     (pair, i, column) => {
       const { weight, share, meanOf } = shownHeadOf(pair[i]!);
       const isShare = pair[i]!.operation!.normalizes || share > 0.3;
       const recent = lastOf(pair[i]!, 'first_most');
       const isSink = isShare && recent > 0.3;
-      const [, key, n] = /^token (\d+) \(\S+\) takes (\S+)%/.exec(column!) ?? [];
-      const own = meanOf(Number(key));
+      const [, key, n] = /^◀ token (\d+) \(\S+\) takes (\S+)%/.exec(column!) ?? [];
+      const own = meanOf(Number(key) - 1);
       const [, only] = /only (\S+)%/.exec(column!) ?? [];
       const isWeight = !isSink && recent > 0.3;
       const absence = /: no sink( in this map)?$/.exec(column!);
@@ -140,14 +140,17 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     },
   ],
   'what Explore averages over': [
-    /^all rows: (<?[\d.]+)%$/,
+    /^all rows, as in Explore: (<?[\d.]+)%$/,
     (pair, i, n) => isWritten(n!, shownHeadOf(pair[i]!).ofAllRows),
   ],
   'the map of a head': [/head (L\dH\d)/, (pair, i, name) => name === shownHeadOf(pair[i]!).name],
   'the number of a map, of its rows': [
-    /^(<?[\d.]+)% on the first token, in this text; tokens with nothing to copy spend (<?[\d.]+)% in total(; strongest head)?/,
-    (pair, i, n, sum, isStrongest) => {
-      const { weight, sumOf } = shownHeadOf(pair[i]!);
+    /^(<?[\d.]+)% on (the first token|token \d+), in this text; tokens with nothing to copy spend (<?[\d.]+)% in total(; strongest head)?/,
+    (pair, i, n, column, sum, isStrongest) => {
+      const { weight: first, meanOf, sumOf } = shownHeadOf(pair[i]!);
+      const [, key] = /^token (\d+)/.exec(column!) ?? [];
+      const weight = key ? meanOf(Number(key) - 1) : first;
+      if (key && !(first <= 0.3 && weight > 0.3)) return false;
       const [L, H] = pair[i]!.lab.picture!.shape as [number, number];
       const isChosen = pair[i]!.lab.settings.head !== undefined;
       return (
@@ -209,7 +212,7 @@ describe('the lab', () => {
       );
       const short = shortVerdictWords(pair, NO_QUESTION);
       const [, learns, ...chances] =
-        /(Both|Only|Neither) [^:.]* (?:learns? to copy|copies yet): the right token gets a probability of (\S+)% \(\S+\) and (\S+)% \(\S+\); a blind guess gives it 2%\.$/.exec(
+        /(Both|Only|Neither) [^:.]* (?:learns? to copy|learned to copy|copies yet): the right token gets a probability of (\S+)% \(\S+\) and (\S+)% \(\S+\); a blind guess gives it 2%\.$/.exec(
           short,
         )!;
       pair.forEach((namedLab, i) => {
@@ -217,7 +220,9 @@ describe('the lab', () => {
         // The number decides who has a sink, and is that of the map and of the curve.
         const attention = lastOf(namedLab, 'first_most');
         if (!isWritten(chances[i]!, chance)) errors.push(short);
-        const isSaid = new RegExp(`Both models have|${namedLab.name} has a sink`, 'i').test(short);
+        const isSaid = new RegExp(`Both models have a sink|${namedLab.name} has a sink`, 'i').test(
+          short,
+        );
         if (pair[0].name !== pair[1].name && isSaid && !(attention > 0.3)) errors.push(short);
       });
       const losses =
@@ -235,20 +240,29 @@ describe('the lab', () => {
         const share = namedLab.operation!.normalizes ? 1 : shownHeadOf(namedLab).share;
         return lastOf(namedLab, 'first_most') > 0.3 && share > 0.3;
       });
-      for (const [, key, n] of short.matchAll(/Token (\d+) \(\S+\) gets (\S+)% in its map/g)) {
-        const isOf = (one: NamedLab) => isWritten(n!, shownHeadOf(one).meanOf(Number(key)));
-        if (!pair.some((one, i) => !haveSinks[i] && isOf(one))) errors.push(short);
+      for (const [, place, key, n] of short.matchAll(
+        /In the (left|right) map token (\d+) \(\S+\) takes (\S+)%, more/g,
+      )) {
+        const at = place === 'left' ? 0 : 1;
+        const own = shownHeadOf(pair[at]).meanOf(Number(key) - 1);
+        if (haveSinks[at] || !isWritten(n!, own) || !(own > 0.3)) errors.push(short);
         seenVerdicts.add('a later token');
       }
       const learners = pair.filter(
         (one) => Math.exp(-lastOf(one, 'loss_triggers')) > 10 / 64,
       ).length;
       if (learns !== ['Neither', 'Only', 'Both'][learners]) errors.push(short);
+      const isHalf = pair.some((one) => Math.exp(-lastOf(one, 'loss_triggers')) <= 0.8);
+      if (learners === 2 && /have half learned/.test(short) !== isHalf) errors.push(short);
+      // A model has none at the first token alone where another column of its map has over 30%.
+      const isElsewhere = pair.some(
+        (one, i) => !haveSinks[i] && /^◀ token/.test(remarkWords(one)?.text ?? ''),
+      );
       const title = titleWords(pair);
       const expectedTitle = haveSinks.every(Boolean)
         ? 'both models have a sink: they look'
         : haveSinks.some(Boolean)
-          ? `only ${pair[haveSinks.indexOf(true)]!.name} has a sink: it looks`
+          ? `only ${pair[haveSinks.indexOf(true)]!.name} has ${isElsewhere ? 'its sink at the first token' : 'a sink: it looks'}`
           : 'neither model has a sink';
       if (
         !title
@@ -265,7 +279,9 @@ describe('the lab', () => {
           if (`${[token, what]}` !== `${expected}`) errors.push(`row ${row}: ${token}, ${what}`);
         }
       const [countText] =
-        /both models have|neither model has|has a sink; \S+ has none/i.exec(text) ?? [];
+        /both models have|neither model has|has a sink(?: at the first token)?; \S+ has none/i.exec(
+          text,
+        ) ?? [];
       if (/^(Short .*?\. )?So far/.test(text) === isOver)
         errors.push(`a verdict too early: ${text}`);
       seenVerdicts.add(countText!.split(' ')[0]!);
@@ -295,7 +311,9 @@ describe('the lab', () => {
         if (!isTold.test(own)) errors.push(`${own} of ${haveSinks}`);
         if (isOver) seenVerdicts.add(own.replace(/^.*?\)/, '').replace(/\d+/g, ''));
       }
-      const sinkNames = /(\S+) has a sink; (\S+) has none/.exec(text)?.slice(1);
+      const sinkNames = /(\S+) has a sink(?: at the first token)?; (\S+) has none/
+        .exec(text)
+        ?.slice(1);
       const names = pair.map(({ name }) => name.toLowerCase());
       if (sinkNames && sinkNames[0]!.toLowerCase() !== names[haveSinks.indexOf(true)])
         errors.push(`the model with the sink: ${text}`);

@@ -683,6 +683,6 @@ describe('the map of a lab', () => {
     const { data } = mapsIn(grid)[0]!;
     expect(Array.from(data!.data, (x) => Number(x.toFixed(3)))).toEqual([0.2, NaN, 0.05, 0.15]);
     expect(data!.describe!({ row: 1, col: 0 })).toMatch(/25\.0% of the row, weight 0\.050$/);
-    expect(data!.colTitle).toBe('attended to (first 2 of 32)');
+    expect(data!.colTitle).toBe('where it looks (first 2 of 32 tokens)');
   });
 });

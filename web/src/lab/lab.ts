@@ -58,6 +58,39 @@ async function chooseSample(
   return bestSample;
 }
 
+/**
+ * Returns the sample of the run that differs in its start token alone, which has one, so that both maps can be compared;
+ * undefined for texts that have one, and those of a file.
+ */
+async function sampleWithStart(
+  engine: Engine,
+  { options }: Setup,
+  settings: Settings,
+): Promise<readonly number[] | undefined> {
+  if (settings.first !== 'any' || settings.triggers === undefined) return undefined;
+  const recipe = { ...(options.recipe as object), first: 0 };
+  const training = await engine.train({ ...options, recipe } as typeof options);
+  try {
+    return await chooseSample(training, settings);
+  } finally {
+    await training.close();
+  }
+}
+
+/** Returns the first token of a run's samples that is a letter and no trigger. */
+async function chooseFirst(
+  training: Training,
+  { triggers }: Settings,
+  { piece }: Setup,
+): Promise<number> {
+  let first = 0;
+  for (let i = 0; i < 20; i++) {
+    [first = 0] = await training.sample(i);
+    if (first > Number(triggers) && /^[a-z]$/.test(piece(first))) break;
+  }
+  return first;
+}
+
 async function pictureOf(
   training: Training,
   sample: readonly number[],
@@ -233,8 +266,11 @@ export class Lab {
       signal.throwIfAborted();
       const state = savedTraining ? { state: savedTraining.state } : {};
       const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
+      const firstIds = await sampleWithStart(engine, setup, settings);
       training = await engine.train({ ...setup.options, ...state, workers });
-      const sample = await chooseSample(training, settings);
+      const sample = firstIds
+        ? [await chooseFirst(training, settings, setup), ...firstIds.slice(1)]
+        : await chooseSample(training, settings);
       const picture = await pictureOf(training, sample, setup);
       const forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
       const current = await measureCurrent(training, setup);

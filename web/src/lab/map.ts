@@ -13,6 +13,7 @@ import { isFineTune, type Settings } from './settings';
 import {
   allRowsWords,
   captionWords,
+  framedKey,
   labelsOf,
   mapNumber,
   readingWords,
@@ -114,15 +115,15 @@ function drawMap(
       : weights,
     scale: scaleOf([namedLab], theme),
     // Before training no column stands out, and nothing names a frame.
-    outlined: lab.log.length || isFineTune(lab.settings) ? [{ row: -1, col: shift }] : [],
+    outlined:
+      lab.log.length || isFineTune(lab.settings) ? [{ row: -1, col: framedKey(lab) + shift }] : [],
     rowMarks: rowMarks(namedLab),
-    ...(remark && { remark }),
+    ...(remark && { remark: { ...remark, col: (remark.col ?? 0) + shift } }),
     wordPx: 1,
-    rowTitle: 'attending token',
-    colTitle: `attended to${length > T ? ` (first ${T} of ${length})` : ''}`,
+    colTitle: `where it looks${length > T ? ` (first ${T} of ${length} tokens${extraKey ? ', and the slot' : ''})` : ''}`,
     label: `Attention map of ${name} after ${lab.step} steps${caption && `: ${caption}`}`,
     rowWords: labels,
-    colWords: extraKey ? ['extra', ...labels] : labels,
+    colWords: extraKey ? ['slot', ...labels] : labels,
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
       const key = col - shift;

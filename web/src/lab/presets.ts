@@ -44,9 +44,9 @@ export const PRESETS: readonly Preset[] = [
     leftRun: defaults.leftRun,
     rightRun: `width:32,bias_key:head,learning_rate:0.01,${FAST}`,
     claim:
-      'Both models use softmax. The right one has an extra slot to look at, which is no token: the column “extra”.',
+      'The right model has an extra slot: a place to look at that is no token (the column “slot”).',
     answers: {
-      left: 'The extra slot replaces the sink: the 100% that each token must spend can go there.',
+      left: 'The extra slot, a place that is no token, takes the place of the sink: the 100% that each token must spend can go there.',
       both: 'The first token stays a sink beside the extra slot.',
     },
   },
@@ -74,13 +74,14 @@ export const PRESETS: readonly Preset[] = [
     },
   },
   {
-    title: 'no fixed first token',
-    action: 'take the start token away from one',
+    title: 'no start token',
+    action: 'train one with no start token',
     leftRun: defaults.leftRun,
     rightRun: `width:32,learning_rate:0.01,first:any,${FAST}`,
-    claim: 'On the right each text begins with a random token instead of <s>.',
+    claim:
+      'The right model has no start token: its texts begin with a random token instead of <s>.',
     answers: {
-      left: 'Without a start token the first token is no sink here.',
+      left: 'Without a start token no token begins every text, and the first token is no sink here.',
       both: 'The first position is enough: any token there becomes a sink.',
     },
   },

@@ -126,6 +126,34 @@ function extraKeyWeight(lab: Lab, { extraKey } = shownHead(lab) ?? {}): number {
 const firstOf = ({ setup }: Lab): string =>
   setup?.firstText === undefined ? 'the first token' : START;
 
+/** The column that gathers a map's attention. */
+interface Place {
+  /** The token's index; -1 for the extra slot. */
+  readonly key: number;
+  readonly name: string;
+  readonly weight: number;
+}
+
+/** Returns the column over ε, the first token's before others; that of the first token if none is. */
+function placeOf(lab: Lab, headShown: ShownHead): Place {
+  const { weight, rival } = headShown;
+  const first = { key: 0, name: firstOf(lab), weight };
+  if (weight > EPS) return first;
+  const extra = extraKeyWeight(lab, headShown);
+  if (extra > EPS) return { key: -1, name: 'the slot', weight: extra };
+  return rival ? { ...rival, name: keyName(lab, rival.key) } : first;
+}
+
+/** Returns the column that a lab's map frames, by the token's index; -1 for the extra slot. */
+export function framedKey(lab: Lab): number {
+  const headShown = shownHead(lab);
+  return headShown ? placeOf(lab, headShown).key : 0;
+}
+
+/** Whether the attention of a trained model without a sink at the first token gathers in another column of its map. */
+const gathersElsewhere = (one: NamedLab): boolean =>
+  one.lab.log.length > 0 && !hasSink(one) && framedKey(one.lab) !== 0;
+
 /** The sum of a row's weights, that of the extra key included, averaged over the same rows as the first token's weight. */
 function meanRowSum(lab: Lab, { weights, extraKey }: ShownHead): number {
   const T = lab.picture!.shape[2]!;
@@ -145,6 +173,19 @@ function isOdd(lab: Lab, { weight }: ShownHead): boolean {
   return headIndexOf(lab) < 0 && Number.isFinite(recent) && weight > EPS !== recent > EPS;
 }
 
+/** The operations whose rows may sum to any number from 0 on. */
+const UNBOUNDED = ['sigmoid', 'sigmoid_log_n', 'relu', 'elu1'];
+
+/** Says how much attention a token of a model has to spend. */
+const spendingWords = ({ picture }: Lab, operation: Operation | undefined): string =>
+  operation?.normalizes
+    ? picture?.extraKey
+      ? 'must spend 100%, on tokens or slot'
+      : 'each token must spend 100%'
+    : UNBOUNDED.includes(operation?.name ?? '')
+      ? 'each token may spend 0% or over 100%'
+      : 'each token need not spend 100%';
+
 /**
  * Returns the number above a lab's map, and what it is the mean of; undefined without a map. It is of the drawn rows. Two
  * random models that copy have nothing to compare, so before training what their tokens must spend is above them instead.
@@ -152,22 +193,20 @@ function isOdd(lab: Lab, { weight }: ShownHead): boolean {
 export function mapNumber({ lab, operation }: NamedLab): readonly [string, string] | undefined {
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
-  const { weight } = headShown;
   const [L, H] = lab.picture!.shape as [number, number];
-  if (!lab.log.length && !isFineTune(lab.settings))
-    return ['', `each token ${operation?.normalizes ? 'must spend 100%' : 'may spend 0%'}`];
-  const extra = extraKeyWeight(lab, headShown);
+  if (!lab.log.length && !isFineTune(lab.settings)) return ['', spendingWords(lab, operation)];
+  const place = placeOf(lab, headShown);
   const notes = [
     `in this text; ${rowsOf(lab)} spend ${formatPercent(meanRowSum(lab, headShown), 0)} in total`,
     ...(L * H > 1
       ? [`${headIndexOf(lab) < 0 ? 'strongest ' : ''}head ${modelHeadName(headShown)}`]
       : []),
-    ...(isOdd(lab, headShown) && lab.log.length && !lab.isRunning
+    ...(place.key === 0 && isOdd(lab, headShown) && lab.log.length && !lab.isRunning
       ? [`over the last batches: ${weightWords(recentMean(lab, 'first_most'))}`]
       : []),
   ];
-  const onExtra = Number.isFinite(extra) ? `, ${weightWords(extra)} on extra` : '';
-  return [`${weightWords(weight)} on ${firstOf(lab)}${onExtra}`, notes.join('; ')];
+  const name = place.key > 0 ? `token ${place.key + 1}` : place.name;
+  return [`${weightWords(place.weight)} on ${name}`, notes.join('; ')];
 }
 
 export const captionWords = (namedLab: NamedLab, number = mapNumber(namedLab)): string =>
@@ -179,11 +218,11 @@ export function allRowsWords({ lab }: NamedLab): string {
   if (!headShown) return '';
   const { weights } = headShown;
   const T = lab.words.length;
-  return `all rows: ${weightWords(mean(lab.words.map((_, t) => weights[t * T]!)))}`;
+  return `all rows, as in Explore: ${weightWords(mean(lab.words.map((_, t) => weights[t * T]!)))}`;
 }
 
-const rivalWords = (lab: Lab, { key, weight }: NonNullable<ShownHead['rival']>, verb: string) =>
-  `token ${key} (${labelsOf(lab)[key]}) ${verb} ${weightWords(weight)}`;
+/** Names a later token by its place, counted from 1, and its text. */
+const keyName = (lab: Lab, key: number) => `token ${key + 1} (${labelsOf(lab)[key]})`;
 
 /** Whether each row of a map gives each token that it sees at least half of an even share of the row. */
 function looksEverywhere({ shares }: ShownHead, T: number): boolean {
@@ -199,32 +238,33 @@ export function readingWords(labs: readonly NamedLab[]): string {
     const headShown = shownHead(lab);
     return headShown && looksEverywhere(headShown, lab.picture!.shape[2]!);
   });
-  return isEven ? 'Untrained: both look everywhere' : 'Untrained; each row: where one token looks';
+  return `Each row: where one token looks${isEven ? ' (untrained: everywhere)' : ''}`;
 }
 
 /** The remark on a lab's map: where its attention gathers; undefined if there is nothing to say, as before training. */
 export function remarkWords(
   namedLab: NamedLab,
-): { readonly text: string; readonly kind: string } | undefined {
+): { readonly text: string; readonly kind: string; readonly col?: number } | undefined {
   const { lab } = namedLab;
   const headShown = shownHead(lab);
   if (!headShown) return undefined;
-  const { weight, share, rival } = headShown;
+  const { weight, share } = headShown;
+  const place = placeOf(lab, headShown);
   const hasOne = hasSink(namedLab);
   // A head that the reader chose may have none.
   const isFirst = hasOne && weight > EPS;
   // A weight over ε is no sink where rows sum to so much that its share of them is not.
   const isWeight = !hasOne && recentMean(lab, 'first_most') > EPS;
   const absence = `no sink${hasOne ? ' in this map' : ''}`;
-  // The column of the first token is framed.
+  // The column of the place is framed.
   const column = `◀ column of ${firstOf(lab)}`;
   const [text = lab.log.length && !isOdd(lab, headShown) ? `${column}: ${absence}` : ''] = [
     ...(isFirst ? [`${column}: attention sink`] : []),
     ...(isWeight ? [`${firstOf(lab)} gets only ${weightWords(share)} of its row`] : []),
-    ...(extraKeyWeight(lab, headShown) > EPS ? ['◀ attention goes to the extra slot'] : []),
-    ...(rival ? [rivalWords(lab, rival, 'takes')] : []),
+    ...(place.key < 0 ? ['◀ attention goes to the extra slot'] : []),
+    ...(place.key > 0 ? [`◀ ${place.name} takes ${weightWords(place.weight)}`] : []),
   ];
-  return text ? { text, kind: '' } : undefined;
+  return text ? { text, kind: '', col: place.key } : undefined;
 }
 
 /** Whether the task is to repeat, at a trigger, the token before it. */
@@ -414,6 +454,10 @@ function sinkTitle(pair: readonly [NamedLab, NamedLab], isOver: boolean): string
   if (outcome === 'neither') return sinkWords(pair, isOver).slice(0, -1);
   const only = outcome !== 'both' && pair[outcome === 'left' ? 0 : 1];
   const subject = only ? `only ${subjectOf(only, pair)} has` : 'both models have';
+  if (only && pair.some(gathersElsewhere)) {
+    const words = `${subject} its sink at ${sharedFirst(pair)}`;
+    return isOver ? capitalize(words) : `So far ${words}`;
+  }
   const looks = only ? `it looks at ${sharedFirst([only])}` : `they look at ${sharedFirst(pair)}`;
   const reading = pair.every(({ lab }) => hasCopies(lab))
     ? `: ${looks} when there is nothing to copy`
@@ -449,21 +493,41 @@ export function guessWords(
         : '';
   if (doubt) return [`${own}: ${doubt}.`, likely];
   const outcome = outcomeOf(pair);
+  const why = guess === outcome ? '' : missWords(pair, guess);
   const verdict = guess === outcome ? 'right' : 'wrong';
-  return [`${own} is ${verdict}${outcome === 'neither' ? ' so far' : ''}.`, likely];
+  return [`${own} is ${verdict}${outcome === 'neither' ? ' so far' : ''}.`, `${why}${likely}`];
+}
+
+/** Says of the first model about which a guess was wrong why it has a sink at the first token, or none; '' if unknown. */
+function missWords(pair: readonly [NamedLab, NamedLab], guess: Outcome): string {
+  const guessed = [
+    guess !== 'right' && guess !== 'neither',
+    guess !== 'left' && guess !== 'neither',
+  ];
+  const missed = pair.find((one, i) => guessed[i] !== hasSink(one))!;
+  const { lab, operation } = missed;
+  const subject = capitalize(subjectOf(missed, pair));
+  if (gathersElsewhere(missed))
+    return `${subject} looks at ${placeOf(lab, shownHead(lab)!).name} instead. `;
+  if (operation?.normalizes) return hasSink(missed) ? `${subject} must spend 100%. ` : '';
+  return hasSink(missed) ? '' : `${subject} need not spend 100%. `;
 }
 
 /** @param isOver whether the planned steps are done: until then a model has a sink, or none, so far */
 function sinkWords(pair: readonly [NamedLab, NamedLab], isOver: boolean): string {
   const say = (words: string) => (isOver ? capitalize(words) : `So far ${words}`);
   const [leftHasSink, rightHasSink] = pair.map(hasSink);
+  const there = pair.some(gathersElsewhere) ? ` at ${sharedFirst(pair)}` : '';
   if (leftHasSink && rightHasSink) return say('both models have a sink.');
   if (!leftHasSink && !rightHasSink)
     return say(
-      `neither model has a sink${isOver ? ` after ${pair[0].lab.log.length} steps` : ''}.`,
+      `neither model has a sink${there}${isOver ? ` after ${pair[0].lab.log.length} steps` : ''}.`,
     );
   const [withSink, withoutSink] = leftHasSink ? pair : [pair[1], pair[0]];
-  return say(`${subjectOf(withSink, pair)} has a sink; ${subjectOf(withoutSink, pair)} has none.`);
+  const none = there ? 'has none there' : 'has none';
+  return say(
+    `${subjectOf(withSink, pair)} has a sink${there}; ${subjectOf(withoutSink, pair)} ${none}.`,
+  );
 }
 
 /** Answers the question of the preset, as far as its answer depends on which models have a sink; '' for other settings. */
@@ -494,9 +558,11 @@ function spentWords(one: NamedLab): readonly string[] {
 
 /** Says where attention goes in maps of models without a sink at the first token. */
 const rivalSentences = (pair: readonly [NamedLab, NamedLab]): readonly string[] =>
-  pair.flatMap((one) => {
-    const { rival } = (!hasSink(one) && shownHead(one.lab)) || {};
-    return rival ? `${capitalize(rivalWords(one.lab, rival, 'gets'))} in its map.` : [];
+  pair.flatMap((one, side) => {
+    const headShown = gathersElsewhere(one) && shownHead(one.lab);
+    const { key, name, weight } = (headShown && placeOf(one.lab, headShown)) || { key: 0 };
+    if (key <= 0) return [];
+    return `In the ${side ? 'right' : 'left'} map ${name} takes ${weightWords(weight!)}, more than the ${formatPercent(EPS, 0)} of a sink.`;
   });
 
 /**
@@ -524,6 +590,8 @@ export function leadWords(pair: readonly [NamedLab, NamedLab], runs: Runs): stri
 
 /** How many times as likely as by a blind guess the right token is to a model that has learned something of copying. */
 const LEARNS = 10;
+/** The probability of the right token to a model that copies. */
+const LEARNED = 0.8;
 
 /** States which models learn to copy, by the probability of the right token; '' where the task has none. */
 function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
@@ -535,7 +603,7 @@ function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
   const [left, right] = likely.map((probability) => probability > LEARNS * blind);
   const learn =
     left && right
-      ? 'Both models learn to copy'
+      ? `Both models ${likely.every((probability) => probability > LEARNED) ? 'have learned' : 'have half learned'} to copy`
       : left || right
         ? `Only ${subjectOf(pair[left ? 0 : 1], pair)} learns to copy`
         : 'Neither model copies yet';

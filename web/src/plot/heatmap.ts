@@ -32,8 +32,8 @@ interface HeatmapData {
   readonly isHatched?: boolean;
   /** The pixels that a word takes along the map; WORD_PX if absent. */
   readonly wordPx?: number;
-  /** A remark that is written on the map. `kind` is a CSS class, which sets its place and color. */
-  readonly remark?: { readonly text: string; readonly kind: string };
+  /** A remark that is written on the map. `kind` is a CSS class, which sets its place and color; `col` is its column. */
+  readonly remark?: { readonly text: string; readonly kind: string; readonly col?: number };
   /** The ratio of a cell's width to its height; 1 if absent. */
   readonly cellShape?: number;
   /** Returns the readout of the pointed, chosen or remotely pointed cell; row and column are -1 if there is none. */
@@ -341,6 +341,7 @@ class DrawnHeatmap implements Heatmap {
     this.#drawRowMarks(data);
     this.#remark.hidden = !remark;
     this.#remark.className = `remark ${remark?.kind ?? ''}`;
+    this.#remark.style.setProperty('--col', String(remark?.col ?? 0));
     // Without a gray corner the remark is on cells.
     this.#remark.classList.toggle('covering', !Number.isNaN(data.data[cols - 1]));
     if (this.#remark.textContent !== remark?.text) this.#remark.textContent = remark?.text ?? '';
