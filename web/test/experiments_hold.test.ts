@@ -77,13 +77,30 @@ const isWorse = (percent: string, word: string | undefined, rise: number) => {
   const value = 100 * Math.expm1(rise) * (word === 'better' ? -1 : 1);
   return Math.abs(Number(percent.replaceAll(',', '')) - value) <= 0.51 * 10 ** -fraction.length;
 };
-/** A number of tokens to choose among, and whether it is that of a loss. */
-const CHOICES = '(\\d[\\d,]*(?:\\.\\d)?)';
-const isChoice = (n: string, loss: number) =>
-  Math.abs(Number(n.replaceAll(',', '')) - Math.exp(loss)) <= (n.includes('.') ? 0.0501 : 0.501);
 /** A model's name at the beginning of a sentence, or as a noun in it. */
 const TITLE = '(?:[Tt]he )?((?:[Ss]oftmax|[Ss]igmoid) model)';
 const titleOf = (name: string) => name.replace(/^s(?=\w+ model$)/, 'S');
+
+/** Whether a model does what its experiment's recorded texts do: the first token counts for most of the loss, or for the sink. */
+function showsRecorded(model: Model): boolean {
+  const [erased] = model.editsLike(/clamp_channel\(\d+,token=0\)/);
+  const shareOf = (edits: string) => sinkShare(model.frames.get(edits)!);
+  if (erased) return shareOf(erased) < shareOf('') / 2;
+  if (model.editsLike(/quantize/).length) {
+    const [rounded, exact] = roundings(model).map((edits) => model.rise(edits));
+    return rounded! > 0.02 && exact! < rounded! / 2;
+  }
+  if (!model.editsLike(/h2o/).length)
+    return windowRise(model) > 0.02 && firstKeysRise(model) < windowRise(model) / 2;
+  const edits = model.editsLike(/,8[,)]|,8$/);
+  const [kept, dropped] = [true, false].map((isKept) =>
+    edits
+      .filter((one) => keptShare(model.frames.get(one)!) >= 0.5 === isKept)
+      .map((one) => model.rise(one)),
+  ) as [number[], number[]];
+  const least = Math.min(...dropped);
+  return kept.length > 0 && dropped.length > 0 && Math.max(...kept) <= least && least > 0.02;
+}
 
 type Holds = (models: Models, ...said: string[]) => boolean;
 const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
@@ -98,30 +115,37 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     'Without a sink, the sigmoid model loses .* The cost is that of the damage',
     (all) => sinkShare([...all.values()][1]!.frames.get('')!) === 0,
   ],
-  'a choice among more tokens': [
-    `as if it guessed among ${CHOICES} tokens, not ${CHOICES}`,
-    (all, after, before) => {
-      // All sentences with it are about the first model.
+  'the scale': [
+    `; a blind guess is ([\\d,.]+)% worse than unchanged`,
+    (all, blind) => {
       const model = firstModel(all);
-      const rises = [...model.frames.keys()].map((edits) => model.rise(edits));
+      const { V } = model.frames.get('')!.architecture;
+      return isWorse(blind!, 'worse', Math.log(V!) - model.loss(''));
+    },
+  ],
+  'what the recorded texts show': [
+    `^${TITLE} (shows|does not show) the same`,
+    (all, title, shows) => showsRecorded(all.get(titleOf(title!))!) === (shows === 'shows'),
+  ],
+  'an erased number': [
+    '(shows|does not show) the same.*Erase its largest number: (\\d+)% of heads have a sink, before (\\d+)%',
+    (all, shows, after, before) => {
+      const model = firstModel(all);
+      const [whole, erased] = ['', model.editsLike(/clamp_channel\(\d+,token=0\)/)[0]!].map(
+        (edits) => sinkShare(model.frames.get(edits)!),
+      ) as [number, number];
       return (
-        isChoice(before!, model.loss('')) &&
-        rises.some((rise) => isChoice(after!, model.loss('') + rise))
+        (shows === 'shows') === erased < whole / 2 &&
+        isWritten(before!, whole) &&
+        isWritten(after!, erased)
       );
     },
   ],
-  'a blind guess': [
-    ', (more|still worse) than a blind guess among all ([\\d,]+) tokens',
-    (all, comparison, tokens) => {
-      const model = firstModel(all);
-      const { V } = model.frames.get('')!.architecture;
-      const losses = [...model.frames.keys()].map((edits) => model.loss('') + model.rise(edits));
-      return (
-        Number(tokens!.replaceAll(',', '')) === V &&
-        losses.some(
-          (loss) => loss > Math.log(V) && loss < model.loss('') === (comparison !== 'more'),
-        )
-      );
+  'good and bad': [
+    'Here both\\. Without a sink, the sigmoid model loses less',
+    (all) => {
+      const [main, other] = [...all.values()] as [Model, Model];
+      return other.loss('') > main.loss('');
     },
   ],
   'the numbers of each model': [
@@ -139,10 +163,6 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
         isWorse(mainCost!, mainWord ? 'better' : 'worse', main)
       );
     },
-  ],
-  'a change': [
-    `[Ww]ith only the last 8 tokens ${TITLE} predicts ${WORSE}`,
-    (all, title, gone, word) => isWorse(gone!, word, windowRise(all.get(title!)!)),
   ],
   'nothing is evicted': [
     'fits into the cache of (\\d+) tokens',
@@ -191,7 +211,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'one and random ones': [
-    `(?:Zeroing|Removing) .*?: ${TITLE} predicts ${WORSE}.*?: at most ${WORSE}`,
+    `(?:Zeroing|Without the tag).*?: ${TITLE} predicts ${WORSE}.*?: at most ${WORSE}`,
     (all, title, a, aWord, b, bWord) => {
       const { rise, highestOther } = effectsOf(all.get(title!)!);
       return isWorse(a!, aWord, rise) && isWorse(b!, bWord, highestOther);
@@ -202,8 +222,13 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     (all) => standsOut(firstModel(all)),
   ],
   'none that stands out': [
-    '^This \\w+ does not do much more',
-    (all) => !standsOut(firstModel(all)),
+    `^One \\w+: ${WORSE}; random ones: at most ${WORSE}`,
+    (all, a, aWord, b, bWord) => {
+      const { rise, highestOther } = effectsOf(firstModel(all));
+      return (
+        !standsOut(firstModel(all)) && isWorse(a!, aWord, rise) && isWorse(b!, bWord, highestOther)
+      );
+    },
   ],
   'a broken sink': [
     '^(\\d+) copies of <s>: heads with a sink fall from (\\d+)% to (\\d+)%',
@@ -234,7 +259,7 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
     },
   ],
   'a tag that carries the sink': [
-    '^Remove what heads write of <s> into later tokens: heads with a sink fall from (\\d+)% to (\\d+)%',
+    '^Remove what heads write of <s> into later tokens, its tag: heads with a sink fall from (\\d+)% to (\\d+)%',
     (all, before, after) => {
       const model = firstModel(all);
       const shareOf = (edits: string) => sinkShare(model.frames.get(edits)!);

@@ -129,15 +129,15 @@ describe('the room', () => {
     const room = createRoom();
     expect(room.text('.room-head h2')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
     expect(room.text('.lead')).toBe(
-      '<s> marks the start of a text; with only the last 24 tokens the softmax model predicts 172% worse, as if it guessed among 20 tokens, not 7.4.',
+      'The softmax model shows the same; its first token is <s>, the start token. It keeps 24 tokens. Worse: perplexity rises, over the whole text.',
     );
     expect(room.texts('.experiment-notes p')).toEqual([
-      'The sigmoid model loses about as much: last 24 tokens 172% worse and 172% worse.',
+      'The sigmoid model loses about as much: last 24 tokens both 172% worse.',
     ]);
     // The curves are above that of all keys, which is 0.
     const [{ series, yLabel }] = chartsIn(room.root) as [ChartData];
     expect([yLabel, ...series.map(({ name, values }) => [name, values[20]])]).toEqual([
-      'how many more tokens it guesses among, smoothed',
+      'worse: rise of perplexity, smoothed',
       ['all tokens', 0],
       ['last 24 tokens', 1],
       ['first 1 + last 23', 0.25],
@@ -173,7 +173,7 @@ describe('the room', () => {
     }
     const room = createRoom({}, masked);
     expect(room.text('.room-head h2')).toBe('Forget old words, but keep <s>: 28% worse, not 172%');
-    expect(room.text('.lead')).toMatch(/^.*predicts .*\. Sigmoid model/);
+    expect(room.text('.lead')).toMatch(/^.*shows the same.*\. Sigmoid model/);
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
     // The run that told this is no result of an experiment with other settings.
     let isAnswered = true;
@@ -297,16 +297,16 @@ describe('the room', () => {
     });
     const told = () => room.texts('.room-head h2, .lead, .experiment-notes p');
     const before = told();
-    expect(before.join(' ')).toMatch(/the last 24 tokens.*The sigmoid model loses/);
+    expect(before.join(' ')).toMatch(/keeps 24 tokens.*The sigmoid model loses/);
     room.state.value = { ...room.state.value, recentKeys: 63 };
     expect(told()).toEqual(before);
     ready.add('softmax');
     room.state.value = { ...room.state.value, eps: 0.31 };
-    expect(told().join(' ')).toMatch(/the last 64 tokens/);
+    expect(told().join(' ')).toMatch(/keeps 64 tokens/);
     expect(told().join(' ')).not.toMatch(/sigmoid/);
     ready.add('sigmoid');
     room.state.value = { ...room.state.value, eps: 0.32 };
-    expect(told().join(' ')).toMatch(/the last 64 tokens.*The sigmoid model loses/);
+    expect(told().join(' ')).toMatch(/keeps 64 tokens.*The sigmoid model loses/);
   });
 
   it('keeps the last complete figure of a model until the next figure has more settings', () => {
@@ -418,7 +418,7 @@ describe('the figure', () => {
     expect(results).toHaveLength(1);
     expect(results[0]).toMatchObject({
       view: 'experiment',
-      says: expect.stringMatching(/with only the last 24 tokens/),
+      says: expect.stringMatching(/keeps 24 tokens/),
     });
     expect(results[0]!.results).toHaveLength(6);
     expect(results[0]!.results[1]).toEqual({

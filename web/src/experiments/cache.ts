@@ -8,24 +8,25 @@ import {
   costOf,
   editFields,
   percentWorse,
+  SMALL_CHANGE,
   policyName,
   policyWords,
   worseWords,
 } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { capitalize, formatPercent, modelName } from '../words';
+import { formatPercent } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
   checkbox,
   choicesIn,
-  choiceWords,
+  bridgeWords,
+  scaleWords,
   firstTokensWords,
   HOW_MUCH_WORSE,
   SINK_MEASURES,
   settingLine,
   slider,
-  startWords,
 } from './parts';
 
 const DEFAULT_SWEEP = {
@@ -125,10 +126,9 @@ export const cache: Experiment = {
           ? `Each rule: ${worseWords(best.cost)}`
           : `The best rule: ${worseWords(best.cost)}; the worst: ${worseWords(worst.cost)}`,
       text:
-        `${capitalize(`${startWords(baseline)}${modelName({ title })}`)} keeps ${budget} token${budget === 1 ? '' : 's'} by one of ${costs.length} rules: ` +
-        (keepersAreBest
-          ? `${count} keep ${first} in most heads, and without it the model predicts ${choiceWords(baseline, dropped!.cost)}.`
-          : `the best is “${policyName(best.frame)}”, and by the worst, “${policyName(worst.frame)}”, it predicts ${choiceWords(baseline, worst.cost)}.`),
+        `${bridgeWords(baseline, title, keepersAreBest && dropped!.cost > 2 * SMALL_CHANGE)} It keeps ${budget} token${budget === 1 ? '' : 's'} by one of ${costs.length} rules: ` +
+        `${keepersAreBest ? `${count} keep ${first} in most heads` : `the best is “${policyName(best.frame)}”, the worst “${policyName(worst.frame)}”`}. ` +
+        scaleWords(baseline),
       lines: costs
         .map(({ frame }) => policyName(frame))
         .map((label) =>

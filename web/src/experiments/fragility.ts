@@ -15,7 +15,8 @@ import { capitalize, firstName, formatPercent, modelName } from '../words';
 import type { ExperimentRequest, Experiment, Finding, Group, Line, Setting } from './experiment';
 import {
   baselineOf,
-  choiceWords,
+  bridgeWords,
+  scaleWords,
   costLine,
   SINK_COLUMN,
   SINK_MEASURES,
@@ -63,7 +64,10 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
       { length: CONTROL_COUNT },
       (_, i) => `~project(random,seed=${state.seed + i})`,
     );
-    return settingsOf(addsHeadOutputs(detailFrame) ? ['~project', ...controls] : []);
+    const { channel, token } = peakOf(detailFrame);
+    // What the recorded texts erase.
+    const erased = token === 0 ? [`~clamp_channel(${channel},token=0)`] : [];
+    return settingsOf(addsHeadOutputs(detailFrame) ? ['~project', ...controls, ...erased] : []);
   }
   const candidate = superWeightOf(detailFrame);
   if (!candidate) return settingsOf([]);
@@ -134,7 +138,7 @@ function repeatFinding(groups: readonly Group[]): Finding {
 function tagWords({ baseline, isSpecial, sinkShares }: Effects) {
   const [before, own, random] = sinkShares;
   if (own! < before! / 2 && random! > before! / 2)
-    return `Remove what heads write of ${firstName(baseline)} into later tokens: heads with a sink fall from ${formatPercent(before!, 0)} to ${formatPercent(own!, 0)}`;
+    return `Remove what heads write of ${firstName(baseline)} into later tokens, its tag: heads with a sink fall from ${formatPercent(before!, 0)} to ${formatPercent(own!, 0)}`;
   return isSpecial
     ? 'Later tokens use the directions of the tag'
     : 'The sink’s tag does not stand out from random directions';
@@ -163,6 +167,10 @@ function effectsOf(frames: readonly Frame[], perturbation: Perturbation) {
   return {
     ...{ baseline, ownCost, highestControl, controlCount: controls.length },
     atFirst: costsWhere(({ token, to }) => token !== undefined && to !== 'value')[0],
+    erased: frames.find((frame) => {
+      const fields = editFields(frame, 'clamp_channel');
+      return fields?.token === 0 && fields.layer === undefined;
+    }),
     fixed: costsWhere(({ to }) => to === 'value')[0],
     isSpecial: ownCost.mean > 0.02 && ownCost.mean > 3 * highestControl.mean,
     /** The shares of heads with a sink: unedited, perturbed, and the smallest of the random ones. */
@@ -174,6 +182,17 @@ function effectsOf(frames: readonly Frame[], perturbation: Perturbation) {
 }
 
 type Effects = NonNullable<ReturnType<typeof effectsOf>>;
+
+/** Says whether erasing the first token's largest number breaks the sink, as in the recorded texts; '' if not measured. */
+function erasedWords({ title, baseline, erased }: Effects & { readonly title: string }): string {
+  if (!erased) return '';
+  const [before, after] = [baseline, erased].map(sinkShare) as [number, number];
+  const isSame = after < before / 2;
+  return (
+    `${bridgeWords(baseline, title, isSame)} Erase its largest number: ` +
+    `${formatPercent(after, 0)} of heads have a sink, before ${formatPercent(before, 0)}. `
+  );
+}
 
 function perturbationFinding(groups: readonly Group[], perturbation: Perturbation): Finding {
   const { clause, controlClause, noResultReason, heading } = PERTURBATIONS[perturbation];
@@ -203,10 +222,10 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
         ? tagWords(main)
         : main.isSpecial
           ? `One ${perturbation} does much more than random ones`
-          : `This ${perturbation} does not do much more than random ones`,
+          : `One ${perturbation}: ${worseWords(main.ownCost.mean)}; random ones: at most ${worseWords(main.highestControl.mean)}`,
     text:
-      `${capitalize(clause)}: ${modelName(main)} predicts ${choiceWords(main.baseline, main.ownCost.mean)}; ` +
-      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}.`,
+      `${erasedWords(main)}${capitalize(clause)}: ${modelName(main)} predicts ${worseWords(main.ownCost.mean)}; ` +
+      `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}. ${scaleWords(main.baseline)}`,
     lines: [
       ...lineOf(heading, ({ ownCost }) => ownCost),
       ...lineOf('the same at the first token alone', ({ atFirst }) => atFirst),
@@ -239,7 +258,7 @@ const PERTURBATIONS = {
   tag: {
     kind: 'project',
     heading: 'without the tag',
-    clause: 'without the first token’s tag (W_O v₁, what heads write of it into later tokens)',
+    clause: 'without the tag',
     controlClause: (count: number) => `random directions, drawn ${count} times`,
     noResultReason:
       'None of these models adds the output of its heads to the stream as W_O makes it.',
@@ -301,10 +320,10 @@ export const fragility: Experiment = {
     const { state, set } = context;
     const { perturbation, length } = state.value;
     return [
-      html`${choiceField('break it', perturbation, CHOICES, (value) =>
+      html`${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
+      choiceField('break it', perturbation, CHOICES, (value) =>
         set({ perturbation: value as State['perturbation'] }),
-      )}
-      ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [2, Math.max(127, length)], context) : ''}`,
+      ),
     ];
   },
   reported: ({ perturbation }) =>

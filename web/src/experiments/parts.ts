@@ -17,6 +17,7 @@ import {
   blindRise,
   costOf,
   costWords,
+  percentWorse,
   isUnedited,
   settingName,
   SMALL_CHANGE,
@@ -146,9 +147,13 @@ export function othersNote({ lines = [], linesCaption }: Finding, groups: readon
       sinkNote && isComparable && Number.isFinite(loss! - mainLoss!)
         ? ` With nothing changed it predicts ${worseWords(loss! - mainLoss!)} than ${modelName(main!)}.`
         : '';
-    const numbers = `${worst.title} ${isSmall || /about/.test(rank) ? `${worseWords(cost)} and ${worseWords(mainCost)}` : changeWords(cost, mainCost)}.`;
-    const question = unharmed ? 'Good or bad? ' : '';
-    const lead = `${question}${capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`)}`;
+    const both = [cost, mainCost].map(worseWords);
+    const words = new Set(both).size < 2 ? `both ${both[0]}` : both.join(' and ');
+    const numbers = `${worst.title} ${isSmall || /about/.test(rank) ? words : changeWords(cost, mainCost)}.`;
+    // A model without a sink pays less for the damage, and predicts worse without it.
+    const isBoth = unharmed && rank === 'less' && loss! - mainLoss! > SMALL_CHANGE;
+    const answer = isBoth ? 'Good or bad? Here both. ' : '';
+    const lead = `${answer}${capitalize(`${sinkNote}${modelName(group)} loses ${rank}:`)}`;
     const limit =
       sinkNote && rank !== 'less'
         ? ' The cost is that of the damage: a model without a sink pays it, too.'
@@ -173,14 +178,6 @@ export function splitOf(frame: Frame, frames: readonly Frame[]): readonly [numbe
   return [got, mean(rows.map(sumOf)) - got];
 }
 
-/** Returns among how many equally likely tokens a model chooses, as its loss says. */
-function choicesAt({ tensors }: Frame, rises: readonly number[]): string[] {
-  const counts = rises.map((rise) => Math.exp(tensors.loss_mean!.data[0]! + rise));
-  return counts.map((count) =>
-    count < 10 ? count.toFixed(1) : Math.round(count).toLocaleString('en'),
-  );
-}
-
 /** Says one rise after another: “1.6% worse, not 16%”. */
 export const changeWords = (rise: number, other: number): string =>
   [rise, other]
@@ -188,18 +185,19 @@ export const changeWords = (rise: number, other: number): string =>
     .join(', not ')
     .replace(/(worse|better)(.*) \1$/, '$1$2');
 
-/** Says how much worse a model predicts: as if it chose among more equally likely tokens, if its vocabulary has that many. */
-export function choiceWords(baseline: Frame, rise: number): string {
-  const { V } = baseline.architecture;
+/** Says whether a model shows what the recorded texts above it do, and what its first token is. */
+export function bridgeWords(baseline: Frame, title: string, isSame: boolean): string {
+  const shows = isSame ? 'shows the same' : 'does not show the same here';
+  const name = firstName(baseline);
+  const first = /^the /.test(name) ? '' : `; its first token is ${name}, the start token`;
+  return `${capitalize(modelName({ title }))} ${shows}${first}.`;
+}
+
+/** Says what “worse” means, and how much worse a blind guess is, if it is worse at all. */
+export function scaleWords(baseline: Frame): string {
   const blind = blindRise(baseline);
-  if (rise > blind) {
-    const comparison = rise < 0 ? 'still worse' : 'more';
-    return `${worseWords(rise)}, ${comparison} than a blind guess among all ${V!.toLocaleString('en')} tokens`;
-  }
-  if (blind < 0) return worseWords(rise);
-  const [before, after] = choicesAt(baseline, [0, rise]);
-  const choice = before === after ? '' : `, as if it guessed among ${after} tokens, not ${before}`;
-  return `${worseWords(rise)}${choice}`;
+  const end = blind > 0 ? `; a blind guess is ${percentWorse(blind)} worse than unchanged` : '';
+  return `Worse: perplexity rises, over the whole text${end}.`;
 }
 
 const LOSS_COLUMNS: readonly Column[] = [

@@ -4,21 +4,21 @@ import { choicesOf } from '../ask/subject';
 import { choiceField } from '../page/controls';
 import type { State } from '../ask/state';
 import { mean, type Frame } from '../frame';
-import { costOf, editFields, choiceLabels, worseWords } from '../views/settings';
+import { costOf, editFields, choiceLabels, SMALL_CHANGE, worseWords } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { capitalize, formatPercent, modelName } from '../words';
+import { capitalize, formatPercent } from '../words';
 import type { Experiment } from './experiment';
 import {
   baselineOf,
   checkbox,
   choicesIn,
-  choiceWords,
+  bridgeWords,
+  scaleWords,
   HOW_MUCH_WORSE,
   settingLine,
   firstTokensWords,
   SINK_COLUMN,
   slider,
-  startWords,
 } from './parts';
 
 const BITS = [8, 6, 4, 3, 2];
@@ -106,7 +106,8 @@ export const quantization: Experiment = {
     if (!mainResult) return { heading: 'How much do rounded numbers cost?', text: '' };
     const { title, baseline, roundedResult, exactResult } = mainResult;
     const first = firstTokensWords(exactTokens, baseline);
-    const isRecovered = roundedResult.cost > 0.02 && exactResult.cost < roundedResult.cost / 2;
+    const isRecovered =
+      roundedResult.cost > 2 * SMALL_CHANGE && exactResult.cost < roundedResult.cost / 2;
     const scaleLabel =
       (quantized === 'weights' && WEIGHT_SCALES[granularity]) || mainResult.labels.by;
     const cause =
@@ -119,8 +120,8 @@ export const quantization: Experiment = {
     return {
       heading: `Rounded to ${bits} bits: ${worseWords(roundedResult.cost)}${exactTokens ? `; with ${first} exact, ${worseWords(exactResult.cost)}` : ''}`,
       text:
-        `${capitalize(`${startWords(baseline)}with ${mainResult.labels.what}`)} in ${2 ** bits} steps, ${scaleLabel}, ${modelName({ title })} predicts ` +
-        `${choiceWords(baseline, roundedResult.cost)}${cause}.`,
+        `${bridgeWords(baseline, title, isRecovered)} ${capitalize(mainResult.labels.what!)}: ${2 ** (bits - 1) - 1} steps above 0 and as many below, ${scaleLabel}${cause}. ` +
+        scaleWords(baseline),
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
         settingLine(
           `${bits} bits${first ? `, ${firstTokensWords(first)} exact` : ''}`,

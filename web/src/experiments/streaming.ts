@@ -1,11 +1,17 @@
 /** The experiment Streaming: how the loss changes when the first token leaves a cache that evicts by age. */
 import { html } from 'lit';
 import { choiceField } from '../page/controls';
-import { editFields, firstAndLastWords, lastWords, worseWords } from '../views/settings';
+import {
+  editFields,
+  firstAndLastWords,
+  lastWords,
+  SMALL_CHANGE,
+  worseWords,
+} from '../views/settings';
 import { queryWithoutFirst, loss } from '../views/loss';
 import { mean, type Frame } from '../frame';
 import { sizeWords } from '../run/progress';
-import { capitalize, modelName } from '../words';
+import { modelName } from '../words';
 import { defaults, type State } from '../ask/state';
 import type { Column, Experiment, Finding, Group } from './experiment';
 import {
@@ -14,12 +20,12 @@ import {
   choicesIn,
   settingLine,
   costOfMatch,
-  choiceWords,
+  bridgeWords,
+  scaleWords,
   firstTokensWords,
   HOW_MUCH_WORSE,
   SINK_MEASURES,
   slider,
-  startWords,
   baselineOf,
 } from './parts';
 
@@ -146,8 +152,8 @@ export const streaming: Experiment = {
             ? `Forget old words, but keep ${first}: ${changeWords(keptCost, windowCost)}`
             : `Forget old words: ${worseWords(windowCost)}; ${worseWords(keptCost)} if ${first} takes a word’s place`,
       text:
-        `${capitalize(`${startWords(baseline)}with only the last ${count} tokens`)} ${modelName(mainResult)} predicts ` +
-        `${choiceWords(baseline, windowCost)}.${memoryWords(groups)}`,
+        `${bridgeWords(baseline, mainResult.title, windowCost > 2 * SMALL_CHANGE && keptCost! < windowCost / 2)} ` +
+        `It keeps ${count} tokens. ${scaleWords(baseline)}${memoryWords(groups)}`,
       lines: [
         settingLine(lastWords(firstKeys + recentKeys), hasPolicy('window')),
         ...(firstKeys

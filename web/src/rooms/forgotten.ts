@@ -30,6 +30,8 @@ type Texts = Readonly<Record<keyof Written, { readonly text: string; readonly lo
 const NAMES = (['story', 'news', 'recipe'] as const).map((name) => [name, name] as const);
 /** The characters that a card shows of a written text, and the words at each end of the forgotten ones. */
 const [WRITTEN_LENGTH, END_WORDS] = [104, 3];
+/** The characters that the line below the cards shows of the unchanged text. */
+const UNCHANGED_LENGTH = 80;
 /** The first words whose rounding a card shows. */
 const ROUNDED_WORDS = 4;
 /** Nonsense: a text whose loss rises by at least this many nats per token, or with at most this many different words. */
@@ -474,7 +476,7 @@ export function addForgotten(place: HTMLElement, context: Context, scope: Scope)
             ? html`<p class="hint">
                 Unchanged:
                 ${isErased ? `${text.sinks.all} heads have a sink, n` : 'N'}${passagesWords('all').slice(1)};
-                the model writes ${quoted(shortened(text.written.all.text))}
+                the model writes ${quoted(shortened(text.written.all.text, UNCHANGED_LENGTH))}
               </p>`
             : nothing
         }

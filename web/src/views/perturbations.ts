@@ -7,6 +7,7 @@ import {
   isUnedited,
   settingName,
   formatLossChange,
+  SMALLEST_WORSE,
   WORSE_LABEL,
 } from './settings';
 import { capitalize } from '../words';
@@ -67,7 +68,10 @@ export const perturbations: View = {
         xNames: ['', ...barNames(group.filter(isBar))],
         worse: isPlain,
         yLabel: isPlain ? WORSE_LABEL : 'loss above baseline, nats',
-        domain: [Math.min(0, ...costsByModel.flat()), largestMagnitude(costsByModel)],
+        domain: [
+          Math.min(0, ...costsByModel.flat()),
+          Math.max(SMALLEST_WORSE, largestMagnitude(costsByModel)),
+        ],
         label: `${frame.model.title}. ${caption}.`,
         series: [
           {

@@ -101,9 +101,11 @@ export const worseWords = (rise: number): string =>
     ? `${percentWorse(rise)} ${rise < 0 && percentWorse(rise) !== '0%' ? 'better' : 'worse'}`
     : '–';
 
+/** The smallest scale of a chart of bars: 2% worse. */
+export const SMALLEST_WORSE = Math.log(1.02);
 /** The smallest scale of a chart of rises, up to 50% worse, so that settings leave it as it is. */
 export const WORSE_DOMAIN = [0, Math.log(1.5)] as const;
-export const WORSE_LABEL = 'how many more tokens it guesses among';
+export const WORSE_LABEL = 'worse: rise of perplexity';
 
 export function costWords({ mean, deviation }: Cost): string {
   const spread = Number.isFinite(deviation) ? ` ± ${deviation.toFixed(3)}` : '';

@@ -105,16 +105,12 @@ function pointOf(frame: Frame) {
   return undefined;
 }
 
-/** Returns how a line looks: the first one and the chosen one have the colors of both maps. */
-function lookOf(
-  i: number,
-  { frame, axis }: NonNullable<ReturnType<typeof pointOf>>,
-  policy: string,
-) {
-  const isChosen = axis.kind === 'evict' ? editFields(frame, 'evict')!.policy === policy : i === 1;
+/** Returns how a line looks: two have the colors of both maps, and a rule keeps its color whichever is chosen. */
+function lookOf(i: number, { frame, axis }: NonNullable<ReturnType<typeof pointOf>>) {
+  const isSecond = axis.kind === 'evict' ? editFields(frame, 'evict')!.policy === 'h2o' : i === 1;
   const color = `--run-${OTHER_RUNS[i % OTHER_RUNS.length]!}`;
   const dash = i <= OTHER_RUNS.length ? undefined : '4,3';
-  return { color: i === 0 ? '--sink' : isChosen ? '--query' : color, dash };
+  return { color: i === 0 ? '--sink' : isSecond ? '--query' : color, dash };
 }
 
 function lineName({ frame, at, axis }: NonNullable<ReturnType<typeof pointOf>>): string {
@@ -189,7 +185,7 @@ export const sweep: View = {
         const values = sortedPoints.map(({ frame: setting }) => measure.read(setting, baseline));
         return {
           name: nameOf(name),
-          ...lookOf(i, linePoints[0]!, state.policy),
+          ...lookOf(i, linePoints[0]!),
           places: sortedPoints.map(({ at }) => at),
           values: values.map((value) => value?.mean ?? NaN),
           spread: values.map((value) => value?.deviation ?? NaN),
