@@ -250,7 +250,8 @@ function rowClaims(frame: Frame, state: Parameters<typeof cellsOf>[1]): RowClaim
 
 /**
  * Returns the row that is an example of a map: of its last two thirds the row whose attention on the first token is nearest to
- * the mean over all rows. A row of a word that occurs once comes before one of another word, and that before a sign.
+ * the mean over all rows. A row of a word that occurs once comes before one of another word, that before one of a part of a
+ * word, and that before a sign.
  */
 function typicalRow(frame: Frame, rows: readonly RowClaim[]): RowClaim | undefined {
   const tokens = frame.queries ?? frame.tokens;
@@ -261,8 +262,12 @@ function typicalRow(frame: Frame, rows: readonly RowClaim[]): RowClaim | undefin
     (seenWords.has(word) ? repeatedWords : seenWords).add(word);
   const rank = ({ query }: RowClaim): number => {
     const { text = '', special } = tokens[query] ?? {};
-    if (special || !/\p{L}/u.test(text)) return 2;
-    return repeatedWords.has(text.trim()) ? 1 : 0;
+    if (special || !/\p{L}/u.test(text)) return 4;
+    const [before, after] = [tokens[query - 1], tokens[query + 1]];
+    const begins =
+      /^\s/.test(text) || before?.special || !/[\p{L}\p{N}_]$/u.test(before?.text ?? '');
+    const ends = after?.special || !/^['’]?[\p{L}\p{N}_]/u.test(after?.text ?? '');
+    return (begins && ends ? 0 : 2) + (repeatedWords.has(text.trim()) ? 1 : 0);
   };
   return rows
     .filter(({ query }) => query > firstKey(frame) && 3 * query >= tokens.length)

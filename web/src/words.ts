@@ -419,6 +419,37 @@ export const meanAttention = (frame: Frame, isShare = false): number => {
     : mean(firstTokenWeights(frame));
 };
 
+/**
+ * Formats the parts of a row so that the written numbers sum to what the row sums to: in whole percents, and with a decimal
+ * where a part is small or whole percents do not sum up. What is left is then added where rounding took most.
+ */
+export function formatParts(shares: readonly number[]): string[] {
+  const isSmall = shares.some((share) => share > 0 && share < 0.0095);
+  const [whole, decimal] = [0, 1].map((digits) => {
+    const exact = shares.map((share) => 100 * share * 10 ** digits);
+    const total = Math.round(exact.reduce((a, b) => a + b, 0));
+    const units = exact.map(Math.round);
+    return { digits, exact, units, left: total - units.reduce((a, b) => a + b, 0), total };
+  });
+  const { digits, exact, units, left, total } = isSmall || whole!.left ? decimal! : whole!;
+  const shift = Math.sign(left);
+  const rounded = exact.map((x, i) => shift * (x - units[i]!));
+  const shifted = exact
+    .map((_, i) => i)
+    .sort((a, b) => rounded[b]! - rounded[a]!)
+    .slice(0, Math.abs(left));
+  const unit = 10 ** (-2 - digits);
+  return shares.map((share, i) => {
+    const written = units[i]! + (shifted.includes(i) ? shift : 0);
+    if (share > 0 && !written) return formatPercent(1e-9, digits);
+    // Beside a part that is too small to be written, 99.97% is not 100%.
+    const isAlmostAll = written === total && shares.some((other, n) => n !== i && other > 0);
+    return isAlmostAll
+      ? `>${formatPercent((written - 1) * unit, digits)}`
+      : formatPercent(written * unit, digits);
+  });
+}
+
 /** Formats a share in whole percents, below 1% with one decimal. */
 export const wholePercent = (share: number): string => formatPercent(share, share < 0.0095 ? 1 : 0);
 

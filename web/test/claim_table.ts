@@ -136,11 +136,31 @@ export const CLAIMS: Readonly<
       (average !== undefined || shown.sums.every((sum) => isWritten(n!, sum))),
   ],
   'rows beyond 100% inside a map': [
-    /^rows sum to ([\d.]+) times 100%(?:; own scale: 0 to (\d+)%)?/g,
+    /(?:^|; )rows sum to ([\d.]+) times 100% on average(?:; own scale: 0 to (\d+)%)?/g,
     ({ map, shown }, times, end) =>
       Number(times) === Number(map.rowSum.toFixed(map.rowSum < 9.5 ? 1 : 0)) &&
       map.rowSum > 1.5 &&
       (end ? isWritten(end, shown.largest) : shown.largest <= 1),
+  ],
+  'few rows beyond 100% inside a map': [
+    /(?:^|; )half of the rows sum to under (\d+)%, the largest to ([\d.]+) times 100%/g,
+    ({ map, shown: { rowSums } }, bound, times) => {
+      const largest = Math.max(...rowSums);
+      const few = rowSums.filter((sum) => sum < Number(bound) / 100);
+      return (
+        2 * few.length >= rowSums.length &&
+        map.rowSum > 1.5 &&
+        Number(bound) <= 100 &&
+        Number(times) === Number(largest.toFixed(largest < 9.5 ? 1 : 0))
+      );
+    },
+  ],
+  'an even share inside a map': [
+    /on average, (more than|about|less than) an even share; /g,
+    ({ shown: { after, even } }, said) => {
+      const areAlike = Math.abs(after - even) <= Math.max(0.01, 0.05 * Math.max(after, even));
+      return said === (areAlike ? 'about' : after > even ? 'more than' : 'less than');
+    },
   ],
   'the sum of each row': [
     /each row sums to (<?[\d.]+)%/g,
@@ -220,7 +240,7 @@ export const CLAIMS: Readonly<
     ({ shown }) => shown.after > shown.even,
   ],
   'no token singled out': [
-    /does not single out/g,
+    /does not single out|on average, not singled out/g,
     ({ shown }) =>
       shown.strong < 0.4 * shown.rows && shown.after <= Math.max(0.05, 2 * shown.even) + 1e-6,
   ],

@@ -132,6 +132,10 @@ describe('the row that is read', () => {
     expect(readOf(words.map((word, t) => (t === 8 ? ' the' : word)))).toBe(4);
     expect(readOf(words.map((word, t) => (t ? ' the' : word)))).toBe(8);
     expect(readOf(words.map((word, t) => (t ? '.' : word)))).toBe(8);
+    // “ca” and “t” are parts of a word: they come after words that occur twice.
+    const parts = [...words.slice(0, 6), ' ca', 't', ' the'];
+    expect(readOf(parts)).toBe(4);
+    expect(readOf(parts.map((word, t) => (t === 4 ? ' the' : word)))).toBe(8);
     expect(rowToRead(frame, free)).toMatchObject({ query: 8, attention: 0.75 });
     expect(rowToRead(frame, free)!.sum).toBeCloseTo(1, 6);
   });

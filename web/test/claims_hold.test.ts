@@ -188,25 +188,44 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   if (stripLines.length !== (isShared ? 2 : 1)) differences.push(`${stripLines.length} strips`);
   stripLines.forEach((line, i) => {
     const [firstShare, otherShare, length] = truths[i]!;
-    // The frame is 100% wide, or as wide as the row's sum: no strip of a row that sums to 100% ends short of it.
-    const frameShare = Math.max(1, firstShare + otherShare);
+    // The frame is 100% wide: a row that sums to more is cut there.
     const parts = [...line.querySelectorAll<HTMLElement>('i')].map((part) => ({
       isFirst: part.className === 'given',
-      share: Number(part.style.getPropertyValue('--share')) * frameShare,
+      share: Number(/[\d.e-]+(?=%)/.exec(part.getAttribute('style')!)![0]) / 100,
     }));
+    const drawnFirst = Math.min(1, firstShare);
     for (const [isFirst, share] of [
-      [true, firstShare],
-      [false, otherShare],
+      [true, drawnFirst],
+      [false, Math.min(1 - drawnFirst, otherShare)],
     ] as const) {
       const drawn = parts.filter((part) => part.isFirst === isFirst);
       const total = drawn.reduce((sum, part) => sum + part.share, 0);
       if (Math.abs(total - share) > 1e-5) differences.push(`strip: ${total}, not ${share}`);
     }
-    // Every part is named, with its share, in the order of the strip.
+    // Every part is named, with its share, in the order of the strip. What is written sums to what the row sums to.
     const words = line.querySelector('.parts')!.textContent!;
-    const written = [...words.matchAll(/(<?[\d.]+%) on /g)].map(([, share]) => share!);
-    if (written.length !== parts.length) differences.push(`${words}: ${parts.length} parts`);
-    parts.forEach(({ share }, n) => check('strip', written[n]!, share));
+    const written = [...words.matchAll(/([<>]?)([\d.]+)% (?:on|unused)/g)].map(
+      ([, bound, share]) => ({ bound, share: Number(share), unit: share!.includes('.') ? 0.1 : 1 }),
+    );
+    if (written.length !== parts.length + Number(words.includes('unused')))
+      differences.push(`${words}: ${parts.length} parts`);
+    const isWhole = firstShare + otherShare <= 1.0005;
+    parts.forEach(({ share }, n) => {
+      const { bound, share: number, unit } = written[n]!;
+      const isRight = bound
+        ? (bound === '<') === 100 * share < number
+        : Math.abs(100 * share - number) < unit + 1e-4;
+      if (isWhole && !isRight) differences.push(`${words}: ${number}, not ${share}`);
+    });
+    // A number that is a bound is written as 0 or as all of it.
+    const sumWritten = written.reduce(
+      (total, { bound, share, unit }) =>
+        total + (bound === '<' ? 0 : bound === '>' ? share + unit : share),
+      0,
+    );
+    const all = words.includes('unused') ? 100 : 100 * (firstShare + otherShare);
+    if (Math.abs(sumWritten - all) > 0.51 * Math.max(...written.map(({ unit }) => unit)))
+      differences.push(`${words}: ${sumWritten} in all, not ${all}`);
     check('writes', line.querySelector('.bar')!.textContent!.trim(), length);
   });
   const answer = row.says(frame, head!, { query } as never);
@@ -340,15 +359,31 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('the label of a map whose rows sum to far more than 100% says how far its scale goes', async () => {
-    const head = { layer: 0, head: 2 };
-    const state = { prompt: TEXTS[0]![0], ...head };
-    const [frame] = await page.framesOf(['elu1'], state, READ_VIEWS);
+  it.each([2, 3])(
+    'the label of a map whose rows sum to far more than 100% says how far its scale goes: head %d',
+    async (n) => {
+      const head = { layer: 0, head: n };
+      const state = { prompt: TEXTS[0]![0], ...head };
+      const [frame] = await page.framesOf(['elu1'], state, READ_VIEWS);
+      const room = roomOf(explore, page.pageOf(state, [frame!]));
+      const { data, scale } = mapsLabeled(room.root, ATTENTION)[0]!.data;
+      const label = labelOf(frame!, head, room.state.value)!.text;
+      expect(falseClaims(label, truthFrom(frame!, head, data), seenClaims)).toEqual([]);
+      expect(scale.high).toBe(Math.max(...Array.from(data).filter(Number.isFinite)));
+      room.scope.end();
+    },
+  );
+
+  it('the label of a map few of whose rows sum to far more than 100% says so, and what the first token gets', async () => {
+    const state = { prompt: '昨天晚上下了大雨，今天早上路上都是水。', first: 'none' as const };
+    const [frame] = await page.framesOf(['sigmoid'], state, READ_VIEWS);
     const room = roomOf(explore, page.pageOf(state, [frame!]));
-    const { data, scale } = mapsLabeled(room.root, ATTENTION)[0]!.data;
-    const label = labelOf(frame!, head, room.state.value)!.text;
-    expect(falseClaims(label, truthFrom(frame!, head, data), seenClaims)).toEqual([]);
-    expect(scale.high).toBe(Math.max(...Array.from(data).filter(Number.isFinite)));
+    const { data } = mapsLabeled(room.root, ATTENTION)[0]!.data;
+    const label = labelOf(frame!, frame!.head!, room.state.value)!.text;
+    expect(falseClaims(label, truthFrom(frame!, frame!.head!, data), seenClaims)).toEqual([]);
+    expect(label).toMatch(
+      /^◀ .* on average, not singled out; half of the rows sum to under \d+%, /,
+    );
     room.scope.end();
   });
 

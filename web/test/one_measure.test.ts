@@ -104,103 +104,109 @@ function writtenRatio(frame: Frame): number {
 }
 
 /** Claims of words, beside the claims with numbers: whether each is true of the drawn numbers. */
-const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Frame) => boolean]>> =
-  {
-    'most heads': [
-      /^(?:Most of the heads have|Most heads have a sink)/,
-      (t) => sinksOf(t) > t.raw.length / 2,
-    ],
-    'some heads': [
-      /^(?:Some of the heads have|Several heads have a sink|Half of the heads have)/,
-      (t) => sinksOf(t) > 0 && sinksOf(t) <= t.raw.length / 2,
-    ],
-    'only one head': [/^Only one head has a sink/, (t) => sinksOf(t) === 1],
-    'no head': [
-      /^(?:None of the heads has a sink|No head has a sink)|so none has an attention sink/,
-      (t) => !sinksOf(t),
-    ],
-    'a short text': [
-      /^On so short a text an even spread/,
-      ({ T, eps }) => uniformOf(T) > 0.9 * eps,
-    ],
-    'a sink at a later token': [
-      /^\S+ of the \d+ heads (?:have|has) a sink at a later token(?:, most in|:)/,
-      (t, frame) => t.raw.some((_, i) => laterOf(t, frame, i)),
-    ],
-    'the sink of this head is later': [
-      /^Its (?:strongest )?sink is at a later token: |; its (?:strongest )?sink is later: /,
-      (t, frame) => Boolean(laterOf(t, frame, indexOf(frame))),
-    ],
-    'a strong remark': [/^◀ .* on average: a sink/, ({ shown, eps }) => shown.given > eps],
-    'a weak remark': [
-      /^◀ .*, not over/,
-      ({ shown, eps }) => shown.given <= eps && shown.after > 0.05,
-    ],
-    'no strong first column': [
-      /^◀ .*: no sink$/,
-      ({ shown, eps }) => shown.strong < 0.4 * shown.rows && shown.given <= eps,
-    ],
-    'rows of exactly 100%': [
-      /^Softmax makes each token spend exactly 100%/,
-      ({ shown }) => shown.rowSums.every((sum) => Math.abs(sum - 1) < 1e-3),
-    ],
-    'raw weights': [/^rows sum to [\d.]+ times 100%/, ({ shown }) => shown.rowSum > 1.5],
-    'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
-    'heads with a sink write no less': [
-      /^Here the heads? with a sink writes? (?:more|about as much)/,
-      (_, frame) => {
-        const { sinkMean, noSinkMean } = outputNormsOf(frame, frame.head!);
-        return sinkMean > noSinkMean || !areApart(sinkMean, noSinkMean);
-      },
-    ],
-    'another token is a sink': [/another token is a sink/, (_, frame) => frame.T > 8],
-    'the first token wins': [
-      /^Why does the first token win\?|^This row must give all its attention away|gets the most attention/,
-      (_, frame) => firstAgainstOthers(frame) > 0,
-    ],
-    'most of the row goes to the first token': [
-      /most goes to/,
-      ({ normalizes }, frame) =>
-        normalizes && frame.head!.tensors.att!.data[(frame.T - 1) * frame.T]! > 0.5,
-    ],
-    'the head writes less with the first token': [
-      /keeps what the head writes small|writes less than it would without it/,
-      (_, frame) => {
-        const [withFirst, without] = lastOutputs(frame);
-        return withFirst < without && areApart(withFirst, without);
-      },
-    ],
-    'the head writes less than half with the first token': [
-      /keeps what the head writes small/,
-      (_, frame) => {
-        const [withFirst, without] = lastOutputs(frame);
-        return withFirst < without / 2;
-      },
-    ],
-    'another token wins': [
-      /^Why does another token win|gets more attention than/,
-      (_, frame) => firstAgainstOthers(frame) < 0,
-    ],
-    'no token wins': [/ no token wins: /, (_, frame) => firstAgainstOthers(frame) === 0],
-    'writes less than half': [
-      /^This head writes less than half as much/,
-      (_, frame) => writtenRatio(frame) < 0.5,
-    ],
-    'writes less': [
-      /^This head writes less than the average/,
-      (_, frame) => writtenRatio(frame) >= 0.5 && areApart(writtenRatio(frame), 1),
-    ],
-    'writes more': [
-      /^This head writes more than the average/,
-      (_, frame) => writtenRatio(frame) > 1 && areApart(writtenRatio(frame), 1),
-    ],
-    'writes as much': [
-      /^This head writes about as much/,
-      (_, frame) => !areApart(writtenRatio(frame), 1),
-    ],
-    'no token is a sink': [/^No token is a sink/, (t) => !sinksOf(t)],
-    'no token but the first': [/^No token but/, (t) => sinksOf(t) > 0],
-  };
+const WORDS: Readonly<
+  Record<string, readonly [RegExp, (truth: Truth, frame: Frame, said?: string) => boolean]>
+> = {
+  'most heads': [
+    /^(?:Most of the heads have|Most heads have a sink)/,
+    (t) => sinksOf(t) > t.raw.length / 2,
+  ],
+  'some heads': [
+    /^(?:Some of the heads have|Several heads have a sink|Half of the heads have)/,
+    (t) => sinksOf(t) > 0 && sinksOf(t) <= t.raw.length / 2,
+  ],
+  'only one head': [/^Only one head has a sink/, (t) => sinksOf(t) === 1],
+  'no head': [
+    /^(?:None of the heads has a sink|No head has a sink)|so none has an attention sink/,
+    (t) => !sinksOf(t),
+  ],
+  'a short text': [/^On so short a text an even spread/, ({ T, eps }) => uniformOf(T) > 0.9 * eps],
+  'a sink at a later token': [
+    /^\S+ of the \d+ heads (?:have|has) a sink at a later token(?:, most in|:)/,
+    (t, frame) => t.raw.some((_, i) => laterOf(t, frame, i)),
+  ],
+  'the sink of this head is later': [
+    /^Its (?:strongest )?sink is at a later token: |; its (?:strongest )?sink is later: /,
+    (t, frame) => Boolean(laterOf(t, frame, indexOf(frame))),
+  ],
+  'a strong remark': [/^◀ .* on average: a sink/, ({ shown, eps }) => shown.given > eps],
+  'a weak remark': [
+    /^◀ .*, not over/,
+    ({ shown, eps }) => shown.given <= eps && shown.after > 0.05,
+  ],
+  'no strong first column': [
+    /^◀ .*: no sink$/,
+    ({ shown, eps }) => shown.strong < 0.4 * shown.rows && shown.given <= eps,
+  ],
+  'rows of exactly 100%': [
+    /^Softmax makes each token spend exactly 100%/,
+    ({ shown }) => shown.rowSums.every((sum) => Math.abs(sum - 1) < 1e-3),
+  ],
+  'raw weights': [/times 100%(?: on average|$|;)/, ({ shown }) => shown.rowSum > 1.5],
+  'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
+  'heads with a sink write no less': [
+    /^Here the heads? with a sink writes? (?:more|about as much)/,
+    (_, frame) => {
+      const { sinkMean, noSinkMean } = outputNormsOf(frame, frame.head!);
+      return sinkMean > noSinkMean || !areApart(sinkMean, noSinkMean);
+    },
+  ],
+  'another token is a sink': [/another token is a sink/, (_, frame) => frame.T > 8],
+  'the first token wins': [
+    /^Why does the first token win\?|^This row must give all its attention away|gets the most attention/,
+    (_, frame) => firstAgainstOthers(frame) > 0,
+  ],
+  'most of the row goes to the first token': [
+    /most goes to/,
+    ({ normalizes }, frame) =>
+      normalizes && frame.head!.tensors.att!.data[(frame.T - 1) * frame.T]! > 0.5,
+  ],
+  'the head writes less with the first token': [
+    /keeps what the head writes small|writes less than it would without it/,
+    (_, frame) => {
+      const [withFirst, without] = lastOutputs(frame);
+      return withFirst < without && areApart(withFirst, without);
+    },
+  ],
+  'the head writes less than half with the first token': [
+    /keeps what the head writes small/,
+    (_, frame) => {
+      const [withFirst, without] = lastOutputs(frame);
+      return withFirst < without / 2;
+    },
+  ],
+  'another token wins': [
+    /^Which token wins|gets more attention than/,
+    (_, frame) => firstAgainstOthers(frame) < 0,
+  ],
+  'no token wins': [/ no token wins: /, (_, frame) => firstAgainstOthers(frame) === 0],
+  'so many tokens are alike': [
+    / no token wins: (?:(\d+) tokens|.* and )/,
+    (_, { T, head }, count = '2') => {
+      const row = Array.from(head!.tensors.att!.data.subarray((T - 1) * T, T * T), Math.abs);
+      const most = Math.max(...row);
+      return row.filter((weight) => !areApart(most, weight, 0.01)).length === Number(count);
+    },
+  ],
+  'writes less than half': [
+    /^This head writes less than half as much/,
+    (_, frame) => writtenRatio(frame) < 0.5,
+  ],
+  'writes less': [
+    /^This head writes less than the average/,
+    (_, frame) => writtenRatio(frame) >= 0.5 && areApart(writtenRatio(frame), 1),
+  ],
+  'writes more': [
+    /^This head writes more than the average/,
+    (_, frame) => writtenRatio(frame) > 1 && areApart(writtenRatio(frame), 1),
+  ],
+  'writes as much': [
+    /^This head writes about as much/,
+    (_, frame) => !areApart(writtenRatio(frame), 1),
+  ],
+  'no token is a sink': [/^No token is a sink/, (t) => !sinksOf(t)],
+  'no token but the first': [/^No token but/, (t) => sinksOf(t) > 0],
+};
 
 /** Pairs of claims that one screen must never make together. */
 const CONTRADICTIONS: readonly (readonly [string, string])[] = [
@@ -333,7 +339,9 @@ function problemsOf(frame: Frame, state: { layer: number; head: number }): strin
         })),
       ),
       ...Object.entries(WORDS).flatMap(([name, [pattern, holds]]) =>
-        pattern.test(sentence) ? [{ name, numbers: [], isTrue: holds(truth, frame) }] : [],
+        pattern.test(sentence)
+          ? [{ name, numbers: [], isTrue: holds(truth, frame, pattern.exec(sentence)![1]) }]
+          : [],
       ),
     ];
     for (const { name, numbers } of found)

@@ -109,28 +109,29 @@ describe('the lead of Start', () => {
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
-  it('reads the row that the reader presses, as a strip of 100% or of what the longest row sums to', () => {
+  it('reads the row that the reader presses, as a strip of 100%, at which a longer row is cut', () => {
     const long = {
       ...sigmoid(),
       head: { ...head, tensors: { att: tensor([3, 3], [0.1, 0, 0, 0.2, 0.3, 0, 0.5, 0.5, 1]) } },
     } as Frame;
     const { texts, all, set, extra } = startRoom({ shown }, [softmax(), long]);
     const parts = () =>
-      all('.row-strip > *').map((part) => part.getAttribute('style')!.replace(/[^\d.]/g, ''));
+      all('.row-strip > [style]').map(
+        (part) => /[\d.]+(?=%)/.exec(part.getAttribute('style')!)![0],
+      );
     expect(texts('[data-row]')).toEqual([
       '“a” spends 90% on <s>',
       '“a” spends 20% on <s>, 50% in all',
     ]);
-    expect(parts().map(Number)).toEqual(
-      [100, 100, 90, 100, 50, 20].map((n) => expect.closeTo(n, 3)),
-    );
+    expect(parts().map(Number)).toEqual([90, 10, 20, 30].map((n) => expect.closeTo(n, 3)));
     expect(extra(long).readRow).toBe(1);
     set({ query: 2, key: 0 });
     expect(texts('[data-row]')).toEqual([
       '“=1,"x"↵” spends 80% on <s>',
       '“=1,"x"↵” spends 50% on <s>, 200% in all',
     ]);
-    expect(parts().map(Number)).toEqual([50, 50, 40, 50, 100, 25].map((n) => expect.closeTo(n, 3)));
+    expect(parts().map(Number)).toEqual([80, 20, 50, 50].map((n) => expect.closeTo(n, 3)));
+    expect(texts('.row-strip > i')[1]).toBe('other tokens, cut at 100%');
     expect([softmax(), long].map((frame) => extra(frame).readRow)).toEqual([2, 2]);
     set({ query: 0 });
     expect(texts('[data-row]')[0]).toBe('“<s>” spends 100% on itself');

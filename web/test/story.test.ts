@@ -349,6 +349,8 @@ describe('the worked row', () => {
         [3, 1, -1],
         [0.1, 0, 0],
         [0, 0, 1],
+        [0, 0, 0],
+        [-5, 0, 0],
       ].map((scores) => answerWith(scores)),
       answerWith([3, 1, -1], { tensors: longValues }),
     ]).toMatchSnapshot();
@@ -388,7 +390,7 @@ describe('the strips of a row', () => {
       head: { ...at, tensors: { ...small.head!.tensors, att } },
     } as Frame;
     expect(shows([withRow(), sigmoid])).toMatchSnapshot();
-    // The frame of a row that sums to more than 100% is as long as the sum.
+    // A row that sums to more than 100% is cut at the end of the frame.
     const large = { ...sigmoid.head!.tensors, att: tensor([3, 3], [0, 0, 0, 0, 0, 0, 1, 2, 1]) };
     expect(shows([{ ...sigmoid, head: { ...at, tensors: large } } as Frame])).toMatchSnapshot();
   });

@@ -86,7 +86,7 @@ import {
 } from '../words';
 import { filesCached } from '../page/offline';
 import { sources } from '../page/sources';
-import { areTwins, rowWords } from './start_words';
+import { areTwins, isCut, partStyles, rowWords } from './start_words';
 import { savedEntries, savedLine } from './start_saved';
 import type { createStory } from './story';
 
@@ -360,20 +360,22 @@ function modelTabs({ context, state, entries }: Shown): TemplateResult | typeof 
     : nothing;
 }
 
-/** Draws a row as a strip on the scale of all strips: what it gives to the first token, and to the others. */
-function stripTemplate(frame: Frame, { query, attention, sum }: RowClaim, end: number) {
-  const partOf = (share: number) => `--part: ${(100 * share) / end}%`;
-  // Only a part that has room for its word has one.
-  const wordsIn = (share: number, words: string) => (share / end >= 0.25 ? words : '');
+/** Draws a row as a strip in a frame of 100%: what it gives to the first token, and to the others. */
+function stripTemplate(frame: Frame, { query, attention, sum }: RowClaim) {
+  const [first = '', others = ''] = partStyles([attention, sum - attention]);
+  // Only a part that has room for its words has some.
+  const wordsIn = (share: number, words: string) => (share >= 0.25 ? words : '');
+  const cutNote = isCut(sum) ? ', cut at 100%' : '';
+  const [firstShare, otherShare] = [Math.min(1, attention), Math.min(1, sum) - attention];
   return html`<span
     class="row-strip"
     aria-hidden="true"
     data-word=${tokenWord((frame.queries ?? frame.tokens)[query]!.text)}
-  >
-    <span style=${partOf(1)}>${wordsIn(1 - sum, 'not spent')}</span>
-    <i style=${partOf(sum)}>${wordsIn(sum - attention, 'other tokens')}</i>
-    <b style=${partOf(attention)}>${wordsIn(attention, firstName(frame))}</b>
-  </span>`;
+    ><b style=${first}
+      >${wordsIn(firstShare, `${firstName(frame)}${otherShare > 0 ? '' : cutNote}`)}</b
+    ><i style=${others}>${wordsIn(otherShare, `other tokens${cutNote}`)}</i
+    ><span>${wordsIn(1 - sum, 'not spent')}</span></span
+  >`;
 }
 
 /** Reads one row of a map; where no row can be read, says what its head gives on average. */
@@ -381,9 +383,8 @@ function readingTemplate({ frames, claims, rows }: Shown, i: number): TemplateRe
   const [frame, row] = [frames[i]!, rows[i]];
   if (!row) return html`<span>${frame.T < 2 ? '' : headSentence(claims[i]!, frame)}</span>`;
   const [subject, amount, rest] = rowWords(frame, row);
-  const end = Math.max(1, ...rows.map((other) => other?.sum ?? 0));
   return html`<span data-row>${subject} <strong>${amount}</strong> ${rest}</span>
-    ${stripTemplate(frame, row, end)}`;
+    ${stripTemplate(frame, row)}`;
 }
 
 const captionTemplate = (shown: Shown, entry: SubjectEntry, i: number) => {

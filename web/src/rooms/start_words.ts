@@ -13,6 +13,22 @@ export function areTwins(frame: Frame, otherFrame: Frame): boolean {
   return ids.join() === 'softmax,sigmoid' && step === otherStep;
 }
 
+/**
+ * Returns the widths of the parts of a row in a frame that stands for 100%, as styles. What is beyond 100% is cut off.
+ */
+export function partStyles(shares: readonly number[]): string[] {
+  let start = 0;
+  return shares.map((share) => {
+    const end = Math.min(1, start + share);
+    const width = end - start;
+    start = end;
+    return `--share: ${100 * width}%`;
+  });
+}
+
+/** Whether a row sums to more than 100%, so that its strip ends before its parts do. */
+export const isCut = (sum: number): boolean => sum > 1.0005;
+
 /** Reads one row of a map: the words before its number, the number, and those after it. */
 export function rowWords(frame: Frame, { query, attention, sum }: RowClaim) {
   const isOwn = query === firstKey(frame) && !frame.queries;

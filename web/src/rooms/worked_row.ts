@@ -12,6 +12,7 @@ import {
   firstName,
   firstTokenText,
   headName,
+  formatParts,
   formatPercent,
   modelName,
   quote,
@@ -22,6 +23,7 @@ import { barCell } from '../page/tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, type View } from '../page/view';
 import { shownQuery } from '../views/query';
+import { isCut, partStyles } from './start_words';
 
 interface Entry {
   readonly key: number;
@@ -148,14 +150,24 @@ export function rowTitle(workedRow: WorkedRow | undefined): string {
   if (!winner) return 'How do scores become attention?';
   return winner === workedRow.topEntries[0]
     ? 'Why does the first token win?'
-    : 'Why does another token win in this row?';
+    : 'Which token wins in this row?';
 }
 
-/** Returns the tokens that the answer names besides the first one: the winner, or those that are alike. */
+/** Returns the entries that a reader would call as large as the largest one. */
+function alikeOnTop(workedRow: WorkedRow): readonly Entry[] {
+  const [top, ...others] = ranked(workedRow).map(
+    (entry) => [entry, Math.abs(entry.weight)] as const,
+  );
+  return [top!, ...others.filter(([, weight]) => !compare(top![1], weight))].map(
+    ([entry]) => entry,
+  );
+}
+
+/** Returns the tokens that the answer names besides the first one: the winner, or the two that are alike. */
 function namedBesideFirst(workedRow: WorkedRow): readonly Entry[] {
   const [first] = workedRow.topEntries;
-  const winner = winnerOf(workedRow);
-  return (winner ? [winner] : ranked(workedRow).slice(0, 2)).filter((entry) => entry !== first);
+  const alike = alikeOnTop(workedRow);
+  return (alike.length > 2 ? [] : alike).filter((entry) => entry !== first);
 }
 
 /** Says where the row's attention goes, and why a row that must give all of it away gives it to the first token. */
@@ -167,7 +179,10 @@ export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
   const opening = `In this row of ${modelName(frame)}`;
   const winner = winnerOf(workedRow);
   if (!winner) {
-    const [one, other] = ranked(workedRow) as [Entry, Entry];
+    const alike = alikeOnTop(workedRow);
+    if (alike.length > 2)
+      return `${opening} no token wins: ${alike.length} tokens get about the same attention, ${alike.includes(firstEntry!) ? `${name} among them` : `but not ${name}`}.`;
+    const [one, other] = alike as [Entry, Entry];
     const pair = other === firstEntry ? [other, one] : [one, other];
     const isRepeated = quote(frame, one.key) === quote(frame, other.key);
     const names = pair.map(
@@ -280,23 +295,25 @@ function stripsOf(frame: Frame, query: number, isAnswered: boolean): readonly St
 
 /** Says what the parts of a strip are. */
 function partWords({ parts }: Strip) {
-  const unused = Math.max(0, 1 - sumOf(parts.map(({ share }) => share)));
-  // Beside a part of less than one percent, 99.6% is not 100%.
-  const isSmall = (share: number) => share >= 5e-4 && share < 0.0095;
-  const digits = [...parts.map(({ share }) => share), unused].some(isSmall) ? 1 : 0;
-  const words = parts.map(({ kind, on, share }, i) => {
-    const text = `${formatPercent(share, digits)} on ${on}`;
+  const sum = sumOf(parts.map(({ share }) => share));
+  const unused = 1 - sum >= SMALL_SHARE ? [1 - sum] : [];
+  const written = formatParts([...parts.map(({ share }) => share), ...unused]);
+  const words = parts.map(({ kind, on }, i) => {
+    const text = `${written[i]} on ${on}`;
     return html`${i ? ', ' : ''}${kind === 'others' ? text : html`<b class=${kind}>${text}</b>`}`;
   });
-  return html`${words}${unused >= SMALL_SHARE ? `; ${formatPercent(unused, digits)} unused` : nothing}`;
+  const rest = unused.length
+    ? `; ${written.at(-1)} unused`
+    : isCut(sum)
+      ? '; the strip is cut at 100%'
+      : '';
+  return html`${words}${rest}`;
 }
 
 /** Draws where the attention of one row can go in each model, and how much the head then writes. */
 export function drawStrips(frames: readonly Frame[], query: number): TemplateResult {
   const [frame] = frames as [Frame];
   const strips = frames.flatMap((shown) => stripsOf(shown, query, shown === frame));
-  const lengthOf = ({ parts }: Strip) => Math.max(1, sumOf(parts.map(({ share }) => share)));
-  const width = Math.max(...strips.map(lengthOf));
   const longest = Math.max(...strips.map(({ output }) => output));
   const shown = shownQuery(frame, query);
   return html`<table class="strips">
@@ -309,12 +326,12 @@ export function drawStrips(frames: readonly Frame[], query: number): TemplateRes
     </thead>
     ${strips.map((strip) => {
       const { title, note, parts, output } = strip;
-      const whole = lengthOf(strip);
+      const styles = partStyles(parts.map(({ share }) => share));
       return html`<tr>
         <th scope="row">${title} <small>${note}</small></th>
         <td>
-          <div class="strip" style=${`--whole: ${whole / width}`}>
-            ${parts.map(({ kind, share }) => html`<i class=${kind} style=${`--share: ${share / whole}`}></i>`)}
+          <div class="strip">
+            ${parts.map(({ kind }, i) => html`<i class=${kind} style=${styles[i]}></i>`)}
           </div>
           <p class="parts">${partWords(strip)}</p>
         </td>

@@ -32,6 +32,7 @@ import {
   attentionWords,
   averageWords,
   capitalize,
+  compare,
   firstName,
   firstTokenName,
   keyName,
@@ -376,6 +377,17 @@ function cellNote(frame: Frame, { block }: Maps, hasMaxima: boolean): string {
 
 const timesWords = (sum: number): string => `${sum.toFixed(sum < 9.5 ? 1 : 0)} times 100%`;
 
+/** Says what the rows of a map sum to whose mean is far over 100%; where half of them are below it, the mean says little. */
+function largeSumsWords(cells: Float32Array, { rows, side }: Maps): string {
+  const sums = Array.from({ length: rows }, (_, t) => rowSumOf(cells, side, t)).sort(
+    (a, b) => a - b,
+  );
+  const median = sums[rows >> 1]!;
+  return median < 1
+    ? `half of the rows sum to under ${Math.floor(100 * median) + 1}%, the largest to ${timesWords(sums.at(-1)!)}`
+    : `rows sum to ${timesWords(mean(sums))} on average`;
+}
+
 /** What the drawn map gives the first token: that of the first prompt, as the map is. */
 const drawnAttention = ({ column, attention }: Claim): number => column?.alpha ?? attention;
 
@@ -403,10 +415,16 @@ export function labelOf(
   const slot = isShort || extraKeyWeights(frame) ? slotWeights(frame, at) : undefined;
   if (slot && !isSink) return { kind: 'slot', text: `${wholePercent(mean(slot))} on the slot ∗ ▶` };
   const maps = mapsOf(frame);
-  const end = maps && ownEnd(cellsOf(maps, state), maps.rows);
+  const cells = maps && cellsOf(maps, state);
+  const end = cells && ownEnd(cells, maps.rows);
   if (end) {
     const scale = end > 1 ? `; own scale: 0 to ${wholePercent(end)}` : '';
-    return { kind: 'none', text: `rows sum to ${timesWords(rowSum)}${scale}` };
+    const sums = `${largeSumsWords(cells, maps)}${scale}`;
+    if (isShort || kind === 'short') return { kind: 'none', text: sums };
+    // A large weight is no sink where each token gets one: the verdict is what the picture shows.
+    const even = ['less than', 'about', 'more than'][1 + compare(column!.mean, column!.uniform)]!;
+    const verdict = kind === 'none' ? 'not singled out' : `${even} an even share`;
+    return { kind: 'none', text: `◀ ${amount} on average, ${verdict}; ${sums}` };
   }
   // A reader who sees shares of rows sees no weights of later columns.
   const later = isShare && usesRawWeights(frame) ? undefined : laterSink(frame, at);
