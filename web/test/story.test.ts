@@ -6,7 +6,13 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { entriesOf } from '../src/page/context';
-import { checkpointAnswer, contrastWords, createStory, sharesNote } from '../src/rooms/story';
+import {
+  checkpointAnswer,
+  contrastWords,
+  ownLossWords,
+  createStory,
+  sharesNote,
+} from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
 import {
@@ -846,6 +852,24 @@ describe('the story', () => {
     ).toHaveLength(3);
     expect(takeawaysOf([withKeys()])).toHaveLength(3);
     expect(takeawaysOf(twins, [])).toHaveLength(3);
+  });
+
+  it('says of the reader’s text whether the verdict over the passages holds there, and whether both models only guess', () => {
+    const wordsOf = (loss: number, twinLoss: number) => {
+      const [frame, twin] = [loss, twinLoss].map((one) => ({
+        ...withKeys(),
+        architecture: { ...withKeys().architecture, V: 1024 },
+        tensors: { ...withKeys().tensors, loss_mean: tensor([1], [one]) },
+      })) as unknown as [Frame, Frame];
+      return ownLossWords([frame, twin], 'worse than');
+    };
+    expect(wordsOf(24.42, 20.09)).toBe(
+      ' But it predicts your text better than that model: its loss there is 20.09 against 24.42; both do worse than a blind guess (6.93).',
+    );
+    expect(wordsOf(3.1, 3.3)).toBe(' Your text, too: its loss there is 3.30 against 3.10.');
+    expect(wordsOf(6.9, 7.2)).not.toContain('blind');
+    expect(wordsOf(3.1, 3.12)).toContain('your text about as well as that model');
+    expect(wordsOf(NaN, 3)).toBe('');
   });
 
   it('ends with links to the first lesson and to every other room', () => {

@@ -83,7 +83,7 @@ it('the heading says what the numbers below it show, of random numbers too', () 
     ],
   ] as Parameters<typeof headingOf>[])
     expect(headingOf(...parameters)).toBe(
-      'Hiding the first token changes little in how likely and how repetitive the text is',
+      'Hiding the first token changes little in how likely and how repetitive the written text is',
     );
   expect(verdictOf(createTrials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
   let state = 7;
@@ -195,7 +195,7 @@ it('the recorded text of the published model repeats itself and recovers in part
   // The bars are the marked parts of the very texts.
   for (const [written, part] of [
     [kept, 0],
-    [deleted, 0.842],
+    [deleted, 0.86],
   ] as const) {
     const words = markedWords(written);
     expect(written.trim()).toBe(
@@ -211,7 +211,7 @@ it('the recorded text of the published model repeats itself and recovers in part
     markedWords(deleted)
       .slice(first - 2, first + 1)
       .map(([word]) => word),
-  ).toEqual(['turn ', 'sunlight ', 'into ']);
+  ).toEqual(['Plants ', 'turn ', 'sunlight ']);
   expect(text).toMatchSnapshot();
 });
 

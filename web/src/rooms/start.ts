@@ -252,11 +252,11 @@ function noStartNote(frame: Frame | undefined, context: Context): TemplateResult
   const [smallModel, largerModel] =
     percent < HARDLY
       ? [
-          `A model of this size has hardly any sink either if it is trained without ${token}`,
+          `A model of this size has hardly any sink there either if it is trained without ${token}`,
           ' The larger model of step 3 has its sink at whatever token comes first.',
         ]
       : [
-          `A model trained without ${token} has one in ${formatPercent(percent / 100)} of its heads, over 100 passages`,
+          `A model trained without ${token} has one there in ${formatPercent(percent / 100)} of its heads, over 100 passages`,
           '',
         ];
   return html`<span data-no-start>

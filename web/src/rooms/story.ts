@@ -340,7 +340,7 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
     linesTable(
       'losses',
       explainTerms(
-        'Loss on your text, in nats per token, lower is better: with nothing hidden, and its change with one token hidden',
+        'Loss of the small models on your text, in nats per token, lower is better: with nothing hidden, and its change with one token hidden. Up to 0.05, of a large loss 1%, is “about the same”',
       ),
       ['model', 'nothing hidden', 'first token hidden', 'second token hidden'],
       losses.map(({ name, loss, withoutFirst, withoutSecond }) => ({
@@ -741,6 +741,24 @@ const STEPS: readonly Build[] = [
 /** The steps that show numbers of the run above, or recorded ones; the lab starts engines. */
 const AHEAD = STEPS.flatMap((step, i) => (step === labStep ? [] : i));
 
+/** Says whether the second model predicts the reader's text as it does the passages, and whether both do worse than a guess. */
+export function ownLossWords(frames: readonly [Frame, Frame], verdict: string): string {
+  const [loss = NaN, twinLoss = NaN] = frames.map(({ tensors }) =>
+    drawnLoss(tensors.loss_mean?.data[0] ?? NaN),
+  );
+  if (!Number.isFinite(loss + twinLoss) || frames[0].question.input !== 'text') return '';
+  const own = VERDICTS[1 + compareLosses(twinLoss, loss)]!;
+  const opening =
+    own === verdict ? 'Your text, too' : `But it predicts your text ${own} that model`;
+  const blind = frames.every((frame) => blindRise(frame) < 0);
+  const guess = blind
+    ? `; both do worse than a blind guess (${Math.log(frames[0].architecture.V!).toFixed(2)})`
+    : '';
+  return ` ${opening}: its loss there is ${twinLoss.toFixed(2)} against ${loss.toFixed(2)}${guess}.`;
+}
+
+const VERDICTS = ['better than', 'about as well as', 'worse than'] as const;
+
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
 function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
   // The measured numbers are those of the trained weights.
@@ -754,14 +772,11 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
     .map((percent) => (percent ? wholePercent(percent / 100) : 'none')) as [string, string];
   if ([sinks, twinSinks].includes('–') || !Number.isFinite(loss + twinLoss)) return '';
   const percent = 100 * Math.expm1(twinLoss - loss);
-  const verdict = ['better than', 'about as well as', 'worse than'][
-    1 + compareLosses(twinLoss, loss)
-  ]!;
-  const own = [frame, twinFrame].map(({ tensors }) => tensors.loss_mean?.data[0]?.toFixed(2));
+  const verdict = VERDICTS[1 + compareLosses(twinLoss, loss)]!;
   return (
     `Yes. Over 100 other passages${startedWords(frame, context)}, ${twinSinks} of the heads of the sigmoid model have a sink by weight, of the softmax model (same ` +
     `size, same data) ${sinks}${otherSeeds(frame, context)}. The sigmoid model predicts these passages ${verdict} the softmax model: its loss is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}, its perplexity ` +
-    `${Math.abs(percent).toFixed(0)}% ${percent > 0 ? 'higher' : 'lower'}.${own.every(Boolean) && frame.question.input === 'text' ? ` On your text its loss is ${own[1]} against ${own[0]}.` : ''} These are two models: Compare has further seeds.`
+    `${Math.abs(percent).toFixed(0)}% ${percent > 0 ? 'higher' : 'lower'}.${ownLossWords([frame, twinFrame], verdict)} These are two models: Compare has further seeds.`
   );
 }
 

@@ -69,7 +69,7 @@ function headingOf(trials: readonly Numbers[], repeated: number, loss: number): 
       ];
   return changes.length
     ? `Without the first token the model ${changes.join(' and ')}`
-    : 'Hiding the first token changes little in how likely and how repetitive the text is';
+    : 'Hiding the first token changes little in how likely and how repetitive the written text is';
 }
 
 /** Says whether the second half recovers with the first token put back; empty where nothing was lost. */
@@ -110,7 +110,7 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
         : '; these differences are within the spread of the seeds, or too small to count';
   const text =
     `Over ${trials.length} seeds, ${shareText('deleted')} of the text written without it repeats three earlier ` +
-    `tokens, against ${shareText('kept')} with it and ${shareText('control')} without the second token instead; its loss under the unedited model is ${lossText('deleted')} nats ` +
+    `tokens, against ${shareText('kept')} with it and ${shareText('control')} without the second token instead; the loss of the written text under the unedited model is ${lossText('deleted')} nats ` +
     `per token, against ${lossText('kept')}${note}.`;
   const recovery = repeated > 0 ? recoveryText(trials, count) : '';
   return { heading: headingOf(trials, repeated, loss), text: `${text}${recovery}` };
@@ -164,10 +164,10 @@ const { prompt: PROMPT, back: BACK } = recordedTrials;
 const wordsOf = (text: string): string[] => text.split(/(?<=\s)(?=\S)/);
 const PROMPT_WORDS = wordsOf(PROMPT).length;
 
-/** Returns the words that the model wrote after the prompt, and whether each repeats. */
+/** Returns the words that the model wrote after the prompt, and whether each repeats; capitals make no other word. */
 export function markedWords(written: string): (readonly [word: string, isRepeated: boolean])[] {
   const words = wordsOf(`${PROMPT}${written}`);
-  const areRepeated = repeats(words.map((word) => word.trim()));
+  const areRepeated = repeats(words.map((word) => word.trim().toLowerCase()));
   return words.map((word, i) => [word, areRepeated[i]!] as const).slice(PROMPT_WORDS);
 }
 
