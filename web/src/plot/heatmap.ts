@@ -290,7 +290,8 @@ class DrawnHeatmap implements Heatmap {
     const cellsPerWord = cell ? wordPx / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
     const thinOut = (words: readonly string[], kept = 0) => {
-      let next = kept % stride;
+      // Characters of several tokens have a rhythm of their own.
+      let next = partOf(words[kept] ?? '') ? 0 : kept % stride;
       return words.map((word, i) => {
         // Where not all words fit, a character whose bytes are tokens has one label.
         const { character = word, part = 1 } = (stride > 1 && partOf(word)) || {};

@@ -58,6 +58,7 @@ import {
   firstTokenName,
   modelName,
   capitalize,
+  decapitalize,
   amountOf,
   averageWords,
   cutWords,
@@ -327,6 +328,9 @@ const sideIndex = (state: State) => Math.min(state.at, SIDE_COUNT - 1);
 
 function headTemplate({ context, entries, frames, claims }: Shown): TemplateResult {
   const isRecorded = frames.some(({ recording }) => recording);
+  const lead = leadSentence(frames, claims);
+  // One head that does not is an answer to whether models always do.
+  const isNo = isWithout(claims[0]?.kind) && !isRecorded;
   return html`<h1>${titleOf(claims[0], frames[0])}</h1>
     <div class="start-text">
       ${
@@ -345,7 +349,7 @@ function headTemplate({ context, entries, frames, claims }: Shown): TemplateResu
     </div>
     ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
     <p class="lead">
-      <span data-finding>${explainTerms(leadSentence(frames, claims))}</span>
+      <span data-finding>${explainTerms(isNo ? `No: ${decapitalize(lead)}` : lead)}</span>
       ${noStartNote(frames[0], context)}
     </p>
     ${troubleNotes(entries, context)}`;

@@ -70,7 +70,7 @@ export function seedWords([frame, twinFrame]: readonly Frame[], context: Context
   if (shares.length < 2) return texts;
   const twinNote =
     twinShares.length > 1
-      ? `; their sigmoid twins at most at ${Math.max(...twinShares).toFixed(1)}%`
+      ? `; their sigmoid twins at most at ${Math.max(...twinShares).toFixed(1)}%, by shares of the row`
       : '';
   return `${texts} The first of ${shares.length} random seeds: over 100 passages they end at ${percentList(shares)}${twinNote}.`;
 }

@@ -440,8 +440,12 @@ function ablationSentence(frame: Frame, at: Head, context: Context): unknown {
   const verb = ['does better without', 'barely uses', 'uses'][1 + compareLosses(changed, loss)]!;
   const [before, after] = [loss.toFixed(2), changed.toFixed(2)];
   const result = before === after ? `stays at ${before}` : `goes from ${before} to ${after}`;
+  const small =
+    before !== after && !compareLosses(changed, loss)
+      ? ', a change that is too small to count'
+      : '';
   return paragraphs(
-    `On ${textsWords(frame)} ${modelName(frame)} ${verb} what the head writes: with its output set to 0, the loss ${result} nats per token.${blindNote([frame])}`,
+    `On ${textsWords(frame)} ${modelName(frame)} ${verb} what the head writes: with its output set to 0, the loss ${result} nats per token${small}.${blindNote([frame])}`,
   );
 }
 
@@ -706,6 +710,7 @@ const labStep: Build = (place, { context, scope }) => {
   addElement(place, 'answer', 'p').textContent = 'Train two small models here; it takes seconds.';
   addElement(place, '', 'p').textContent =
     'Both begin by weighing the tokens of a row alike: of n tokens, softmax gives each 1/n, and this sigmoid 1/(n + 1). After training, the number above a map is a mean over its rows with nothing to copy; the curve is one over those of the batches.';
+  const startNote = addElement(place, '', 'p');
   const picture = addElement(place, 'step-lab');
   const linkPlace = addElement(place, 'links', 'p');
   const state = computed(() => ({
@@ -719,13 +724,18 @@ const labStep: Build = (place, { context, scope }) => {
     context.fail,
   );
   return {
-    draw: () =>
+    draw: ([entry]) => {
+      const { frame } = entry ?? {};
+      const isWithout = frame && !frame.recording && !frame.first.length;
+      startNote.hidden = !isWithout;
+      setText(startNote, isWithout ? 'Here every text begins with a start token again.' : '');
       render(
         html`<a href=${context.link({ room: 'lab', leftRun, rightRun })}
           >Change what they learn in the Lab</a
         >`,
         linkPlace,
-      ),
+      );
+    },
   };
 };
 
