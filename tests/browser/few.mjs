@@ -12,7 +12,7 @@ const MAX_COUNTS = {
   compare: [26, 115],
   training: [18, 80],
   purpose: [19, 100],
-  lab: [16, 55],
+  lab: [16, 75],
 };
 
 /**

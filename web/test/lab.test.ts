@@ -407,6 +407,17 @@ describe('sentences of a lab', () => {
     expect(readingWords([labOf(1), labOf(1, 3)])).toBe('Each row: where one token looks');
   });
 
+  it('say beside a wrong guess what the model has to spend', () => {
+    const pair = [
+      withName(sampleLab('', 0.6, 0.6), 'softmax'),
+      withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid'),
+    ] as const;
+    expect(guessWords(pair, 'left')[1]).toMatch(/^Both models/);
+    expect(guessWords(pair, 'both')[1]).toMatch(/^Sigmoid need not spend 100%\. Both/);
+    expect(guessWords(pair, 'right')[1]).toMatch(/^Softmax must spend 100%\. Both/);
+    expect(guessWords(pair, 'neither')[1]).toMatch(/^Softmax must spend 100%\. Both/);
+  });
+
   it('say which models learn to copy', () => {
     const withChance = (chance: number) => {
       const { lab } = withName(sampleLab('', 0.6, 0.6), '');

@@ -14,6 +14,7 @@ import {
   OUTCOMES,
   outcomeName,
   questionWords,
+  seenWords,
   type NamedLab,
   type Outcome,
 } from './words';
@@ -59,7 +60,7 @@ export function guessTemplate(
           </button>`,
       )}
     </div>
-    <p class="hint">Your guess starts the training.</p>`;
+    <p class="hint">${seenWords(labs)}Your guess starts the training.</p>`;
 }
 
 function trainButton(pair: Pair, word: string): TemplateResult {

@@ -24,7 +24,8 @@ export const PRESETS: readonly Preset[] = [
     action: 'compare softmax with sigmoid',
     leftRun: defaults.leftRun,
     rightRun: defaults.rightRun,
-    claim: 'Two models learn one task. Only how they spend attention differs.',
+    claim:
+      'Language models often stare at the first token. These differ only in attention: where a token looks.',
     answers: {
       left: 'Softmax makes each token spend 100% of its attention: with nothing to copy it can go to <s>, which all see.',
     },

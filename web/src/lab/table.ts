@@ -120,8 +120,8 @@ export const FROM_SCRATCH: readonly Row[] = [
   // With 0, the trainer uses PyTorch's default, 1/√(3 inputs).
   realRow('deviation', 'matrix deviation', [0, 100]),
   choiceRow('task', 'task', [
-    ['backcopy', 'copy back at triggers, bigrams elsewhere'],
-    ['conditional', 'mean of the past at triggers, nothing elsewhere'],
+    ['backcopy', 'copy at triggers'],
+    ['conditional', 'mean at triggers'],
   ]),
   wholeRow('triggers', 'triggers', [1, 20]),
   choiceRow('first', 'start token', choicesOf({ fixed: '<s>', any: 'none' }), {

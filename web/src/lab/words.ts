@@ -416,6 +416,10 @@ export const sharedFirst = (pair: readonly NamedLab[]): string =>
     ? START
     : 'the first token';
 
+/** Says why every token could look at the start token; '' where a model has none. */
+export const seenWords = (pair: readonly NamedLab[]): string =>
+  sharedFirst(pair) === START ? `${START} begins every text: every token sees it. ` : '';
+
 /** Asks which models will have a sink; only a model with a start token can look at that. */
 export const questionWords = (pair: readonly [NamedLab, NamedLab]): string =>
   pair.every(({ lab }) => hasCopies(lab))
