@@ -130,10 +130,8 @@ export const CLAIMS: Readonly<
     ({ shown }, n) => isWritten(n!, shown.rowSum),
   ],
   'what the rows of a card’s map sum to': [
-    /: rows sum to (<?[\d.]+)%( on average)?$/g,
-    ({ shown }, n, average) =>
-      isWritten(n!, shown.rowSum) &&
-      (average !== undefined || shown.sums.every((sum) => isWritten(n!, sum))),
+    /mean row sum: (<?[\d.]+)%$/g,
+    ({ shown }, n) => isWritten(n!, shown.rowSum),
   ],
   'rows beyond 100% inside a map': [
     /(?:^|; )rows sum to ([\d.]+) times 100% on average(?:; own scale: 0 to (\d+)%)?/g,
@@ -367,7 +365,7 @@ export function falseAnswer(
     return said.join() === [...new Set([Math.min(...counts), Math.max(...counts)])].join();
   };
   const [, numbers, of, others, onTokens, onSlot] =
-    /^At a, (.+) of (\d+) heads ha(?:s|ve) a sink; (?:at b, (.+)|with an extra slot ∗, (.+): (.+) give over 30% to ∗ instead)\.$/.exec(
+    /^At a, (.+) of (\d+) heads ha(?:s|ve) a sink \(over 30% on (?:<s>, the start token|the first token)\); (?:at b, (.+)|with an extra slot ∗, (.+): (.+) give over 30% to ∗ instead)\.$/.exec(
       lead,
     ) ?? [];
   const areCounted =

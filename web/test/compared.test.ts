@@ -130,7 +130,7 @@ describe('the answer of a chapter', () => {
     const [heading, lead] = answer(sides);
     expect([heading, lead]).toEqual([
       'Sinks form mostly at a',
-      'At a, 2 of 4 heads have a sink; at b, 1.',
+      'At a, 2 of 4 heads have a sink (over 30% on <s>, the start token); at b, 1.',
     ]);
     for (const wrong of [
       ['Sinks form only at a', lead],
@@ -141,10 +141,10 @@ describe('the answer of a chapter', () => {
       ['On this text, only some models form sinks', lead],
       [
         heading,
-        'At a, 2 of 4 heads have a sink; with an extra slot ∗, 1: 1 give over 30% to ∗ instead.',
+        'At a, 2 of 4 heads have a sink (over 30% on <s>, the start token); with an extra slot ∗, 1: 1 give over 30% to ∗ instead.',
       ],
-      [heading, 'At a, 1 of 4 heads has a sink; at b, 1.'],
-      [heading, 'At a, 2 of 4 heads have a sink; at b, none.'],
+      [heading, 'At a, 1 of 4 heads has a sink (over 30% on <s>, the start token); at b, 1.'],
+      [heading, 'At a, 2 of 4 heads have a sink (over 30% on <s>, the start token); at b, none.'],
     ] as const)
       expect(falseAnswer(wrong[0], wrong[1], sides, 4), wrong.join()).toHaveLength(1);
   });
@@ -176,7 +176,7 @@ describe('the answer of a chapter', () => {
     const sides = [side([0.25]), { ...side([]), items: [other] }];
     expect(answer(sides)).toEqual([
       'Sinks form at a and at b',
-      'At a, 1 of 4 heads has a sink; at b, 4 of 16.',
+      'At a, 1 of 4 heads has a sink (over 30% on <s>, the start token); at b, 4 of 16.',
     ]);
     expect(chapterHeading([side([0.5]), side([NaN])], PLACES)).toBe('');
   });
@@ -187,7 +187,8 @@ describe('the answer of a chapter', () => {
       expect(pairOf(chapter)).toEqual([first!.items[0]![0], second!.items[0]![0]]);
       expect([...first!.items, ...second!.items]).toEqual(chapter.members);
       expect(chapter.question).toMatch(/^[A-Z].*\?$/);
-      for (const place of chapter.places) expect(place).toMatch(/^(?:with|where) /);
+      for (const place of [...chapter.places, ...(chapter.shortPlaces ?? [])])
+        expect(place).toMatch(/^(?:with|where) |^without$/);
     }
   });
 });
@@ -222,8 +223,8 @@ describe('what stands beside the answer', () => {
     expect(wayOf([others[0]!, others[1]!])).toBe('');
     expect(wayOf([softmax, others[0]!, others[1]!])).toBe('');
     expect(others.slice(0, 2).map((frame) => cardSumWords(frame, 0.125))).toEqual([
-      'rows sum to 13% on average',
-      'rows sum to 13%',
+      'mean row sum: 13%',
+      '',
     ]);
     expect(cardSumWords(softmax, NaN)).toBe('');
   });

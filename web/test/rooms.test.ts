@@ -960,25 +960,37 @@ describe('Compare', () => {
     expect(waitingRoom.text('[data-finding]')).toBe('');
   });
 
-  it('asks for a typical head of those at an extra slot, unless the reader has chosen one', async () => {
-    const plain = sigmoid({}, { alpha_bias: tensor([2, 2], [0, 0.4, 0.6, 0.9]) });
-    const architecture = { ...plain.architecture, bias_key: 'head' } as never;
-    const frames = [softmax({}, ratios), { ...plain, architecture }];
-    const headsAsked = async (change: Partial<State>) =>
-      (await compareRoom(change, frames)).asked().heads;
-    expect(await headsAsked({})).toEqual({ sigmoid: { layer: 1, head: 0 } });
-    expect(await headsAsked({ layer: 0, head: 1 })).toEqual({ sigmoid: { layer: 0, head: 1 } });
-    expect((await compareRoom({}, [softmax({}, ratios), plain])).asked().heads).toEqual({});
-    // The word above each map explains its choice; happy-dom has no popovers.
-    const notes = (await compareRoom({}, frames)).all('.cell-head .term').map((word) => {
-      Object.assign(HTMLElement.prototype, { showPopover: () => {}, hidePopover: () => {} });
+  it('draws the strongest heads; with an extra slot those that leave something to tokens, in all cards alike', async () => {
+    const withSlots = (...shares: number[]) => {
+      const plain = sigmoid({}, { alpha_bias: tensor([2, 2], shares) });
+      return { ...plain, architecture: { ...plain.architecture, bias_key: 'head' } as never };
+    };
+    const own = { alpha: tensor([2, 2, 3], [0.1, 0, 0, 0.7, 0, 0, 0.95, 0, 0, 0.2, 0, 0]) };
+    const roomWith = (frame: Frame, change: Partial<State> = {}) =>
+      compareRoom(change, [softmax({}, own), frame]);
+    const headsAsked = async (...given: Parameters<typeof roomWith>) =>
+      (await roomWith(...given)).asked().heads;
+    const mixed = withSlots(0, 0.4, 0.6, 0.95);
+    const softmaxHead = { layer: 0, head: 1 };
+    expect(await headsAsked(mixed)).toEqual({
+      softmax: softmaxHead,
+      sigmoid: { layer: 1, head: 0 },
+    });
+    expect(await headsAsked(withSlots(0.98, 0.96, 0.93, 1))).toEqual({
+      softmax: softmaxHead,
+      sigmoid: { layer: 1, head: 0 },
+    });
+    const named = { layer: 0, head: 0 };
+    expect(await headsAsked(mixed, named)).toEqual({ softmax: named, sigmoid: named });
+    expect(await headsAsked(sigmoid({}, ratios))).toEqual({});
+    // The words above the maps explain the choice; happy-dom has no popovers.
+    Object.assign(HTMLElement.prototype, { showPopover: () => {}, hidePopover: () => {} });
+    const noteOf = async (frame: Frame) => {
+      const word = (await roomWith(frame)).all('.map-legend .term')[0]!;
       word.click();
       return `${word.textContent}: ${document.querySelector('.note')!.textContent}`;
-    });
-    expect(notes).toEqual([
-      'strongest head: Of 4 heads, L1H0 gives <s> most.',
-      'typical head on ∗: Of the 3 heads that give the slot ∗ over 30%, L1H0 is the middle one. The strongest may give the tokens nothing.',
-    ]);
+    };
+    expect([await noteOf(sigmoid({}, ratios)), await noteOf(mixed)]).toMatchSnapshot();
   });
 
   const RULES = ['softmax', 'sigmoid', 'sigmoid-norm', 'softpick', 'elu1', 'relu'];
@@ -1051,12 +1063,15 @@ describe('Compare', () => {
       ];
       const room = await compareRoom({ shown: ['softmax', 'key-bias'] }, frames);
       const row = room.all('.model').find(({ dataset }) => dataset.subject === 'key-bias')!;
-      return [...row.querySelectorAll('.count')].map(({ textContent }) => textContent);
+      const wordsOf = (selector: string) =>
+        [...row.querySelectorAll(selector)].map(({ textContent }) => textContent);
+      const places = wordsOf('.place');
+      return wordsOf('.count').map((count, i) => `${places[i]}: ${count}`);
     };
     expect([await countsOf(0, 0.75), await countsOf(0.25, 0.75), await countsOf(0, 0)]).toEqual([
-      ['0 on <s>', '3 on ∗'],
-      ['1 on <s>', '3 on ∗'],
-      ['0 on <s>', '0 on ∗'],
+      ['<s>: 0/4', '∗: 3/4'],
+      ['<s>: 1/4', '∗: 3/4'],
+      ['<s>: 0/4', '∗: 0/4'],
     ]);
   });
 
@@ -1065,7 +1080,7 @@ describe('Compare', () => {
     const shown = ['short', 'heads-8'];
     const last = async (change: Partial<State>, frames: readonly Frame[]) =>
       (await compareRoom(change, frames)).texts('.model').at(-1)!;
-    expect(await last({ shown }, sizes())).toMatch(/^SmolLM2-135M-Instruct \d+ of 270$/);
+    expect(await last({ shown }, sizes())).toMatch(/^SmolLM2-135M-Instruct \d+\/270$/);
     const other = sizes().map((frame) => ({ ...frame, eps: 0.2 }));
     for (const model of [await last({ shown, eps: 0.2 }, other), await last({}, pair())])
       expect(model).not.toMatch(/270/);

@@ -1,5 +1,5 @@
 /** A card of a model: the map of one head, and the legend that all cards share. */
-import { html, type TemplateResult } from 'lit';
+import { html, render, type TemplateResult } from 'lit';
 import type { Context } from '../page/context';
 import type { FigureLook } from '../page/figure';
 import type { DrawOptions } from '../page/view';
@@ -10,8 +10,8 @@ import './cards.css';
 
 interface CardWords {
   readonly title: string;
-  /** Says which head the map shows. */
-  readonly hint: TemplateResult;
+  /** Says what the rows of the map sum to, or nothing. */
+  readonly hint: string;
   /** The name of a CSS variable. */
   readonly color: string;
 }
@@ -31,12 +31,18 @@ export const cardLook = (
   extra: (frame) => ({ isPlain: true, remark: remarkOf(frame) }),
 });
 
-/** Adds what all cards share: how to read a map, and the scale. */
-export function addCardLegend(place: HTMLElement, context: Context) {
+/** Adds what all cards share: which heads they show, how to read a map, and the scale. */
+export function addCardLegend(
+  place: HTMLElement,
+  context: Context,
+  headsOf: (frames: readonly Frame[]) => TemplateResult,
+) {
   const legend = addElement(place, 'map-legend');
+  const headsPlace = addElement(legend, '', 'span');
   const drawLegend = addMapLegend(legend);
   return (frames: readonly Frame[]): void => {
     drawLegend({ frames, state: context.state.peek(), theme: context.theme.peek() });
+    if (frames.length) render(html`${headsOf(frames)};`, headsPlace);
     legend.hidden = !frames.length || frames.some(({ pooled }) => pooled);
   };
 }

@@ -14,10 +14,14 @@ export interface Chapter {
   readonly title: string;
   /** The heading until the models are measured, which answer it. */
   readonly question: string;
+  /** A word of question before the premise: why sinks form, or why the chapter asks. */
+  readonly ask: 'Why?' | 'Why ask?';
   /** Says what may make or move sinks here, true of any text; `{first}` is its first token. */
   readonly premise: string;
   /** Where the models of each side form sinks, after "Sinks form". */
   readonly places: readonly [string, string];
+  /** The same in fewer words, for the counts below that heading. */
+  readonly shortPlaces?: readonly [string, string];
   /** What the models of each side share. */
   readonly sides: readonly [string, string];
   /** Titles the last member, which the list shows in a group of its own. */
@@ -27,61 +31,64 @@ export interface Chapter {
   readonly members: readonly Member[];
 }
 
-const CAN_SPEND = 'Softmax heads that need no other token still spend 100%: it can go to {first}';
+const MUST_SPEND = 'Softmax must spend 100%: if a head needs no token,';
 
 export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Attention rule',
     question: 'Must attention sum to 100% for sinks to form?',
-    premise: `${CAN_SPEND}, which all see.`,
-    places: ['where attention must sum to 100%', 'where attention is free'],
-    sides: ['Must sum to 100%', 'Free'],
+    ask: 'Why?',
+    premise: `${MUST_SPEND} {first} can take it. It begins every text and all tokens see it.`,
+    places: ['where attention must sum to 100%', 'where attention need not sum to 100%'],
+    shortPlaces: ['with a sum of 100%', 'without'],
+    sides: ['Rows must sum to 100%', 'Rows need not'],
     count: 2,
     members: [
-      ['softmax', 'softmax', 'tokens share 100%'],
+      ['softmax', 'softmax', 'shares 100%'],
       ['sigmoid-norm', 'normalized sigmoid', 'scaled to 100%'],
       ['sigmoid', 'sigmoid', 'each token alone'],
       ['softpick', 'softpick', 'allows empty rows'],
       ['elu1', 'ELU+1', 'no upper limit'],
-      ['relu', 'ReLU', 'negative scores become 0'],
+      ['relu', 'ReLU', 'negative scores: 0'],
     ],
   },
   {
     title: 'Ways out',
     question: 'What if attention can go elsewhere?',
-    premise: `${CAN_SPEND}, or to ∗, which is no token: what goes there is thrown away.`,
+    ask: 'Why?',
+    premise: `${MUST_SPEND} the slot ∗ can take it. It is no token: what goes there is thrown away.`,
     places: ['with softmax alone', 'with a way out'],
     sides: ['Softmax alone', 'With an extra slot ∗'],
     apart: 'No slot: a gate',
     count: 1,
     members: [
-      ['softmax', 'softmax', 'spends 100% on tokens'],
-      ['key-bias', 'a key bias', '∗ has a learned key'],
+      ['softmax', 'softmax', 'shares 100%'],
+      ['key-bias', 'a key bias', '∗ scores by a learned key'],
       ['sink-logit', 'a sink logit', '∗ has a learned score'],
-      ['softmax1', 'softmax1', 'the score of ∗ is 0'],
+      ['softmax1', 'softmax1', '∗ always scores 0'],
       ['gated', 'gates', 'can mute what a head writes'],
     ],
   },
   {
     title: 'Positions',
     question: 'Do sinks need rotary positions?',
-    premise:
-      'Positions can tell a head which token is first. Rotary ones turn queries and keys; the other models use others, or none.',
+    ask: 'Why ask?',
+    premise: 'Positions can tell a head which token is first. Here only they differ.',
     places: ['with rotary positions', 'with other positions'],
     sides: ['Rotary positions', 'Other positions, or none'],
     count: 1,
     members: [
-      ['softmax', 'softmax (rotary)', 'turned by position'],
+      ['softmax', 'softmax (rotary)', 'turns queries and keys'],
       ['no-positions', 'no positions', 'tokens carry no position'],
-      ['learned-positions', 'learned positions', 'adds a vector per position'],
+      ['learned-positions', 'learned positions', 'add a vector per position'],
       ['alibi', 'ALiBi', 'lowers scores with distance'],
     ],
   },
   {
     title: 'First token',
     question: 'Do sinks need texts that begin alike?',
-    premise:
-      'A head can recognize a first token that is the same in every text of its training. Here it was the same, or changed from text to text.',
+    ask: 'Why?',
+    premise: 'A head can recognize a first token that began every text of its training.',
     places: ['where all texts begin alike', 'where texts begin differently'],
     sides: ['Texts begin alike', 'Texts begin differently'],
     count: 2,
@@ -95,8 +102,9 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Recipe',
     question: 'Do sinks need the usual training?',
+    ask: 'Why ask?',
     premise:
-      'Sinks could be an accident of one way to train. Here the softmax model was trained once more with one setting changed.',
+      'Sinks could be an accident of one way to train. Here one setting at a time is changed.',
     places: ['with the usual training', 'with one setting changed'],
     sides: ['The usual training', 'One setting changed'],
     count: 1,
@@ -111,14 +119,14 @@ export const CHAPTERS: readonly Chapter[] = [
   {
     title: 'Size',
     question: 'Do sinks need few, wide heads?',
-    premise:
-      'Models of one size can split their width among few heads or many. Experts are feed-forward parts, of which two work on each token.',
+    ask: 'Why ask?',
+    premise: 'Models of one size can split their width among few heads or many.',
     places: ['with few, wide heads', 'with many, narrow heads'],
     sides: ['Few, wide heads', 'Many, narrow heads'],
     count: 2,
     members: [
       ['short', '4 heads a layer', 'each of width 32'],
-      ['experts', 'four experts', 'two work on each token'],
+      ['experts', 'four experts', 'feed-forward parts, two per token'],
       ['heads-8', '8 heads a layer', 'each of width 16'],
     ],
   },

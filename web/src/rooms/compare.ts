@@ -17,7 +17,15 @@ import {
   type Scope,
   type SubjectEntry,
 } from '../page/context';
-import { headAt, isHeadNamed, selectedHead, slotShares, type Frame, type Head } from '../frame';
+import {
+  firstTokenWeights,
+  headAt,
+  isHeadNamed,
+  selectedHead,
+  slotShares,
+  type Frame,
+  type Head,
+} from '../frame';
 import { claimOf } from '../claims';
 import { defaults, type State } from '../ask/state';
 import { modelIdOf, parseSubject } from '../ask/subject';
@@ -46,6 +54,7 @@ import {
   chapterCounts,
   chapterHeading,
   differsSentence,
+  firstNameOfAll,
   headingOf,
   nearWords,
   obstacleOf,
@@ -56,7 +65,7 @@ import {
   wayOf,
 } from './compared';
 import { readsOf, tableOf } from './metrics';
-import { capitalize, firstName, formatPercent, headName } from '../words';
+import { capitalize, formatPercent, headName, listWords, modelName } from '../words';
 import { lossWords, modelList, runsWords, type ModelGroup, type ModelRow } from './model_list';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
@@ -101,8 +110,11 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
     </button>`;
   const openChapter = (chapter: Chapter) =>
     set({ shown: pairOf(chapter), view: defaults.view, layer: -1, head: -1 }, true);
-  return html`${CHAPTERS.map((one) => button(one.title, one === current, () => openChapter(one)))}
-  ${button('Other models', !current, pickModels)}`;
+  return html`<b>${QUESTION}</b>
+    <div>
+      ${CHAPTERS.map((one) => button(one.title, one === current, () => openChapter(one)))}
+      ${button('Other models', !current, pickModels)}
+    </div>`;
 }
 
 const isFresh = ({ frame, isStale }: SubjectEntry): boolean => frame !== undefined && !isStale;
@@ -225,67 +237,74 @@ function panelButtons(context: Context, frames: readonly Frame[]): TemplateResul
 /** What a model with a key bias has besides the others. */
 const EXTRA_KEY = ['alpha_bias', 'sink_ratio_bias', 'att_bias'];
 
+/** A head that gives one place more leaves the rest of its map empty. */
+const MOST = 0.9;
+
+/** Whether a model of the chapter, or else a shown one, has an extra slot: then all cards choose their heads alike. */
+function haveSlots(context: Context): boolean {
+  const { shown } = context.state.peek();
+  const chapter = chapterOf(shown);
+  const subjects = chapter ? membersIds(chapter) : shown;
+  return framesOf(entriesOf(context, subjects)).some((frame) => slotShares(frame));
+}
+
+/** Returns what each head gives the first token, or an extra slot if that is more. */
+const placeShares = (frame: Frame): readonly number[] =>
+  Array.from(firstTokenWeights(frame), (share, i) => Math.max(share, slotShares(frame)?.[i] ?? 0));
+
 /**
- * Returns the head of a card: the chosen one; or else, with an extra slot, the middle one of those that give it over ε, since
- * the map of the strongest is empty; or else the one that gives the first token most.
+ * Returns the head of a card: the chosen one; or else the one that gives the first token most. Among models with extra slots
+ * it is, of the heads that leave something to other tokens, the one that gives the first token or the slot most.
  */
-function headOnCard(frame: Frame, requested: Head): Head {
-  const middle = isHeadNamed(requested) ? undefined : middleSlotHead(frame);
-  return middle ?? selectedHead(frame, requested);
+function headOnCard(frame: Frame, context: Context): Head {
+  const state = context.state.peek();
+  if (isHeadNamed(state) || !frame.tensors.alpha || !haveSlots(context))
+    return selectedHead(frame, state);
+  const shares = placeShares(frame);
+  const isMixed = (i: number) => shares[i]! <= MOST;
+  const heads = [...shares.keys()].sort((a, b) => shares[b]! - shares[a]!);
+  return headAt(heads.find(isMixed) ?? heads.at(-1)!, frame.architecture.H);
 }
 
-/** Returns the heads that give an extra slot over ε, by how much they give it. */
-function slotHeads(frame: Frame): readonly number[] {
-  const shares = Array.from(slotShares(frame) ?? []);
-  return [...shares.keys()]
-    .filter((i) => shares[i]! > frame.eps)
-    .sort((a, b) => shares[a]! - shares[b]!);
+/** Says which heads the cards show, in words that explain it. */
+function headWords(frames: readonly Frame[], context: Context): TemplateResult {
+  const nameOn = (frame: Frame) => headName(headOnCard(frame, context), frame);
+  if (isHeadNamed(context.state.peek()))
+    return explainTerms(capitalize(listWords([...new Set(frames.map(nameOn))])), true);
+  const isMixed = haveSlots(context);
+  const limit = isMixed ? ` up to ${formatPercent(MOST, 0)}` : '';
+  const place = `${firstNameOfAll(frames)}${isMixed ? ' or ∗' : ''}`;
+  const list = listWords(frames.map((frame) => `${nameOn(frame)} in ${modelName(frame)}`));
+  const rest = isMixed ? ' The map of a head that gives more shows hardly anything else.' : '';
+  return explainWord(
+    `strongest heads${limit}`,
+    `Most on ${place}${limit && `,${limit}`}: ${list}.${rest}`,
+  );
 }
 
-function middleSlotHead(frame: Frame): Head | undefined {
-  const heads = slotHeads(frame);
-  const middle = heads[heads.length >> 1];
-  return middle === undefined ? undefined : headAt(middle, frame.architecture.H);
-}
-
-/** Says which head a card shows, in a word that explains it. */
-function headWords(frame: Frame, requested: Head): TemplateResult {
-  const name = headName(headOnCard(frame, requested), frame);
-  if (isHeadNamed(requested)) return explainTerms(name, true);
-  const { L, H } = frame.architecture;
-  const count = slotHeads(frame).length;
-  return count
-    ? explainWord(
-        'typical head on ∗',
-        `Of the ${count} heads that give the slot ∗ over ${formatPercent(frame.eps, 0)}, ${name} is the middle one. The strongest may give the tokens nothing.`,
-      )
-    : explainWord('strongest head', `Of ${L * H} heads, ${name} gives ${firstName(frame)} most.`);
-}
-
-const labelOnCard = (frame: Frame, state: State) =>
-  labelOf(frame, headOnCard(frame, state), state, true);
+const labelOnCard = (frame: Frame, context: Context) =>
+  labelOf(frame, headOnCard(frame, context), context.state.peek(), true);
 
 /** Says what the rows of a card's map sum to, if the shown models differ in that and the map's label does not say it. */
 function sumOnCard(frame: Frame, context: Context): string {
   const state = context.state.peek();
   if (wayOf(framesOf(entriesOf(context, state.shown))) !== 'sum') return '';
-  const sum = cardSumWords(frame, claimOf(frame, headOnCard(frame, state), state).rowSum);
-  return sum && !/^rows sum/.test(labelOnCard(frame, state)?.text ?? '') ? `: ${sum}` : '';
+  const sum = cardSumWords(frame, claimOf(frame, headOnCard(frame, context), state).rowSum);
+  return /^rows sum/.test(labelOnCard(frame, context)?.text ?? '') ? '' : sum;
 }
 
 /** Draws a card for each shown model: the map of its strongest head, or another picture. */
 function addCards(place: HTMLElement, context: Context, scope: Scope) {
   const pictures = addElement(place, 'pictures');
-  const headOf = (frame: Frame) => headOnCard(frame, context.state.peek());
+  const headOf = (frame: Frame) => headOnCard(frame, context);
   const wordsOf = (frame: Frame) => {
     const state = context.state.peek();
     const { shown } = state;
     const title = phraseOf(chapterOf(shown), frame.subject) ?? frame.title;
     const color = colorsOfSubjects(shown)[shown.indexOf(frame.subject)] ?? '--ink';
-    const hint = html`${headWords(frame, state)}${sumOnCard(frame, context)}`;
-    return { title, hint, color };
+    return { title, hint: sumOnCard(frame, context), color };
   };
-  const look = cardLook(wordsOf, headOf, (frame) => labelOnCard(frame, context.state.peek()));
+  const look = cardLook(wordsOf, headOf, (frame) => labelOnCard(frame, context));
   const stage = createStage(addElement(pictures, 'stage'), context, scope, look);
   /** Returns the frames whose maps are drawn. */
   const update = (entries: readonly SubjectEntry[]): readonly Frame[] => {
@@ -315,7 +334,7 @@ function headingTemplate(entries: readonly SubjectEntry[], context: Context): Te
       <p data-finding role="status" ?hidden=${!isSaid}>
         ${frames.length && lead ? explainTerms(lead, true) : isFailed ? nothing : 'Measuring …'}
       </p>
-      ${premise ? html`<p class="premise">${explainTerms(premise, true)}</p>` : nothing}
+      ${premise ? html`<p><b>${chapter.ask}</b> ${explainTerms(premise, true)}</p>` : nothing}
     </div>`;
 }
 
@@ -340,7 +359,7 @@ function chapterWords(chapter: Chapter, shownFrames: readonly Frame[], context: 
   if (isComplete && !obstacle) {
     const sides = sidesOf(chapter, frames);
     const heading = chapterHeading(sides, chapter.places);
-    return { heading, lead: chapterCounts(sides, chapter.places) };
+    return { heading, lead: chapterCounts(sides, chapter.shortPlaces ?? chapter.places) };
   }
   const isAlone = othersToMeasure(context, state).areWaiting || !allows(state, 'subjects');
   return { heading: '', lead: obstacle || (isAlone ? countsOf(frames, context) : '') };
@@ -379,10 +398,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const askPlace = addElement(root, 'bar');
   const listPlace = addElement(root, 'aside');
   const answers = addElement(root, 'middle');
-  const updateLegend = addCardLegend(answers, context);
+  const updateLegend = addCardLegend(answers, context, (frames) => headWords(frames, context));
   const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
   const { stage, update } = addCards(answers, context, scope);
-  const reasonPlace = addElement(answers, 'reason', 'p');
+  const reasonPlace = addElement(root, 'reason', 'p');
   const panelsPlace = addElement(root, 'panels-place');
   const evidence = addElement(root, 'evidence');
   addNumbers(evidence, context, scope, currentEntries);
@@ -395,14 +414,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       panel === 'numbers' || panel === 'reported' ? readsOf(tableOf(models.describe)) : [];
     const { requested } = othersToMeasure(context, state);
     const frames = framesOf(currentEntries());
-    const extraHeads = [...frames, ...framesOf(entriesOf(context, requested))]
-      .filter((frame) => slotShares(frame))
-      .map((frame) => [frame.subject, headOnCard(frame, state)] as const);
+    const chosenFrames = haveSlots(context)
+      ? [...frames, ...framesOf(entriesOf(context, requested))]
+      : [];
+    const chosenHeads = chosenFrames.map((frame) => [frame.subject, headOnCard(frame, context)]);
     return {
       subjects: [...state.shown, ...requested],
       ahead: requested,
       views: [sinks, ...stage.choiceFor(frames).views],
-      heads: Object.fromEntries(extraHeads),
+      heads: Object.fromEntries(chosenHeads) as Record<string, Head>,
       more: [...more, 'loss_mean', 'row_mass_summary', 'alpha_raw', ...EXTRA_KEY],
     };
   });

@@ -19,7 +19,7 @@ import {
 } from '../words';
 import { hasSink } from '../claims';
 import { MAX_SHARES } from '../views/attention';
-import type { Side } from './chapters';
+import type { Chapter, Side } from './chapters';
 import { pathWords, type differencesOf } from './differs';
 
 /** What keys of the descriptions are about, by their beginnings; the first one that matches counts. */
@@ -219,7 +219,7 @@ function movedTo({ items }: Side<Frame>): readonly Frame[] {
  */
 export function chapterHeading(
   [first, second]: readonly Side<Frame>[],
-  [here, there]: readonly [string, string],
+  [here, there]: Chapter['places'],
 ): string {
   const frames = [...first!.items, ...second!.items];
   if (obstacleOf(frames)) return '';
@@ -243,7 +243,7 @@ export function chapterHeading(
 /** Counts the heads with a sink on both sides of a chapter, or those that give an extra slot as much. */
 export function chapterCounts(
   [first, second]: readonly Side<Frame>[],
-  [here, there]: readonly [string, string],
+  [here, there]: Chapter['places'],
 ): string {
   const own = rangeWords(first!.items);
   const [, heads = ''] = /( of \d+)$/.exec(own) ?? [];
@@ -255,11 +255,13 @@ export function chapterCounts(
   const others = slots.length
     ? `with an extra slot ∗, ${orNone(slots)}: ${figures(slots, slotShare)} give over ${formatPercent(slots[0]!.eps, 0)} to ∗ instead`
     : `${there}, ${orNone(second!.items)}`;
-  return `${capitalize(here)}, ${own} heads ${verb} a sink; ${others}.`;
+  const frames = [...first!.items, ...second!.items];
+  const threshold = `over ${formatPercent(frames[0]!.eps, 0)} on ${firstNameOfAll(frames, true)}`;
+  return `${capitalize(here)}, ${own} heads ${verb} a sink (${threshold}); ${others}.`;
 }
 
 /** Names the first token of all models, if it is one; with `isIntroduced` also what it is. */
-function firstNameOfAll(frames: readonly Frame[], isIntroduced = false): string {
+export function firstNameOfAll(frames: readonly Frame[], isIntroduced = false): string {
   const [name, ...others] = new Set(frames.map(firstName));
   if (others.length || !frames.every(startsSpecial)) return 'the first token';
   return isIntroduced ? `${name}, the start token` : name!;
@@ -274,7 +276,7 @@ export function countTitle(frames: readonly Frame[]): string {
 
 /** Says what may make sinks in a chapter, of the texts that these models have read. */
 export const premiseWords = (premise: string, frames: readonly Frame[]): string =>
-  premise.replace('{first}', frames.length ? firstNameOfAll(frames, true) : 'the first token');
+  premise.replace('{first}', frames.length ? firstNameOfAll(frames) : 'the first token');
 
 /** Which difference of two models, the first with softmax alone, is in the heads of their cards; '' if none is. */
 export function wayOf([first, second, ...others]: readonly Frame[]): 'sum' | 'slot' | '' {
@@ -283,8 +285,6 @@ export function wayOf([first, second, ...others]: readonly Frame[]): 'sum' | 'sl
   return second.operation.name === 'softmax' ? '' : 'sum';
 }
 
-/** Says what the rows of a map sum to: on average, where they need not sum to 100%. */
+/** Says what the rows of a map sum to on average, where they need not sum to 100%. */
 export const cardSumWords = ({ operation }: Frame, rowSum: number): string =>
-  Number.isFinite(rowSum)
-    ? `rows sum to ${sumWords(rowSum)}${operation.normalizes ? '' : ' on average'}`
-    : '';
+  !operation.normalizes && Number.isFinite(rowSum) ? `mean row sum: ${sumWords(rowSum)}` : '';

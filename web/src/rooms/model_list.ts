@@ -69,18 +69,16 @@ const isCounted = ({ frame, isStale }: ModelRow): boolean =>
 
 /**
  * Draws how many heads have a sink, as a bar and a count, and on a second line how many give an extra slot as much.
- * @param heads how many heads each model has; undefined if they differ in that
- * @param hasSlots whether a model of the list has an extra slot: then each count says what it is of
+ * @param hasSlots whether a model of the list has an extra slot: then each bar has the name of its place before it
  */
-function countTemplate(row: ModelRow, heads: number | undefined, hasSlots: boolean) {
+function countTemplate(row: ModelRow, hasSlots: boolean) {
   const line = (share: number, figures: string, place = '', kind = '') =>
-    html`<span class="bar ${kind}">
+    html`${hasSlots ? html`<span class="place ${kind}">${place}</span>` : nothing}
+      <span class="bar ${kind}">
         ${Number.isFinite(share) ? html`<i class="amount" style="--share: ${share}"></i>` : nothing}
         ${row.waits && !row.frame ? html`<i class="hint">press to measure</i>` : nothing}
       </span>
-      <b class="count ${kind}"
-        >${heads ? figures.replace(` of ${heads}`, '') : figures}${hasSlots && place ? ` on ${place}` : ''}</b
-      >`;
+      <b class="count ${kind}">${figures.replace(/^(\d+) of /, '$1/')}</b>`;
   if (!isCounted(row)) return line(NaN, '');
   const frame = row.frame!;
   const slots = slotShare(frame);
@@ -88,7 +86,7 @@ function countTemplate(row: ModelRow, heads: number | undefined, hasSlots: boole
   ${Number.isFinite(slots) ? line(slots, slotFigures(frame), '∗', 'slot') : nothing}`;
 }
 
-function rowTemplate(row: ModelRow, ...counts: [number | undefined, boolean]): TemplateResult {
+function rowTemplate(row: ModelRow, hasSlots: boolean): TemplateResult {
   const { subject, name, what, isStale, color, press } = row;
   const sum = isCounted(row) ? unboundedWords(row.frame!) : '';
   const words = html`<b>${name}</b> ${sum || what}`;
@@ -109,7 +107,7 @@ function rowTemplate(row: ModelRow, ...counts: [number | undefined, boolean]): T
           </button>`
         : html`<span class="name">${words}</span>`
     }
-    ${countTemplate(row, ...counts)}
+    ${countTemplate(row, hasSlots)}
   </div>`;
 }
 
@@ -120,7 +118,7 @@ const publishedModel = (threshold: number, href: string): TemplateResult | typeo
         <div class="model" style="--own: var(--ink-3)">
           <a class="name" href=${href}><b>${model}</b></a>
           <span class="bar"><i class="amount" style="--share: ${sinks / heads}"></i></span>
-          <b class="count">${sinks} of ${heads}</b>
+          <b class="count">${sinks}/${heads}</b>
         </div>`
     : nothing;
 
@@ -128,15 +126,10 @@ const publishedModel = (threshold: number, href: string): TemplateResult | typeo
 export function modelList(groups: readonly ModelGroup[], published = ''): TemplateResult {
   const rows = groups.flatMap((group) => group.rows);
   const frames = rows.flatMap(({ frame }) => frame ?? []);
-  const totals = new Set(frames.map(({ architecture: { L, H } }) => L * H));
-  const heads = totals.size === 1 && !published ? [...totals][0] : undefined;
   const hasSlots = frames.some((frame) => Number.isFinite(slotShare(frame)));
-  const isPicker = rows.some(({ press }) => press);
-  return html`<div class="models" role="group" aria-label="Models">
-    <p class="columns">
-      <span>${isPicker ? 'press one' : nothing}</span> <span>${countTitle(frames)}</span>
-    </p>
-    ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, heads, hasSlots))}`)}
+  return html`<div class="models ${hasSlots ? 'slots' : ''}" role="group" aria-label="Models">
+    <p class="columns">${countTitle(frames)}</p>
+    ${groups.map(({ title, rows: members }) => html`${title ? html`<h2>${title}</h2>` : nothing} ${members.map((row) => rowTemplate(row, hasSlots))}`)}
     ${published && frames[0] ? publishedModel(frames[0].eps, published) : nothing}
   </div>`;
 }
