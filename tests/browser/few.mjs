@@ -10,7 +10,7 @@ const MAX_COUNTS = {
   start: [16, 97],
   explore: [35, 160],
   compare: [26, 115],
-  training: [18, 80],
+  training: [18, 90],
   purpose: [19, 100],
   lab: [16, 75],
 };

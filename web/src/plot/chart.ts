@@ -11,6 +11,8 @@ export interface Series {
   /** The lengths of dashes and gaps in pixels: "3,3". */
   readonly dash?: string;
   readonly faint?: boolean;
+  /** Whether the line may have a dot at each value; true if absent. */
+  readonly dots?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
   /** The lowest and highest value at each x coordinate, drawn as a band. */
@@ -322,12 +324,13 @@ function drawSeries(data: ChartData, axes: Axes, i: number) {
   const path = (line: readonly Point[]) =>
     line.map(([a, b], j) => `${j ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const hasDots =
-    points.length === 1 ||
-    (data.dots !== false &&
-      !band &&
-      !isLevel(series) &&
-      segments.flat(2).length < 400 &&
-      points.length < 40);
+    series.dots !== false &&
+    (points.length === 1 ||
+      (data.dots !== false &&
+        !band &&
+        !isLevel(series) &&
+        segments.filter((_, k) => data.series[k]!.dots !== false).flat(2).length < 400 &&
+        points.length < 40));
   const dots = hasDots ? points : [];
   return svg`${drawBand(series, data, path)}<path class=${faint ? 'line faint' : 'line'} style=${style}
       stroke-dasharray=${dash ?? nothing} d=${segments[i]!.map(path).join('') || 'M0,0'}></path>
@@ -356,9 +359,27 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
     ENOUGH_ROOM,
   );
 
-/** Returns the points of each series in pixels. */
-const drawnLines = ({ x, y, segments }: Axes): Point[][] =>
-  segments.map((own) => own.flat().map(([a, b]): Point => [x(a), y(b)]));
+/** Returns the points of each series in pixels; words may stand on lines without dots, which are a background. */
+const drawnLines = ({ series }: ChartData, { x, y, segments }: Axes): Point[][] =>
+  segments.map((own, i) =>
+    series[i]!.dots === false ? [] : own.flat().map(([a, b]): Point => [x(a), y(b)]),
+  );
+
+/** What a name takes: one line of text with its middle at y. */
+interface Box {
+  readonly left: number;
+  readonly right: number;
+  readonly y: number;
+}
+
+const middleOf = ({ left, right, y }: Box): Point[] => [
+  [left, y],
+  [right, y],
+];
+
+/** Whether a name would stand on another. */
+const isOn = (others: readonly Box[], { left, right, y }: Box): boolean =>
+  others.some((own) => left < own.right && right > own.left && Math.abs(y - own.y) < NAME_HEIGHT);
 
 /**
  * Writes the name of each strong line once: after its end, above it or below it, where the line is apart from others
@@ -366,14 +387,16 @@ const drawnLines = ({ x, y, segments }: Axes): Point[][] =>
  * @param otherPlaces the ends of the cursor, of its label and of the words of marks
  */
 function nameLines(
-  { series, named }: ChartData,
+  data: ChartData,
   axes: Axes,
   width: number,
   otherPlaces: readonly (readonly Point[])[],
 ) {
-  if (!named) return [];
+  const { series } = data;
+  if (!data.named) return [];
+  const named: Box[] = [];
   const { y: yOf } = axes;
-  const lines = drawnLines(axes);
+  const lines = drawnLines(data, axes);
   const obstacles = [...lines, ...otherPlaces].map(pointsAlong);
   const drawName = (one: Series) => {
     const { name, color } = one;
@@ -415,18 +438,17 @@ function nameLines(
       return { left, y, room, score };
     });
     // A level, whose look is that of other levels, has its name beside it however little room there is.
-    const free = scored.filter(({ room }) => room >= MIN_ROOM);
+    const free = scored.filter(
+      ({ room, left, y }) => room >= MIN_ROOM && !isOn(named, { left, right: left + length, y }),
+    );
     const [best] = free.length
       ? free.sort((a, b) => b.score - a.score)
       : scored.filter(() => isLevel(one)).sort((a, b) => b.room - a.room);
     if (!best) return { one, text: undefined };
     const { left, y } = best;
-    obstacles.push(
-      pointsAlong([
-        [left, y],
-        [left + length, y],
-      ]),
-    );
+    const box = { left, right: left + length, y };
+    obstacles.push(pointsAlong(middleOf(box)));
+    named.push(box);
     const text = svg`<text class="name" style=${`fill: var(${color})`} x=${left} y=${y + 4}>${name}</text>`;
     return { one, text };
   };
@@ -445,9 +467,10 @@ function nameLines(
  * Draws the marks, with words at the left above a point, or where these keep away from the lines and the axis; `places` are
  * what words and rings take.
  */
-function marksOf({ marks = [] }: ChartData, axes: Axes) {
+function marksOf(data: ChartData, axes: Axes, cursorPlaces: readonly (readonly Point[])[]) {
+  const { marks = [] } = data;
   const { x: xOf, y: yOf } = axes;
-  const obstacles = drawnLines(axes).flatMap(pointsAlong);
+  const obstacles = [...drawnLines(data, axes), ...cursorPlaces].flatMap(pointsAlong);
   const [[, end = NaN], [floor = NaN]] = [xOf.range(), yOf.range()];
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];
@@ -465,6 +488,7 @@ function marksOf({ marks = [] }: ChartData, axes: Axes) {
     const ends = [textX - 8 * side, textX + length * side];
     // Names keep clear of the words' upper and lower side, and of the ring.
     const words = [-8, 0].flatMap((rise) => ends.map((at): Point => [at, textY + rise]));
+    obstacles.push(...pointsAlong(words.slice(0, 2)), ...pointsAlong(words.slice(2)));
     const style = `--own: var(${color})`;
     const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
       <text class="ring-words" x=${textX.toFixed(1)} y=${textY.toFixed(1)} text-anchor=${side < 0 ? 'end' : 'start'}>${text}</text>`;
@@ -524,7 +548,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const cursorPlaces = hasCursor
     ? [ends(cursorX, cursorX, floor), ends(labelX, labelEnd, TOP)]
     : [];
-  const marks = marksOf(data, axes);
+  const marks = marksOf(data, axes, cursorPlaces);
   const names = nameLines(data, axes, width, [...cursorPlaces, ...marks.places]);
   render(
     html`<svg

@@ -8,7 +8,7 @@ import { parseSubject } from '../ask/subject';
 import { savesData } from '../base';
 import { canCount, claimOf, hasSink } from '../claims';
 import { firstName, formatPercent, verdictOf, wholePercent } from '../words';
-import type { Frame, Head } from '../frame';
+import { firstTokenWeights, type Frame, type Head } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { nearestStep } from '../ask/steps';
 import { drawChart } from '../plot/chart';
@@ -115,36 +115,59 @@ const isSinkAt = ({ frame, attention }: Point): boolean | undefined =>
   frame && canCount(frame) ? hasSink(frame, attention) : undefined;
 
 /**
- * Returns what became of the followed head on the text, once all checkpoints are measured; and, if it had no sink before
- * training and has one in the end, the first checkpoint with one, as far as those before it are measured.
+ * Returns the first checkpoint at which the followed head has a sink, if it has none before training and one in the end,
+ * as far as those before it are measured.
  */
-export function learnedOn({ points }: Pick<TextCourse, 'points'>) {
+export function firstOwnSink({ points }: Pick<TextCourse, 'points'>): Point | undefined {
   const sinks = points.map(isSinkAt);
-  const unmeasured = sinks.indexOf(undefined);
-  const measured = unmeasured < 0 ? sinks : sinks.slice(0, unmeasured);
-  const isLearned = sinks[0] === false && sinks.at(-1) === true;
-  const first = isLearned ? points[measured.indexOf(true)] : undefined;
-  const end = isLearned
-    ? 'learned'
-    : !sinks.includes(true)
-      ? 'never'
-      : sinks.at(-1)
-        ? 'always'
-        : 'lost';
-  return { outcome: unmeasured < 0 ? end : undefined, first } as const;
+  const first = sinks.findIndex((isSink) => isSink !== false);
+  return first > 0 && sinks[first] && sinks.at(-1) ? points[first] : undefined;
 }
+
+/** Returns which share of the heads has a sink at each checkpoint; NaN where that is not measured or counted. */
+const sinkShares = ({ points }: Pick<TextCourse, 'points'>): number[] =>
+  points.map(({ frame }) => {
+    const verdict = frame && verdictOf(frame);
+    return verdict?.conclusive ? verdict.sink : NaN;
+  });
 
 /**
  * Returns the first checkpoint at which any head of the model has a sink, if all before it are counted, none has one
  * before training, and some have one in the end.
  */
-export function firstSinkOf({ points }: Pick<TextCourse, 'points'>): Point | undefined {
-  const shares = points.map(({ frame }) => {
-    const verdict = frame && verdictOf(frame);
-    return verdict?.conclusive ? verdict.sink : NaN;
-  });
+function firstSinkOf(course: Pick<TextCourse, 'points'>): Point | undefined {
+  const shares = sinkShares(course);
   const first = shares.findIndex((share) => share !== 0);
-  return first > 0 && shares[first]! > 0 && shares.at(-1)! > 0 ? points[first] : undefined;
+  return first > 0 && shares[first]! > 0 && shares.at(-1)! > 0 ? course.points[first] : undefined;
+}
+
+const stepName = ({ step }: Point) => `step ${step.toLocaleString('en')}`;
+
+/** Says when heads of the model have sinks on the text; undefined until each checkpoint is counted. */
+export function appearanceOf(course: Pick<TextCourse, 'points'>): string | undefined {
+  const shares = sinkShares(course);
+  if (!shares.length || shares.some(Number.isNaN)) return undefined;
+  if (shares.every((share) => share === 0)) return 'never';
+  if (shares.at(-1) === 0) return 'only for a time';
+  const first = firstSinkOf(course);
+  return first ? `by ${stepName(first)}` : 'even before training';
+}
+
+/** Says at which step the followed head has its first sink, and, once all is measured, whether it keeps it. */
+function ownWords({ points }: TextCourse, own: Point): string {
+  const later = points.filter(({ step }) => step >= own.step).map(isSinkAt);
+  const word = later.includes(undefined) ? 'by' : later.includes(false) ? 'first at' : 'from';
+  return `this head: ${word} ${stepName(own)}`;
+}
+
+/** Returns the marks of a course: its first head with a sink, and the first sink of the followed head. */
+function marksOf(course: TextCourse, color: string) {
+  const [any, own] = [firstSinkOf(course), firstOwnSink(course)];
+  const mark = (point: Point, y: number, text: string) => ({ x: point.step, y, color, text });
+  return [
+    ...(any?.frame ? [mark(any, Math.max(...firstTokenWeights(any.frame)), stepName(any))] : []),
+    ...(own && own !== any ? [mark(own, own.attention, ownWords(course, own))] : []),
+  ];
 }
 
 /** Is in the place of numbers that are not measured on this text yet. */
@@ -185,6 +208,17 @@ export function drawTextCourses(
   const styles = courses.map(({ id }) =>
     styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
   );
+  const headLines = courses.flatMap(({ points }, i) => {
+    const weights = points.map(({ step, frame: at }) =>
+      at && isShown(step) ? firstTokenWeights(at) : undefined,
+    );
+    const places = points.map(({ step }) => step);
+    const { L, H } = points.find(({ frame: at }) => at)?.frame?.architecture ?? { L: 0, H: 0 };
+    return Array.from({ length: L * H }, (_, n) => ({
+      ...{ name: '', color: styles[i]!.color, faint: true, dots: false, places },
+      values: weights.map((own) => own?.[n] ?? NaN),
+    }));
+  });
   const series = courses.map(({ title, points }, i) => ({
     ...{ ...styles[i]!, name: title.replace(/ model$/, ' head') },
     places: points.map(({ step }) => step),
@@ -196,16 +230,12 @@ export function drawTextCourses(
     ...{ name: `a sink: over ${formatPercent(frame.eps, 0)}`, color: '--ink-3', dash: '3,3' },
     ...{ places: [0, end], values: [threshold, threshold] },
   };
-  const marks = courses.flatMap((course, i) => {
-    const { first } = learnedOn(course);
-    const { color } = styles[i]!;
-    if (!first || !isShown(first.step)) return [];
-    const text = `a sink by step ${first.step.toLocaleString('en')}`;
-    return { x: first.step, y: first.attention, color, text };
-  });
+  const marks = courses
+    .flatMap((course, i) => marksOf(course, styles[i]!.color))
+    .filter(({ x }) => isShown(x));
   const isComplete = courses.every(({ points }) => points.every((point) => point.frame));
   const names = [...new Set(frames.map(firstName))];
-  const yLabel = `attention on ${names.length > 1 ? 'the first token' : names[0]!}: each model’s strongest head${isComplete || isPlaying ? '' : ` · ${MEASURING}`}`;
+  const yLabel = `attention on ${names.length > 1 ? 'the first token' : names[0]!}: a line per head${isComplete || isPlaying ? '; bold: as mapped' : ` · ${MEASURING}`}`;
   const words = courses.flatMap(({ title, points }) => {
     const ends = [points[0]!, points.at(-1)!].filter((point) => point.frame);
     return ends.length
@@ -213,7 +243,14 @@ export function drawTextCourses(
       : [];
   });
   drawChart(place, {
-    ...{ kind: 'lines', named: true, percent: true, series: [...series, level], marks, yLabel },
+    ...{
+      kind: 'lines',
+      named: true,
+      percent: true,
+      series: [...headLines, ...series, level],
+      marks,
+      yLabel,
+    },
     ...{ xLabel: 'training step', cursor: nearestStep(steps, shownStep) },
     onChoose: (x) => onChoose(nearestStep(steps, x)),
     // The style sheet keeps the place of the chart before it is drawn.

@@ -27,15 +27,7 @@ import { checkpointOf } from '../ask/steps';
 import type { State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { canCount, claimOf, hasSink } from '../claims';
-import {
-  isHeadNamed,
-  mapsOf,
-  modelHead,
-  selectedHead,
-  usesRawWeights,
-  type Frame,
-  type Head,
-} from '../frame';
+import { isHeadNamed, modelHead, selectedHead, type Frame, type Head } from '../frame';
 import { colorsOf } from '../timeline/course';
 import { addMapLegend, attention, labelOf } from '../views/attention';
 import { training } from '../views/training';
@@ -43,6 +35,7 @@ import { addElement, type DrawOptions } from '../page/view';
 import {
   capitalize,
   countedOn,
+  cutWords,
   firstName,
   formatPercent,
   headsWords,
@@ -60,13 +53,12 @@ import {
 import { countWords } from './compared';
 import {
   drawTextCourses,
-  firstSinkOf,
+  appearanceOf,
   keepCheckpoints,
-  learnedOn,
+  firstOwnSink,
   type TextCourse,
 } from './text_course';
 import { openByPlaying } from './opening';
-import { areTwins } from './start_words';
 import { addTrainingSlider, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
@@ -103,66 +95,37 @@ function inModel(frame: Frame): string {
 
 const QUESTION = 'When does the sink appear?';
 
-/** Names a head of a model. */
-const headPhrase = (frame: Frame): string =>
-  shortName(frame) === frame.operation.name
-    ? `a ${frame.operation.name} head`
-    : `a head of ${shortName(frame)}`;
-
-/** What becomes of followed heads: the verbs of one and of several, with the name of the first token. */
-const OUTCOMES = {
-  learned: ['learns', 'learn', 'to look at {first}'],
-  always: ['looks', 'look', 'at {first} even before training'],
-  lost: ['looks', 'look', 'at {first} only for a time'],
-  never: ['never looks', 'never look', 'at {first}'],
-} as const;
-
-/** Returns what became of a followed head, once that is measured: the words after its name. */
-function outcomeOf(course: TextCourse): readonly [one: string, several: string] | undefined {
-  const { outcome } = learnedOn(course);
-  const frame = course.points.at(-1)?.frame;
-  if (!outcome || !frame) return undefined;
-  const most = Math.max(...course.points.map((point) => point.attention));
-  const [one, several, rest] =
-    outcome === 'never' && most > frame.eps / 2
-      ? (['never gives', 'never give', `{first} over ${formatPercent(frame.eps, 0)}`] as const)
-      : OUTCOMES[outcome];
-  const words = (verb: string) => `${verb} ${rest}`.replace('{first}', firstName(frame));
-  return [words(one), words(several)];
-}
-
-/** Returns the room's heading: a question, and, once all is measured, what became of the followed heads. */
-export function headingOf(courses: readonly TextCourse[]): string {
-  const heads = new Map<string, string[]>();
+/**
+ * Returns the room's heading: when heads with a sink appear in each model; a question until all checkpoints are
+ * measured, and what is wanted of a text that is too short to tell.
+ */
+function headingOf(courses: readonly TextCourse[]): string {
+  const frames = courses.flatMap(({ points }) => points.flatMap(({ frame }) => frame ?? []));
+  const short = frames.map(shortWords).find(Boolean);
+  if (short) return short;
+  const models = new Map<string, string[]>();
   for (const course of courses) {
-    const answers = outcomeOf(course);
-    if (!answers) return QUESTION;
-    const key = answers.join('|');
-    heads.set(key, [...(heads.get(key) ?? []), headPhrase(course.points.at(-1)!.frame!)]);
+    const when = appearanceOf(course);
+    if (!when) return QUESTION;
+    models.set(when, [...(models.get(when) ?? []), inModel(course.points.at(-1)!.frame!)]);
   }
-  const clauses = [...heads].map(([key, names]) => {
-    const [one = '', several = ''] = key.split('|');
-    return `${listWords(names)} ${names.length > 1 ? several : one}`;
-  });
-  const answer = clauses
-    .join('; ')
-    .replace(/(learns to look at (.*); .*) never looks at \2$/, '$1 never does');
-  return answer ? capitalize(answer) : QUESTION;
+  if (!models.size) return QUESTION;
+  // After a time, "never" needs no verb.
+  const clauses = [...models]
+    .toSorted(([a], [b]) => Number(a === 'never') - Number(b === 'never'))
+    .map(([when, places], i) => {
+      const verb = i ? when : when === 'never' ? 'never appear' : `appear ${when}`;
+      return `${verb} ${listWords(places)}`;
+    });
+  return `Sinks ${clauses.join(', ')}`;
 }
 
-/** Says by which step a head of each model has a sink, and the followed one, as far as that is measured. */
-export function firstWords(courses: readonly TextCourse[]): string {
-  const step = ({ step: n }: { readonly step: number }) => `step ${n.toLocaleString('en')}`;
-  const sentences = courses.flatMap((course) => {
-    const first = firstSinkOf(course);
-    if (!first?.frame) return [];
-    const own = learnedOn(course).first;
-    const ownWords =
-      own && own.step !== first.step ? `, the one followed here by ${step(own)}` : '';
-    const head = headPhrase(first.frame).replace(/^a (head )?/, 'the first $1');
-    return `${capitalize(head)} with a sink comes by ${step(first)}${ownWords}.`;
-  });
-  return sentences.join(' ');
+/** Says how many tokens a text needs for heads with a sink to be counted; empty if it has enough, or if none do. */
+function shortWords(frame: Frame): string {
+  const { conclusive, least } = verdictOf(frame);
+  return conclusive || !Number.isFinite(least) || frame.recording
+    ? ''
+    : `Too short to tell: type at least ${least} tokens`;
 }
 
 /** States how many heads of each model have a sink at its step, on the text. */
@@ -183,24 +146,23 @@ export function numbersSentence(frames: readonly Frame[]): string {
 const besideFirst = (at: number, shown: readonly unknown[]): number =>
   Math.min(Math.max(1, at), shown.length - 1);
 
-/** Says why a followed head looks at the first token in the end; otherwise what a sink is. */
+/** Says what a sink is, and why a head of the first model has one, if the followed one has it in the end. */
 function reasonWords(
-  [frame, other]: readonly Frame[],
+  [frame]: readonly Frame[],
   headOf: (frame: Frame) => Head,
   state: State,
 ): string {
   if (!frame) return '';
   const { bias_key } = frame.architecture;
-  const isSink = (one: Frame) => hasSink(one, claimOf(one, headOf(one), state).attention);
+  const isSink = hasSink(frame, claimOf(frame, headOf(frame), state).attention);
   const [slot, name] = [slotShare(frame), firstName(frame)];
-  if (Number.isFinite(slot) && !isSink(frame))
+  if (Number.isFinite(slot) && !isSink)
     return `${capitalize(modelName({ title: titleOf(frame) }))} has an extra slot ∗ besides the tokens: ${headsWords(frame, slot)} give it over ${formatPercent(frame.eps, 0)}.`;
   // A short text shows no sink, and says nothing against one.
-  const hasNone = canCount(frame) && !isSink(frame);
+  const hasNone = canCount(frame) && !isSink;
   if (frame.operation.name !== 'softmax' || bias_key || hasNone) return sinkDefinition(frame);
-  const role = startsSpecial(frame) ? `${name}, ${startRole(frame)}` : name;
-  const twin = other && areTwins(frame, other) && !isSink(other) ? ' Sigmoid may spend less.' : '';
-  return `${SPENDS_ALL} A head that needs no other token can spend it on ${role}.${twin}`;
+  const role = startsSpecial(frame) ? `${name}, ${startRole(frame)},` : name;
+  return `A sink: a head that gives ${role} over ${formatPercent(frame.eps, 0)} of its attention on average. ${SPENDS_ALL} A head that needs no other token can spend it there.`;
 }
 
 /** A map: that of a model at the step of the slider, or, in its corner, before training. */
@@ -217,40 +179,24 @@ function cellsOf(rows: readonly SubjectEntry[], courses: readonly TextCourse[]):
   return rows.flatMap((entry, row): MapCell[] => {
     const start = courses.find(({ id }) => id === idOf(entry))?.points[0];
     const before = start && { subject: start.subject, frame: start.frame, isStale: false };
+    // The few large cells of a short text leave the small map no room.
+    const hasRoom = !start?.frame || canCount(start.frame);
     // Without a text the last good result stays as it is.
     const now = entry.error ? { ...entry, isStale: false } : entry;
     return [
       { entry: now, row, isNow: true },
-      ...(before && before.subject !== now.subject ? [{ entry: before, row, isNow: false }] : []),
+      ...(before && hasRoom && before.subject !== now.subject
+        ? [{ entry: before, row, isNow: false }]
+        : []),
     ];
   });
-}
-
-/** A weight counts as an even share up to this multiple of one. */
-const EVEN = 1.5;
-
-/** Whether each drawn row spreads its attention evenly over the tokens that it sees. */
-function isEven(frame: Frame): boolean {
-  const maps = frame.pooled ? undefined : mapsOf(frame);
-  if (!maps || usesRawWeights(frame)) return false;
-  const { weights, side, rows } = maps;
-  return Array.from({ length: rows }, (_, t) =>
-    Array.from(weights.subarray(t * side, (t + 1) * side)).filter(Number.isFinite),
-  ).every((row) => row.every((weight) => Math.abs(weight) <= EVEN / row.length));
-}
-
-/** Returns what is written in a map: how much attention its first column gets. */
-function columnRemark(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
-  const label = labelOf(frame, at, state, true);
-  const isLevel = label?.kind === 'weak' && isEven(frame);
-  return label && { ...label, text: `${label.text}${isLevel ? ': spread evenly' : ''}` };
 }
 
 /** Returns what is written above the map before training. */
 function beforeRemark(frame: Frame, at: Head, state: State): DrawOptions['remark'] {
   const { attention } = claimOf(frame, at, state);
-  const amount = `${wholePercent(attention)}${startsSpecial(frame) ? ` on ${firstName(frame)}` : ''}`;
-  return { kind: 'before', text: `at step 0: ${isEven(frame) ? 'spread evenly' : amount}` };
+  const place = startsSpecial(frame) ? ` on ${firstName(frame)}` : '';
+  return { kind: 'before', text: `at step 0: ${wholePercent(attention)}${place}` };
 }
 
 /** Returns the first words that a model writes after the text, up to bytes that are no text. */
@@ -281,9 +227,9 @@ function mapsLook(maps: Maps, context: Context, headOf: (frame: Frame) => Head):
       const place = `layer ${layer}, head ${head}`;
       return {
         title: placeWords(frame),
-        text: isHeadNamed(context.state.peek())
-          ? html` <span class="hint">${place}</span>`
-          : html` <span class="hint" title="${STRONGEST}: ${place}">strongest head</span>`,
+        text: html` <span class="hint"
+          >${isHeadNamed(context.state.peek()) ? place : `strongest after training: ${place}`}</span
+        >`,
         color: maps.colors[row]!,
       };
     },
@@ -299,13 +245,11 @@ function mapsLook(maps: Maps, context: Context, headOf: (frame: Frame) => Head):
       const [at, state] = [headOf(frame), context.state.peek()];
       // A map of another head has no remark: it is measured again.
       const isOwn = frame.head?.layer === at.layer && frame.head.head === at.head;
-      const label = isNow ? columnRemark(frame, at, state) : beforeRemark(frame, at, state);
+      const label = isNow ? labelOf(frame, at, state, true) : beforeRemark(frame, at, state);
       return { isPlain: true, remark: isOwn && !entry.isStale ? label : undefined };
     },
   };
 }
-
-const STRONGEST = 'The head that gives the first token most after training';
 
 const HOW =
   'Each map is of one head: a row is a token, and its cells are how much it attends to each token before it. ' +
@@ -352,9 +296,11 @@ function headTemplate(
 ) {
   const state = context.state.value;
   const hasText = allows(state, 'text') && !entries.some(({ frame }) => frame?.recording);
+  const [cut] = framesOf(entries);
   return html`<h1>${words.heading}</h1>
     <p class="lead">${explainTerms(words.reason, true)}</p>
     <div class="text-place">${hasText ? textField(context, 1) : nothing}</div>
+    ${cut?.dropped ? html`<p class="hint" data-token-note>${cutWords(cut)}.</p>` : nothing}
     ${tokenNoteLines(framesOf(entries))} ${troubleNotes(entries, context)}
     ${modelChoice(entries, context)}`;
 }
@@ -374,7 +320,7 @@ function modelChoice(entries: readonly SubjectEntry[], { state, set }: Context) 
 
 /** Counts the heads with a sink, and says what comes next. */
 function countTemplate(
-  words: Record<'finding' | 'first', string> & { readonly isPlaying: boolean },
+  words: { readonly finding: string; readonly isPlaying: boolean },
   frames: readonly Frame[],
   context: Context,
   onFold: (isOpen: boolean) => void,
@@ -391,7 +337,6 @@ function countTemplate(
     <p class="next">→ <a href=${link({ room: 'purpose' })}>Are sinks bad?</a></p>
     <details class="more" @toggle=${toggle}>
       <summary>More</summary>
-      <p class="first">${words.first}</p>
       ${frames.map((frame) => {
         const line = writingOf(frame);
         return line
@@ -471,7 +416,7 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
   const kept = keepCheckpoints(context, scope, headOf);
   const isAtSink = () =>
     kept.courses().some((course) => {
-      const first = learnedOn(course).first?.subject;
+      const first = firstOwnSink(course)?.subject;
       return first !== undefined && context.state.value.shown.includes(first);
     });
   const headingPlace = addElement(root, 'room-head');
@@ -522,7 +467,6 @@ export function build(root: HTMLElement, page: Context, scope: Scope): void {
     render(headTemplate({ heading, reason: reason.words }, latest, context), headingPlace);
     const counts = {
       finding: isLoading ? 'Loading the models …' : numbersSentence(current),
-      first: firstWords(drawnCourses),
       isPlaying,
     };
     const onFold = (isOpen: boolean) => (isFoldOpen.value = isOpen);
