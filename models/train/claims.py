@@ -372,7 +372,10 @@ def effect_by_a(effect: Effect) -> Effect:
         return add_level(effect, recipe, logs, "a")
     if isinstance(effect.against, str):
         logs = {seed: log for seed, log in logs.items() if seed in runs_a()[effect.against][1]}
-    return add_outcomes(replace(effect, difference=difference), logs, "a", (protocol.MIN_STEP,))
+    sinks = decide.SINK_OUTCOMES if effect.outcome.startswith("alpha") and isinstance(effect.against, str) else ()
+    changes = [(name, difference_by_a(effect.recipe, effect.against, name)[0]) for name in sinks]
+    by_sinks = tuple((name, change, 0.0) for name, change in changes if change is not None)
+    return add_outcomes(replace(effect, difference=difference, by_sinks=by_sinks), logs, "a", (protocol.MIN_STEP,))
 
 
 def build_effect(spec: dict[str, Any]) -> Effect:
@@ -571,7 +574,9 @@ def describe_effect(effect: dict[str, Any]) -> str:
     name = effect["recipe"] if is_measured else f"`{effect['recipe']}`"
     if effect["outcome"] != "alpha":
         name += f", {effect['name'] or effect['outcome'].replace('_', ' ')}"
-    if isinstance(effect["against"], str):
+    if effect["against_steps"] == [0]:
+        name += " against that at step 0"
+    elif isinstance(effect["against"], str):
         name += "" if effect["against"] == "softmax" else f" against `{effect['against']}`"
     elif effect["kind"] == "comparison":
         name += f" against {effect['against']}"

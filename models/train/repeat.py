@@ -1,6 +1,6 @@
 """Repeats the first steps of a committed run in a folder of its own, and prints each measured step beside the log.
 
-    python -m models.train.repeat b-alibi --seed 1 --until 200
+    python -m models.train.repeat b-elu1 --seed 1 --until 200
 
 Nothing is written into models/zoo. The run begins again whenever the command is given. It ends with exit status 1 if a
 column is further from the committed log than its tolerance: another processor adds in another order, and the bfloat16

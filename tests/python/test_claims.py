@@ -235,8 +235,16 @@ def test_a_verdict_that_is_another_one_now_says_what_changed_it() -> None:
 
 def test_effects_that_were_added_after_their_runs_say_so() -> None:
     added_ids = [row["id"] for row in ROWS if any(effect["added"] for effect in row["effects"])]
-    assert added_ids == ["shared-bias", "bias-dimensions", "context-length"]
-    assert claims.claims_table(ROWS).count("added after the runs were read") == 5
+    assert added_ids == [
+        "first-token-hidden",
+        "little-data-no-sink",
+        "value-bias-activations",
+        "shared-bias",
+        "bias-dimensions",
+        "value-gate",
+        "context-length",
+    ]
+    assert claims.claims_table(ROWS).count("added after the runs were read") == 12
 
 
 def test_every_row_states_its_earlier_verdict_and_whether_two_seeds_decided() -> None:
@@ -346,8 +354,14 @@ def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
     for row in ROWS:
         for effect in row["effects"]:
             base = effect["against"]
-            if effect["protocol"] == "b" and base == "softmax" and effect["steps"] == list(protocol.B_MEAN_STEPS):
-                result: Any = decisions_by_id[effect["recipe"]].difference(effect["outcome"])
+            if effect["against_steps"] == [0]:
+                logs = claims.runs_b()[effect["recipe"]][1]
+                trained, untrained = (
+                    decide.mean_outcomes(logs, effect["outcome"], steps) for steps in (protocol.B_MEAN_STEPS, (0,))
+                )
+                result: Any = decide.welch_difference(trained, untrained)
+            elif effect["protocol"] == "b" and base == "softmax" and effect["steps"] == list(protocol.B_MEAN_STEPS):
+                result = decisions_by_id[effect["recipe"]].difference(effect["outcome"])
             elif effect["protocol"] == "a" and base == "softmax":
                 result = factors.mean_difference(paired_changes(effect["recipe"], effect["outcome"]))
             else:

@@ -149,7 +149,16 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
     corpora.build_corpora(tmp_path, site.as_uri())
     assert {name: (tmp_path / name).read_bytes() for name in expected_files()} == expected_files()
     # The second build fetches nothing: this address does not exist.
+    (tmp_path / "children_lit.txt").unlink()
     corpora.build_corpora(tmp_path, "file:///nowhere")
+    assert {name: (tmp_path / name).read_bytes() for name in expected_files()} == expected_files()
+    # With both texts no source is needed, and a text that is not the recipes' is refused.
+    shutil.rmtree(tmp_path / "sources")
+    corpora.build_corpora(tmp_path, "file:///nowhere")
+    (tmp_path / "children_lit.txt").write_text("another text")
+    with pytest.raises(ValueError, match="sha256"):
+        corpora.build_corpora(tmp_path, "file:///nowhere")
+    (tmp_path / "children_lit.txt").write_bytes(expected_files()["children_lit.txt"])
     # Nor does a build from copies of the folders, in place of clones.
     for source in (corpora.BOOK_SOURCE, *corpora.STORY_SOURCES):
         copy = tmp_path / "copy" / "sources" / source.repository.replace("/", "-") / source.folder
