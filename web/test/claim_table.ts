@@ -141,7 +141,7 @@ export const CLAIMS: Readonly<
       (end ? isWritten(end, shown.largest) : shown.largest <= 1),
   ],
   'few rows beyond 100% inside a map': [
-    /(?:^|; )half of the rows sum to <(\d+)%, the largest to ([\d.]+) times 100%/g,
+    /(?:^|; )half the rows sum to <(\d+)%, the largest to ([\d.]+) times 100%/g,
     ({ map, shown: { rowSums } }, bound, times) => {
       const largest = Math.max(...rowSums);
       const few = rowSums.filter((sum) => sum < Number(bound) / 100);

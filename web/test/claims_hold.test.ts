@@ -381,7 +381,7 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
     const { data } = mapsLabeled(room.root, ATTENTION)[0]!.data;
     const label = labelOf(frame!, frame!.head!, room.state.value)!.text;
     expect(falseClaims(label, truthFrom(frame!, frame!.head!, data), seenClaims)).toEqual([]);
-    expect(label).toMatch(/^◀ .* on average, not singled out; half of the rows sum to <\d+%, /);
+    expect(label).toMatch(/^◀ .* on average, not singled out; half the rows sum to <\d+%, /);
     room.scope.end();
   });
 

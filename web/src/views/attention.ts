@@ -384,7 +384,7 @@ function largeSumsWords(cells: Float32Array, { rows, side }: Maps): string {
   );
   const median = sums[rows >> 1]!;
   return median < 1
-    ? `half of the rows sum to <${Math.floor(100 * median) + 1}%, the largest to ${timesWords(sums.at(-1)!)}`
+    ? `half the rows sum to <${Math.floor(100 * median) + 1}%, the largest to ${timesWords(sums.at(-1)!)}`
     : `rows sum to ${timesWords(mean(sums))} on average`;
 }
 
