@@ -825,12 +825,16 @@ const training = {
     // The first head with a sink is marked at the title's step, and the followed one later.
     const rings = await page.locator('.ring-words').allTextContents();
     assert.equal(rings.length, 2);
-    assert.equal(rings[0], 'step 400');
-    assert.match(rings[1], /^this head: from step [\d,]+$/);
-    const remark = await page.locator('.maps .remark:visible').first().textContent();
+    assert.equal(rings[0], 'first: step 400');
+    assert.match(rings[1], /^mapped: from step [\d,]+$/);
+    // The curve ends at the count that the sentence below it states.
     const labelOfChart = await page.locator('.chart-picture').first().getAttribute('aria-label');
-    const [, atEnd] = /Softmax model: .*?, (\d+%) at step 4000/.exec(labelOfChart);
-    assert.equal(remark, `◀ ${atEnd} on <s>: a sink`);
+    const [, atEnd] = /Softmax: .*?, (\d+) at step 4000/.exec(labelOfChart);
+    const finding = await page.locator('[data-finding]').textContent();
+    assert.match(
+      finding,
+      new RegExp(`after training, ${atEnd} of 24 heads have a sink with softmax`),
+    );
     // Small maps are where the large ones have no cells.
     const overlaps = await page.locator('.maps .cell.before').evaluateAll((cells) =>
       cells.map((cell) => {

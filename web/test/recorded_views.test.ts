@@ -291,7 +291,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(room.text('[data-finding]')).toMatch(
       /These models read different texts, so their sinks are not ranked\./,
     );
-    expect(room.texts('.model .count')).toEqual(['15 of 24', '6 of 12']);
+    expect(room.texts('.model .count')).toEqual(['15/24', '6/12']);
     room.scope.end();
   });
 

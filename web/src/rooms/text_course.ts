@@ -7,8 +7,8 @@ import { questionKey, questionOf } from '../ask/question';
 import { parseSubject } from '../ask/subject';
 import { savesData } from '../base';
 import { canCount, claimOf, hasSink } from '../claims';
-import { firstName, formatPercent, verdictOf, wholePercent } from '../words';
-import { firstTokenWeights, type Frame, type Head } from '../frame';
+import { verdictOf } from '../words';
+import type { Frame, Head } from '../frame';
 import type { Context, Scope } from '../page/context';
 import { nearestStep } from '../ask/steps';
 import { drawChart } from '../plot/chart';
@@ -131,6 +131,15 @@ const sinkShares = ({ points }: Pick<TextCourse, 'points'>): number[] =>
     return verdict?.conclusive ? verdict.sink : NaN;
   });
 
+const headCount = ({ points }: Pick<TextCourse, 'points'>): number => {
+  const frame = points.find((point) => point.frame)?.frame;
+  return frame ? frame.architecture.L * frame.architecture.H : 0;
+};
+
+/** Returns how many heads have a sink at each checkpoint; NaN where that is not measured or counted. */
+const sinkCounts = (course: Pick<TextCourse, 'points'>): number[] =>
+  sinkShares(course).map((share) => Math.round(share * headCount(course)));
+
 /**
  * Returns the first checkpoint at which any head of the model has a sink, if all before it are counted, none has one
  * before training, and some have one in the end.
@@ -157,16 +166,20 @@ export function appearanceOf(course: Pick<TextCourse, 'points'>): string | undef
 function ownWords({ points }: TextCourse, own: Point): string {
   const later = points.filter(({ step }) => step >= own.step).map(isSinkAt);
   const word = later.includes(undefined) ? 'by' : later.includes(false) ? 'first at' : 'from';
-  return `this head: ${word} ${stepName(own)}`;
+  return `mapped: ${word} ${stepName(own)}`;
 }
 
-/** Returns the marks of a course: its first head with a sink, and the first sink of the followed head. */
+/** Returns the marks of a course: its first head with a sink, and the first sink of the head whose map is drawn. */
 function marksOf(course: TextCourse, color: string) {
   const [any, own] = [firstSinkOf(course), firstOwnSink(course)];
-  const mark = (point: Point, y: number, text: string) => ({ x: point.step, y, color, text });
+  const counts = sinkCounts(course);
+  const mark = (point: Point, text: string) => {
+    const y = counts[course.points.indexOf(point)]!;
+    return { x: point.step, y, color, text };
+  };
   return [
-    ...(any?.frame ? [mark(any, Math.max(...firstTokenWeights(any.frame)), stepName(any))] : []),
-    ...(own && own !== any ? [mark(own, own.attention, ownWords(course, own))] : []),
+    ...(any ? [mark(any, `first: ${stepName(any)}`)] : []),
+    ...(own && own !== any ? [mark(own, ownWords(course, own))] : []),
   ];
 }
 
@@ -182,7 +195,7 @@ const courseSteps = (courses: readonly TextCourse[]): number[] =>
     (a, b) => a - b,
   );
 
-/** Draws what the followed heads give the first token: a dot for each checkpoint, joined where its neighbors are measured. */
+/** Draws how many heads have a sink: a dot for each checkpoint, joined where its neighbors are measured. */
 export function drawTextCourses(
   place: HTMLElement,
   courses: readonly TextCourse[],
@@ -208,46 +221,28 @@ export function drawTextCourses(
   const styles = courses.map(({ id }) =>
     styleOf(STYLED_MODELS.findIndex((styled) => styled === id)),
   );
-  const headLines = courses.flatMap(({ points }, i) => {
-    const weights = points.map(({ step, frame: at }) =>
-      at && isShown(step) ? firstTokenWeights(at) : undefined,
-    );
-    const places = points.map(({ step }) => step);
-    const { L, H } = points.find(({ frame: at }) => at)?.frame?.architecture ?? { L: 0, H: 0 };
-    return Array.from({ length: L * H }, (_, n) => ({
-      ...{ name: '', color: styles[i]!.color, faint: true, dots: false, places },
-      values: weights.map((own) => own?.[n] ?? NaN),
-    }));
-  });
-  const series = courses.map(({ title, points }, i) => ({
-    ...{ ...styles[i]!, name: title.replace(/ model$/, ' head') },
-    places: points.map(({ step }) => step),
-    values: points.map(({ step, attention }) => (isShown(step) ? attention : NaN)),
+  const series = courses.map((course, i) => ({
+    ...{ ...styles[i]!, name: course.title.replace(/ model$/, '') },
+    places: course.points.map(({ step }) => step),
+    values: sinkCounts(course).map((n, at) => (isShown(course.points[at]!.step) ? n : NaN)),
   }));
-  // A head of a short text would pass the threshold without a sink.
-  const threshold = frames.every(canCount) ? frame.eps : NaN;
-  const level = {
-    ...{ name: `a sink: over ${formatPercent(frame.eps, 0)}`, color: '--ink-3', dash: '3,3' },
-    ...{ places: [0, end], values: [threshold, threshold] },
-  };
   const marks = courses
     .flatMap((course, i) => marksOf(course, styles[i]!.color))
     .filter(({ x }) => isShown(x));
   const isComplete = courses.every(({ points }) => points.every((point) => point.frame));
-  const names = [...new Set(frames.map(firstName))];
-  const yLabel = `attention on ${names.length > 1 ? 'the first token' : names[0]!}: a line per head${isComplete || isPlaying ? '; bold: as mapped' : ` · ${MEASURING}`}`;
-  const words = courses.flatMap(({ title, points }) => {
-    const ends = [points[0]!, points.at(-1)!].filter((point) => point.frame);
+  const heads = Math.max(...courses.map(headCount));
+  const yLabel = `heads with a sink, of ${heads}${isComplete || isPlaying ? '' : ` · ${MEASURING}`}`;
+  const words = series.flatMap(({ name, places, values }) => {
+    const ends = [0, values.length - 1].filter((at) => Number.isFinite(values[at]));
     return ends.length
-      ? `${title}: ${ends.map(({ step, attention }) => `${wholePercent(attention)} at step ${step}`).join(', ')}`
+      ? `${name}: ${ends.map((at) => `${values[at]} at step ${places[at]}`).join(', ')}`
       : [];
   });
   drawChart(place, {
     ...{
       kind: 'lines',
       named: true,
-      percent: true,
-      series: [...headLines, ...series, level],
+      series,
       marks,
       yLabel,
     },
@@ -255,7 +250,7 @@ export function drawTextCourses(
     onChoose: (x) => onChoose(nearestStep(steps, x)),
     // The style sheet keeps the place of the chart before it is drawn.
     height: parseFloat(getComputedStyle(place).minHeight) || MIN_HEIGHT,
-    domain: [0, 1],
+    domain: [0, heads],
     xDomain: [0, end],
     label: [`Through training, ${yLabel}`, ...words, ...marks.map(({ text }) => text), '']
       .join('. ')
