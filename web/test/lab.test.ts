@@ -401,7 +401,7 @@ describe('sentences of a lab', () => {
       const picture = { data, shape: [1, 1, T, T] };
       return withName({ ...lab, picture, log: lab.log.slice(0, steps) } as unknown as Lab, 'a');
     };
-    const everywhere = 'Each row: where one token looks (untrained: everywhere)';
+    const everywhere = 'Each row: where one token looks; untrained, everywhere';
     expect(readingWords([labOf(1), labOf(1.4)])).toBe(everywhere);
     expect(readingWords([labOf(1), labOf(0.3)])).not.toBe(everywhere);
     expect(readingWords([labOf(1), labOf(1, 3)])).toBe('Each row: where one token looks');

@@ -646,7 +646,7 @@ describe('Training', () => {
     const trained = [at('softmax', 0.5), at('sigmoid', 0)];
     const room = await trainingRoom({}, trained);
     const chart = () => chartsIn(room.all('.chart')[0]!)[0]!;
-    const values = () => chart().series.map((line) => [...line.values]);
+    const values = () => chart().series.map(({ values: own }) => Array.from(own));
     expect(values()).toEqual([
       [NaN, NaN, 2],
       [NaN, NaN, 0],

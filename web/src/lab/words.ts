@@ -238,7 +238,7 @@ export function readingWords(labs: readonly NamedLab[]): string {
     const headShown = shownHead(lab);
     return headShown && looksEverywhere(headShown, lab.picture!.shape[2]!);
   });
-  return `Each row: where one token looks${isEven ? ' (untrained: everywhere)' : ''}`;
+  return `Each row: where one token looks${isEven ? '; untrained, everywhere' : ''}`;
 }
 
 /** The remark on a lab's map: where its attention gathers; undefined if there is nothing to say, as before training. */
