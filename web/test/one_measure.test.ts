@@ -122,7 +122,7 @@ const WORDS: Readonly<
   ],
   'a short text': [/^On so short a text an even spread/, ({ T, eps }) => uniformOf(T) > 0.9 * eps],
   'a sink at a later token': [
-    /^\S+ of the \d+ heads (?:have|has) a sink at a later token(?:, most in|:)/,
+    /^\S+ of the \d+ heads (?:have|has) a sink only at a later token(?:, most in|:)/,
     (t, frame) => t.raw.some((_, i) => laterOf(t, frame, i)),
   ],
   'the sink of this head is later': [
@@ -145,7 +145,7 @@ const WORDS: Readonly<
   'raw weights': [/times 100%(?: on average|$|;)/, ({ shown }) => shown.rowSum > 1.5],
   'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
   'heads with a sink write no less': [
-    /^Here the heads? with a sink writes? (?:more|about as much)/,
+    /^Here the red heads? writes? (?:more|about as much)/,
     (_, frame) => {
       const { sinkMean, noSinkMean } = outputNormsOf(frame, frame.head!);
       return sinkMean > noSinkMean || !areApart(sinkMean, noSinkMean);

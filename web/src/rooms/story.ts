@@ -183,7 +183,7 @@ function otherSinkWords(frame: Frame): string {
   if (!later.length) return '';
   const [most] = later;
   const which = `${later.length > 1 ? ', most in' : ':'} ${headName(most!.at, frame)}`;
-  return ` ${capitalize(headsHave(frame, later.length / (L * H)))} a sink at a later token${which}, ${laterSinkText(frame, most!)}.`;
+  return ` ${capitalize(headsHave(frame, later.length / (L * H)))} a sink only at a later token${which}, ${laterSinkText(frame, most!)}.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */

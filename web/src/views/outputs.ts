@@ -101,7 +101,7 @@ export function groupWords(outputNorms: OutputNorms): string {
   const gray = noSinkCount === 1 ? 'the gray head' : 'gray heads';
   const surprise = sinksWriteLess(outputNorms)
     ? ''
-    : ` Here the ${sinkCount === 1 ? 'head with a sink writes' : 'heads with a sink write'} ${compare(sinkMean, noSinkMean, 0) ? 'more' : 'about as much'}: on this text a sink alone does not tell which heads are idle.`;
+    : ` Here the ${sinkCount === 1 ? 'red head writes' : 'red heads write'} ${compare(sinkMean, noSinkMean, 0) ? 'more' : 'about as much'}: on this text a sink at the first token alone does not tell which heads are idle.`;
   return `${red}, ${gray} ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.${surprise}`;
 }
 
