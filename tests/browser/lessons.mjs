@@ -38,6 +38,8 @@ const readNumbers = (page) =>
 
 /** A page of the course is one column of text, in its own style alone. */
 async function expectColumn(page) {
+  // A page is attached before its style has come.
+  await page.waitForLoadState('load');
   const [widest, letters] = await page.$$eval('main p, main h2', (all) => [
     Math.max(...all.map((element) => element.getBoundingClientRect().width)),
     getComputedStyle(document.body).fontSize,

@@ -256,13 +256,15 @@ function endedDetail(says: string, groups: readonly Group[]) {
 }
 
 /** Returns the experiment's sentences, and for each model that it does not apply to a sentence that says so. */
-function answerText(finding: Finding, all: readonly Measured[]): string {
+function answerText(finding: Finding, all: readonly Measured[], isEmbed: boolean): string {
   const exceptions = all.flatMap(({ isApplicable, frames: [frame] }) =>
     isApplicable
       ? []
       : `${frame!.model.title} predicts no next token, so this experiment, which compares losses of the next token, does not apply to it.`,
   );
-  return [finding.text, ...exceptions].filter(Boolean).join(' ');
+  // An embed has no title and no recorded texts.
+  const opening = isEmbed ? finding.heading && `${finding.heading}.` : finding.bridge;
+  return [opening, finding.text, ...exceptions].filter(Boolean).join(' ');
 }
 
 const entriesOfFrames = (all: readonly Measured[]): SubjectEntry[] =>
@@ -300,7 +302,7 @@ function drawAnswer(
     JSON.stringify(applicable.find((one) => one.base === base)!.state) === JSON.stringify(state);
   const told = groups.filter(isTold);
   const finding = experiment.says(told, state);
-  const text = answerText(finding, all);
+  const text = answerText(finding, all, isEmbed);
   const waiting = applicable.some(({ errors }) => errors.length) ? '' : 'Measuring …';
   render(
     html`${roomHeading(finding.heading, text || waiting, context, nothing, true)}

@@ -125,8 +125,9 @@ export const cache: Experiment = {
         : worseWords(best.cost) === worseWords(worst.cost)
           ? `Each rule: ${worseWords(best.cost)}`
           : `The best rule: ${worseWords(best.cost)}; the worst: ${worseWords(worst.cost)}`,
+      bridge: bridgeWords(baseline, title, keepersAreBest && dropped!.cost > 2 * SMALL_CHANGE),
       text:
-        `${bridgeWords(baseline, title, keepersAreBest && dropped!.cost > 2 * SMALL_CHANGE)} It keeps ${budget} token${budget === 1 ? '' : 's'} by one of ${costs.length} rules: ` +
+        `It keeps ${budget} token${budget === 1 ? '' : 's'} by one of ${costs.length} rules: ` +
         `${keepersAreBest ? `${count} keep ${first} in most heads` : `the best is “${policyName(best.frame)}”, the worst “${policyName(worst.frame)}”`}. ` +
         scaleWords(baseline),
       lines: costs

@@ -84,6 +84,8 @@ export interface Line {
 
 export interface Finding {
   readonly heading: string;
+  /** Says whether the model shows what the recorded texts above it do; an embed has none. */
+  readonly bridge?: string;
   readonly text: string;
   /** The numbers that the page states of the other models; with a caption of all, without one they are rises of the loss. */
   readonly lines?: readonly Line[];

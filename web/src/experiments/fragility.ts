@@ -190,7 +190,7 @@ function erasedWords({ title, baseline, erased }: Effects & { readonly title: st
   const isSame = after < before / 2;
   return (
     `${bridgeWords(baseline, title, isSame)} Erase its largest number: ` +
-    `${formatPercent(after, 0)} of heads have a sink, before ${formatPercent(before, 0)}. `
+    `${formatPercent(after, 0)} of heads have a sink, before ${formatPercent(before, 0)}.`
   );
 }
 
@@ -223,8 +223,9 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
         : main.isSpecial
           ? `One ${perturbation} does much more than random ones`
           : `One ${perturbation}: ${worseWords(main.ownCost.mean)}; random ones: at most ${worseWords(main.highestControl.mean)}`,
+    bridge: erasedWords(main),
     text:
-      `${erasedWords(main)}${capitalize(clause)}: ${modelName(main)} predicts ${worseWords(main.ownCost.mean)}; ` +
+      `${capitalize(clause)}: ${modelName(main)} predicts ${worseWords(main.ownCost.mean)}; ` +
       `${controlClause(main.controlCount)}: at most ${worseWords(main.highestControl.mean)}. ${scaleWords(main.baseline)}`,
     lines: [
       ...lineOf(heading, ({ ownCost }) => ownCost),

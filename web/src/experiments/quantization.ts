@@ -119,8 +119,9 @@ export const quantization: Experiment = {
         : '';
     return {
       heading: `Rounded to ${bits} bits: ${worseWords(roundedResult.cost)}${exactTokens ? `; with ${first} exact, ${worseWords(exactResult.cost)}` : ''}`,
+      bridge: bridgeWords(baseline, title, isRecovered),
       text:
-        `${bridgeWords(baseline, title, isRecovered)} ${capitalize(mainResult.labels.what!)}: ${2 ** (bits - 1) - 1} steps above 0 and as many below, ${scaleLabel}${cause}. ` +
+        `${capitalize(mainResult.labels.what!)}: ${2 ** (bits - 1) - 1} steps above 0 and as many below, ${scaleLabel}${cause}. ` +
         scaleWords(baseline),
       lines: [0, ...(exactTokens ? [exactTokens] : [])].map((first) =>
         settingLine(

@@ -151,9 +151,12 @@ export const streaming: Experiment = {
           : keptCost < windowCost
             ? `Forget old words, but keep ${first}: ${changeWords(keptCost, windowCost)}`
             : `Forget old words: ${worseWords(windowCost)}; ${worseWords(keptCost)} if ${first} takes a word’s place`,
-      text:
-        `${bridgeWords(baseline, mainResult.title, windowCost > 2 * SMALL_CHANGE && keptCost! < windowCost / 2)} ` +
-        `It keeps ${count} tokens. ${scaleWords(baseline)}${memoryWords(groups)}`,
+      bridge: bridgeWords(
+        baseline,
+        mainResult.title,
+        windowCost > 2 * SMALL_CHANGE && keptCost! < windowCost / 2,
+      ),
+      text: `It keeps ${count} tokens. ${scaleWords(baseline)}${memoryWords(groups)}`,
       lines: [
         settingLine(lastWords(firstKeys + recentKeys), hasPolicy('window')),
         ...(firstKeys
