@@ -336,7 +336,10 @@ export const embed = {
       assert.ok(baseline < window && firstKept < window, `${[baseline, window, firstKept]}`);
       const finding = figure.locator('[data-finding]');
       assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
-      assert.match(detail.says, /^Forget old words.* worse.*\. It keeps 24 tokens\. Worse: perplexity rises/);
+      assert.match(
+        detail.says,
+        /^Forget old words.* worse.*\. It keeps 24 tokens\. Worse: perplexity rises/,
+      );
       // Another cache size gives another sentence with other numbers, which the attribute of the host must hold.
       await figure.getByRole('slider', { name: 'keep last' }).fill('60');
       await waitForRuns(page, 2);
