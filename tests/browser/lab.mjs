@@ -184,7 +184,7 @@ async function compareModels(stage) {
   assert.match(await text(page, 'h1'), /^Only softmax has a sink: it looks at <s> when /);
   assert.match(
     await text(page, '.lab-guess'),
-    /Both models have half learned to copy: .* blind guess gives it 2%/,
+    /Both models have partly learned to copy: .* blind guess gives it 2%/,
   );
   assert.match(
     await text(page, '.lab-map[data-side=left] .caption'),

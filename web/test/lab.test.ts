@@ -238,7 +238,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdictWords([softmax, weakLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([weakLab, sinkLab], runs)).toMatchSnapshot();
     expect(shortVerdictWords([softmax, sinkLab], runs)).toMatch(
-      /^Both models have a sink\. Both models have half learned to copy: /,
+      /^Both models have a sink\. Both models have partly learned to copy: /,
     );
     const running = { ...softmax, lab: { ...softmax.lab, isRunning: true } as unknown as Lab };
     expect(shortVerdictWords([running, sinkLab], runs)).toBe('Both models have a sink.');

@@ -253,7 +253,7 @@ describe('the lab', () => {
       ).length;
       if (learns !== ['Neither', 'Only', 'Both'][learners]) errors.push(short);
       const isHalf = pair.some((one) => Math.exp(-lastOf(one, 'loss_triggers')) <= 0.8);
-      if (learners === 2 && /have half learned/.test(short) !== isHalf) errors.push(short);
+      if (learners === 2 && /have partly learned/.test(short) !== isHalf) errors.push(short);
       // A model has none at the first token alone where another column of its map has over 30%.
       const isElsewhere = pair.some(
         (one, i) => !haveSinks[i] && /^◀ token/.test(remarkWords(one)?.text ?? ''),

@@ -607,7 +607,7 @@ function likelyWords(pair: readonly [NamedLab, NamedLab]): string {
   const [left, right] = likely.map((probability) => probability > LEARNS * blind);
   const learn =
     left && right
-      ? `Both models ${likely.every((probability) => probability > LEARNED) ? 'have learned' : 'have half learned'} to copy`
+      ? `Both models ${likely.every((probability) => probability > LEARNED) ? 'have learned' : 'have partly learned'} to copy`
       : left || right
         ? `Only ${subjectOf(pair[left ? 0 : 1], pair)} learns to copy`
         : 'Neither model copies yet';
