@@ -332,6 +332,11 @@ def has_due_second_look(effect: Effect, id: str) -> bool:
     return is_own and decide.is_undecided(effect.difference)
 
 
+def sink_outcomes(effect: Effect) -> tuple[str, ...]:
+    """Returns the outcomes that are judged beside a comparison of alpha with another recipe."""
+    return decide.SINK_OUTCOMES if effect.outcome.startswith("alpha") and isinstance(effect.against, str) else ()
+
+
 def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
     """Returns the effect by protocol B, without a difference if runs are missing."""
     id, against, outcome = effect.recipe, effect.against, effect.outcome
@@ -346,7 +351,7 @@ def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
         difference, missing_count = difference_by_b(id, against, outcome, steps, against_steps)
         effect = replace(effect, difference=difference, missing_runs=missing_count, seeds=len(logs))
         if difference is not None:
-            sinks = decide.SINK_OUTCOMES if outcome.startswith("alpha") and isinstance(against, str) else ()
+            sinks = sink_outcomes(effect)
             changes = [(name, difference_by_b(id, against, name, steps, against_steps)[0]) for name in sinks]
             effect = replace(
                 add_outcomes(effect, logs, "b", steps, against_steps),
@@ -372,8 +377,7 @@ def effect_by_a(effect: Effect) -> Effect:
         return add_level(effect, recipe, logs, "a")
     if isinstance(effect.against, str):
         logs = {seed: log for seed, log in logs.items() if seed in runs_a()[effect.against][1]}
-    sinks = decide.SINK_OUTCOMES if effect.outcome.startswith("alpha") and isinstance(effect.against, str) else ()
-    changes = [(name, difference_by_a(effect.recipe, effect.against, name)[0]) for name in sinks]
+    changes = [(name, difference_by_a(effect.recipe, effect.against, name)[0]) for name in sink_outcomes(effect)]
     by_sinks = tuple((name, change, 0.0) for name, change in changes if change is not None)
     return add_outcomes(replace(effect, difference=difference, by_sinks=by_sinks), logs, "a", (protocol.MIN_STEP,))
 

@@ -25,7 +25,7 @@ export const experiments = {
     assert.ok(first < window, await findingOf(page));
     assert.match(
       await findingOf(page),
-      /^The softmax model shows the same; its first token is <s>.* a blind guess is [\d,]+% worse than unchanged/,
+      /^The softmax model shows the same; its first token is <s>.* It keeps 24 tokens\..* a blind guess is [\d,]+% worse than unchanged/,
     );
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 1);
@@ -51,7 +51,7 @@ export const experiments = {
       stage,
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
-    assert.match(await findingOf(movedPage), /a blind guess is/);
+    assert.match(await findingOf(movedPage), /It keeps 10 tokens\./);
     await movedPage.locator('.experiment-controls select').selectOption('cache');
     await movedPage.waitForSelector('.trouble');
     await settled(movedPage);

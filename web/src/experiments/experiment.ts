@@ -61,7 +61,7 @@ export interface Experiment {
   /** The caption of the table of all settings, and the columns after those of the loss. */
   readonly caption: string;
   readonly columnsOf: (groups: readonly Group[]) => readonly Column[];
-  /** Returns the menu of the cases with recorded texts, above them; the first one stands for those without. */
+  /** Returns the menu of the cases with recorded texts, above them; the first one is shown for those without. */
   readonly menu?: (context: Context, recorded: readonly string[]) => TemplateResult;
   /** Returns the controls above the chart, and those among the settings. */
   readonly controls: (context: Context) => readonly [TemplateResult, TemplateResult?];

@@ -11,8 +11,6 @@ export interface Series {
   /** The lengths of dashes and gaps in pixels: "3,3". */
   readonly dash?: string;
   readonly faint?: boolean;
-  /** Whether the line may have a dot at each value; true if absent. */
-  readonly dots?: boolean;
   /** Half of the error bar of each value. */
   readonly spread?: ArrayLike<number>;
   /** The lowest and highest value at each x coordinate, drawn as a band. */
@@ -324,13 +322,12 @@ function drawSeries(data: ChartData, axes: Axes, i: number) {
   const path = (line: readonly Point[]) =>
     line.map(([a, b], j) => `${j ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const hasDots =
-    series.dots !== false &&
-    (points.length === 1 ||
-      (data.dots !== false &&
-        !band &&
-        !isLevel(series) &&
-        segments.filter((_, k) => data.series[k]!.dots !== false).flat(2).length < 400 &&
-        points.length < 40));
+    points.length === 1 ||
+    (data.dots !== false &&
+      !band &&
+      !isLevel(series) &&
+      segments.flat(2).length < 400 &&
+      points.length < 40);
   const dots = hasDots ? points : [];
   return svg`${drawBand(series, data, path)}<path class=${faint ? 'line faint' : 'line'} style=${style}
       stroke-dasharray=${dash ?? nothing} d=${segments[i]!.map(path).join('') || 'M0,0'}></path>
@@ -359,11 +356,9 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
     ENOUGH_ROOM,
   );
 
-/** Returns the points of each series in pixels; words may stand on lines without dots, which are a background. */
-const drawnLines = ({ series }: ChartData, { x, y, segments }: Axes): Point[][] =>
-  segments.map((own, i) =>
-    series[i]!.dots === false ? [] : own.flat().map(([a, b]): Point => [x(a), y(b)]),
-  );
+/** Returns the points of each series in pixels. */
+const drawnLines = ({ x, y, segments }: Axes): Point[][] =>
+  segments.map((own) => own.flat().map(([a, b]): Point => [x(a), y(b)]));
 
 /** What a name takes: one line of text with its middle at y. */
 interface Box {
@@ -377,7 +372,7 @@ const middleOf = ({ left, right, y }: Box): Point[] => [
   [right, y],
 ];
 
-/** Whether a name would stand on another. */
+/** Whether a name would overlap another. */
 const isOn = (others: readonly Box[], { left, right, y }: Box): boolean =>
   others.some((own) => left < own.right && right > own.left && Math.abs(y - own.y) < NAME_HEIGHT);
 
@@ -387,16 +382,15 @@ const isOn = (others: readonly Box[], { left, right, y }: Box): boolean =>
  * @param otherPlaces the ends of the cursor, of its label and of the words of marks
  */
 function nameLines(
-  data: ChartData,
+  { series, named: hasNames }: ChartData,
   axes: Axes,
   width: number,
   otherPlaces: readonly (readonly Point[])[],
 ) {
-  const { series } = data;
-  if (!data.named) return [];
+  if (!hasNames) return [];
   const named: Box[] = [];
   const { y: yOf } = axes;
-  const lines = drawnLines(data, axes);
+  const lines = drawnLines(axes);
   const obstacles = [...lines, ...otherPlaces].map(pointsAlong);
   const drawName = (one: Series) => {
     const { name, color } = one;
@@ -467,10 +461,13 @@ function nameLines(
  * Draws the marks, with words at the left above a point, or where these keep away from the lines and the axis; `places` are
  * what words and rings take.
  */
-function marksOf(data: ChartData, axes: Axes, cursorPlaces: readonly (readonly Point[])[]) {
-  const { marks = [] } = data;
+function marksOf(
+  { marks = [] }: ChartData,
+  axes: Axes,
+  cursorPlaces: readonly (readonly Point[])[],
+) {
   const { x: xOf, y: yOf } = axes;
-  const obstacles = [...drawnLines(data, axes), ...cursorPlaces].flatMap(pointsAlong);
+  const obstacles = [...drawnLines(axes), ...cursorPlaces].flatMap(pointsAlong);
   const [[, end = NaN], [floor = NaN]] = [xOf.range(), yOf.range()];
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];

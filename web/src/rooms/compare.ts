@@ -249,8 +249,10 @@ function haveSlots(context: Context): boolean {
 }
 
 /** Returns what each head gives the first token, or an extra slot if that is more. */
-const placeShares = (frame: Frame): readonly number[] =>
-  Array.from(firstTokenWeights(frame), (share, i) => Math.max(share, slotShares(frame)?.[i] ?? 0));
+function placeShares(frame: Frame): readonly number[] {
+  const slots = slotShares(frame);
+  return Array.from(firstTokenWeights(frame), (share, i) => Math.max(share, slots?.[i] ?? 0));
+}
 
 /**
  * Returns the head of a card: the chosen one; or else the one that gives the first token most. Among models with extra slots

@@ -13,9 +13,7 @@ export function areTwins(frame: Frame, otherFrame: Frame): boolean {
   return ids.join() === 'softmax,sigmoid' && step === otherStep;
 }
 
-/**
- * Returns the widths of the parts of a row in a frame that stands for 100%, as styles. What is beyond 100% is cut off.
- */
+/** Returns the widths of the parts of a row in a frame of 100%, as styles. What is beyond 100% is cut off. */
 export function partStyles(shares: readonly number[]): string[] {
   let start = 0;
   return shares.map((share) => {

@@ -124,40 +124,33 @@ export function firstOwnSink({ points }: Pick<TextCourse, 'points'>): Point | un
   return first > 0 && sinks[first] && sinks.at(-1) ? points[first] : undefined;
 }
 
-/** Returns which share of the heads has a sink at each checkpoint; NaN where that is not measured or counted. */
-const sinkShares = ({ points }: Pick<TextCourse, 'points'>): number[] =>
-  points.map(({ frame }) => {
-    const verdict = frame && verdictOf(frame);
-    return verdict?.conclusive ? verdict.sink : NaN;
-  });
-
-const headCount = ({ points }: Pick<TextCourse, 'points'>): number => {
-  const frame = points.find((point) => point.frame)?.frame;
-  return frame ? frame.architecture.L * frame.architecture.H : 0;
-};
+const headCount = ({ architecture: { L, H } }: Frame): number => L * H;
 
 /** Returns how many heads have a sink at each checkpoint; NaN where that is not measured or counted. */
-const sinkCounts = (course: Pick<TextCourse, 'points'>): number[] =>
-  sinkShares(course).map((share) => Math.round(share * headCount(course)));
+const sinkCounts = ({ points }: Pick<TextCourse, 'points'>): number[] =>
+  points.map(({ frame }) => {
+    const verdict = frame && verdictOf(frame);
+    return verdict?.conclusive ? Math.round(verdict.sink * headCount(frame!)) : NaN;
+  });
 
 /**
  * Returns the first checkpoint at which any head of the model has a sink, if all before it are counted, none has one
  * before training, and some have one in the end.
  */
 function firstSinkOf(course: Pick<TextCourse, 'points'>): Point | undefined {
-  const shares = sinkShares(course);
-  const first = shares.findIndex((share) => share !== 0);
-  return first > 0 && shares[first]! > 0 && shares.at(-1)! > 0 ? course.points[first] : undefined;
+  const counts = sinkCounts(course);
+  const first = counts.findIndex((count) => count !== 0);
+  return first > 0 && counts[first]! > 0 && counts.at(-1)! > 0 ? course.points[first] : undefined;
 }
 
 const stepName = ({ step }: Point) => `step ${step.toLocaleString('en')}`;
 
 /** Says when heads of the model have sinks on the text; undefined until each checkpoint is counted. */
 export function appearanceOf(course: Pick<TextCourse, 'points'>): string | undefined {
-  const shares = sinkShares(course);
-  if (!shares.length || shares.some(Number.isNaN)) return undefined;
-  if (shares.every((share) => share === 0)) return 'never';
-  if (shares.at(-1) === 0) return 'only for a time';
+  const counts = sinkCounts(course);
+  if (!counts.length || counts.some(Number.isNaN)) return undefined;
+  if (counts.every((count) => count === 0)) return 'never';
+  if (counts.at(-1) === 0) return 'only for a time';
   const first = firstSinkOf(course);
   return first ? `by ${stepName(first)}` : 'even before training';
 }
@@ -230,7 +223,7 @@ export function drawTextCourses(
     .flatMap((course, i) => marksOf(course, styles[i]!.color))
     .filter(({ x }) => isShown(x));
   const isComplete = courses.every(({ points }) => points.every((point) => point.frame));
-  const heads = Math.max(...courses.map(headCount));
+  const heads = Math.max(...frames.map(headCount));
   const yLabel = `heads with a sink, of ${heads}${isComplete || isPlaying ? '' : ` · ${MEASURING}`}`;
   const words = series.flatMap(({ name, places, values }) => {
     const ends = [0, values.length - 1].filter((at) => Number.isFinite(values[at]));
