@@ -505,6 +505,11 @@ it('marks points with words at the left above them, or where these keep away fro
   const fallen = chartOf([line([0, 3, 2, 4])], { marks: [long] });
   expect(fallen.marks('.ring-words', 'x', 'y')).toEqual([[150.7, 44.5]]);
   expect(chartOf([line([0, 1])]).root.querySelectorAll('.ring')).toHaveLength(0);
+  // Two words that have room in one place alone: the second mark is a ring.
+  const wide = 'w'.repeat(40);
+  const both = chartOf([line([0, 2, 4])], { marks: [mark(1, 2, wide), mark(1, 2.2, wide)] });
+  expect(both.marks('.ring', 'cx')).toHaveLength(2);
+  expect(both.marks('.ring-words', 'x')).toHaveLength(1);
 });
 
 describe('a cursor', () => {

@@ -360,7 +360,7 @@ const distanceTo = (points: readonly Point[], y: number, left: number, right: nu
 const drawnLines = ({ x, y, segments }: Axes): Point[][] =>
   segments.map((own) => own.flat().map(([a, b]): Point => [x(a), y(b)]));
 
-/** What a name takes: one line of text with its middle at y. */
+/** What a name or the words of a mark take: one line of text with its middle at y. */
 interface Box {
   readonly left: number;
   readonly right: number;
@@ -372,7 +372,7 @@ const middleOf = ({ left, right, y }: Box): Point[] => [
   [right, y],
 ];
 
-/** Whether a name would overlap another. */
+/** Whether words would overlap others. */
 const isOn = (others: readonly Box[], { left, right, y }: Box): boolean =>
   others.some((own) => left < own.right && right > own.left && Math.abs(y - own.y) < NAME_HEIGHT);
 
@@ -458,8 +458,8 @@ function nameLines(
 }
 
 /**
- * Draws the marks, with words at the left above a point, or where these keep away from the lines and the axis; `places` are
- * what words and rings take.
+ * Draws the marks, with words at the left above a point, or where these keep away from the lines and the axis; without
+ * words if these would overlap those of another mark. `places` are what words and rings take.
  */
 function marksOf(
   { marks = [] }: ChartData,
@@ -469,6 +469,7 @@ function marksOf(
   const { x: xOf, y: yOf } = axes;
   const obstacles = [...drawnLines(axes), ...cursorPlaces].flatMap(pointsAlong);
   const [[, end = NaN], [floor = NaN]] = [xOf.range(), yOf.range()];
+  const written: Box[] = [];
   const drawn = marks.map(({ x, y, color, text }) => {
     const [cx, cy, length] = [xOf(x), yOf(y), MARK_LETTER_WIDTH * text.length];
     const roomAt = ([side, dy]: readonly [number, number]) => {
@@ -485,11 +486,14 @@ function marksOf(
     const ends = [textX - 8 * side, textX + length * side];
     // Names keep clear of the words' upper and lower side, and of the ring.
     const words = [-8, 0].flatMap((rise) => ends.map((at): Point => [at, textY + rise]));
-    obstacles.push(...pointsAlong(words.slice(0, 2)), ...pointsAlong(words.slice(2)));
+    const box = { left: Math.min(...ends), right: Math.max(...ends), y: textY - 4 };
     const style = `--own: var(${color})`;
-    const picture = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>
-      <text class="ring-words" x=${textX.toFixed(1)} y=${textY.toFixed(1)} text-anchor=${side < 0 ? 'end' : 'start'}>${text}</text>`;
+    const circle = svg`<circle class="ring" style=${style} r="6" cx=${cx} cy=${cy}></circle>`;
     const ring = [-12, 12].map((dx): Point => [cx + dx, cy]);
+    if (isOn(written, box)) return { places: [ring], picture: circle };
+    written.push(box);
+    obstacles.push(...pointsAlong(words.slice(0, 2)), ...pointsAlong(words.slice(2)));
+    const picture = svg`${circle}<text class="ring-words" x=${textX.toFixed(1)} y=${textY.toFixed(1)} text-anchor=${side < 0 ? 'end' : 'start'}>${text}</text>`;
     return { places: [words, ring], picture };
   });
   return {
